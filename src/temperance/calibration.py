@@ -1,0 +1,107 @@
+"""The result: which beta, how good, how sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from temperance.types import Array, Data, Model, Risk, RiskCurve, Strategy
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration:
+    """A choice of beta and what is known about it.
+
+    Parameters
+    ----------
+    beta, alpha : the exponent on each observation's likelihood and ``beta * n``; Bayes is 1 and n
+    risk : estimated risk at the choice
+    standard_error : standard error of ``risk``, over the tested rows
+    at_bound : whether the choice lies at a bound
+    curve : estimated risk as a function of beta, with slope on request
+    bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, what the choice gains over
+        it, and the standard error of that difference, paired over the tested rows
+    posterior : the posterior at ``alpha`` on all data
+    """
+
+    model: Model
+    data: Data = field(repr=False)
+    strategy: Strategy
+    kind: Risk
+    bounds: tuple[float, float]
+    beta: float
+    risk: float
+    standard_error: float
+    at_bound: bool
+    flat: bool
+    bayes_risk: float
+    gain_standard_error: float
+    curve: RiskCurve
+
+    @property
+    def alpha(self) -> float:
+        """Weight of the mean risk in the posterior on all data: beta times n."""
+        return self.beta * self.data.size
+
+    @property
+    def gain(self) -> float:
+        """Estimated risk at Bayes less the estimated risk at the choice."""
+        return self.bayes_risk - self.risk
+
+    @cached_property
+    def posterior(self) -> Any:
+        """The posterior at ``alpha`` on all data."""
+        return self.model.posterior(self.data.X, self.data.y, self.alpha, self.data.weights)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the curve with the choice and Bayes marked; returns the axes."""
+        from temperance.plots import plot_calibration
+
+        return plot_calibration(self, ax=ax)
+
+    def __repr__(self) -> str:
+        """Answer the user's questions, one per line."""
+        lines = [
+            f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
+            f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
+            " Bayes is beta = 1)",
+            f"  risk      {_with_error(self.risk, self.standard_error)}  ({self.kind})",
+            f"  Bayes     {_with_error(self.bayes_risk)},  gain"
+            f" {_with_error(self.gain, self.gain_standard_error)}",
+            f"  minimum   {self._where()}",
+            f"  method    {self.curve.method}",
+        ]
+        return "\n".join(lines)
+
+    def _where(self) -> str:
+        lower, upper = (f"{end:g}" for end in self.bounds)
+        if self.flat:
+            return "nowhere: the curve is flat; this is the point closest to Bayes"
+        if self.at_bound:
+            end = "upper" if self.beta == self.bounds[1] else "lower"
+            return f"at the {end} bound of [{lower}, {upper}]: the risk may be lower beyond it"
+        return f"inside the bounds [{lower}, {upper}]"
+
+
+def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[float, float]:
+    """Weighted mean of row losses and its standard error.
+
+    ``share`` weighs the rows in the mean; ``multiplicity`` counts the observations that a row stands for.
+    """
+    tested = share > 0
+    share, loss = share[tested] / share.sum(), loss[tested]
+    count = multiplicity[tested].sum()
+    mean = float(share @ loss)
+    if count <= 1:
+        return mean, float("nan")
+    return mean, float(np.sqrt(share @ (loss - mean) ** 2 / (count - 1)))
+
+
+def _with_error(value: float, error: float | None = None) -> str:
+    if error is None or not np.isfinite(error):
+        return f"{value:.5g}"
+    digits = max(0, 2 - int(np.floor(np.log10(error)))) if error > 0 else 4
+    return f"{value:.{min(digits, 12)}f} ± {error:.{min(digits, 12)}f}"

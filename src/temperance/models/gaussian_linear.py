@@ -1,0 +1,108 @@
+r"""Gaussian linear regression with known noise variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.noise import KnownVariance
+from temperance.models.linear.posterior import linear_posterior, whitened_rows
+from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.posteriors import GaussianRegressionPosterior
+from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
+from temperance.validation import as_inputs, data_for, non_negative, positive
+
+
+class KnownVarianceRegression:
+    """What regressions with a known noise variance share; a preset writes its ``design``."""
+
+    noise_variance: float
+    prior_mean: ArrayLike
+    prior_cov: ArrayLike
+
+    def __post_init__(self) -> None:
+        """Refuse a noise variance that is none."""
+        positive("noise_variance", self.noise_variance)
+
+    def design(self, X: ArrayLike) -> Array:
+        """Map inputs to the rows z of the linear predictor z'theta."""
+        raise NotImplementedError
+
+    def prior(self, dimension: int) -> GaussianPrior:
+        """Return the prior of ``dimension`` coefficients."""
+        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
+
+    def check(self, data: Data) -> None:
+        """Refuse inputs that do not fit the design or the prior."""
+        self.prior(self.design(data.X).shape[1])
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> GaussianRegressionPosterior:
+        """Return the Gaussian posterior at ``alpha``; ``alpha = n`` is Bayes."""
+        data = data_for(self, X, y, weights)
+        Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
+        fit = linear_posterior(
+            Z / scale,
+            data.y / scale,
+            data.weights,
+            non_negative("alpha", alpha),
+            self.prior(Z.shape[1]),
+        )
+        return GaussianRegressionPosterior(fit.mean, fit.root, self.design, self.noise_variance)
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        r"""(y - z'theta)^2 / (2 s2) of each draw at each observation."""
+        return (y - theta @ self.design(X).T) ** 2 / (2 * self.noise_variance)
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates, in closed form."""
+        Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
+        rows, _ = whitened_rows(Z / scale, data.y / scale, self.prior(Z.shape[1]))
+        return linear_risk_curve(rows, plan, KnownVariance(), risk)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianLinear(KnownVarianceRegression):
+    r"""Linear regression with known noise variance s2.
+
+    .. math:: l(\theta, (z, y)) = (y - z'\theta)^2 / (2 s_2), \qquad \theta \sim N(\mu_0, S_0).
+
+    The constant ``log(2 pi s2) / 2`` is left out of both risks.  With G and h the weighted means of
+    ``zz'/s2`` and ``zy/s2`` the posterior has precision ``S_0^-1 + alpha G`` and mean
+    ``(S_0^-1 + alpha G)^-1 (S_0^-1 mu_0 + alpha h)``.
+
+    Parameters
+    ----------
+    noise_variance : float
+        Known variance of the noise.
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
+    >>> posterior = GaussianLinear(noise_variance=1.0).posterior(X, y, alpha=2.0)
+    >>> posterior.mean, posterior.cov
+    (array([2.]), array([[0.33333333]]))
+    """
+
+    noise_variance: float = 1.0
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+
+    def design(self, X: ArrayLike) -> Array:
+        """Inputs are the rows; add a column of ones for an intercept."""
+        return nonempty_inputs(X)
+
+
+def nonempty_inputs(X: ArrayLike) -> Array:
+    """Validate an input matrix of at least one column."""
+    inputs = as_inputs(X)
+    if inputs.shape[1] == 0:
+        raise ValueError("X must have at least one column, got 0")
+    return inputs

@@ -1,0 +1,36 @@
+r"""The mean of a Gaussian with known variance: linear regression on a constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.models.gaussian_linear import KnownVarianceRegression
+from temperance.types import Array
+from temperance.validation import as_inputs
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMean(KnownVarianceRegression):
+    r"""Observations around one unknown mean.
+
+    .. math:: l(\theta, y) = (y - \theta)^2 / (2 s_2), \qquad \theta \sim N(\mu_0, S_0).
+
+    Inputs play no part: pass ``None`` for ``X``.
+
+    Examples
+    --------
+    >>> posterior = GaussianMean(noise_variance=1.0).posterior(None, [2.0, 4.0], alpha=2.0)
+    >>> posterior.mean
+    array([2.])
+    """
+
+    noise_variance: float = 1.0
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+
+    def design(self, X: ArrayLike) -> Array:
+        """One column of ones, whatever the inputs."""
+        return np.ones((len(as_inputs(X)), 1))

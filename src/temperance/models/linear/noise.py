@@ -1,0 +1,114 @@
+r"""Losses of a Gaussian response as functions of the moments of its prediction.
+
+In units of the noise, with error e and variance v of the linear predictor:
+
+====================  ==================================================  ==============================
+noise variance        Gibbs                                               predictive
+====================  ==================================================  ==============================
+known                 (e^2 + v) / 2                                       [e^2/(1+v) + log(1+v)] / 2
+inverse gamma (a, b)  [(a/b) e^2 + v + log b - digamma(a) + log 2 pi]/2   -log Student-t of 2a degrees,
+                                                                          scale^2 (b/a)(1+v)
+====================  ==================================================  ==============================
+
+For a known variance s2 both leave out the constant log(2 pi s2) / 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy import special
+
+from temperance.models.linear.moments import Moments
+from temperance.types import Array
+
+
+class Gibbs(NamedTuple):
+    """Gibbs loss = slope * e^2 + v / 2 + constant, per pair and beta (m, g), with derivatives."""
+
+    slope: Array
+    constant: Array
+    d_slope: Array
+    d_constant: Array
+
+
+class Noise(Protocol):
+    """What is believed of the noise variance."""
+
+    def gibbs(self, beta: Array, moments: Moments) -> Gibbs:
+        """Return the coefficients of the Gibbs loss."""
+        ...
+
+    def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
+        """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
+        ...
+
+
+@dataclass(frozen=True)
+class KnownVariance:
+    """Unit noise variance: the rows were divided by the noise's standard deviation."""
+
+    def gibbs(self, beta: Array, moments: Moments) -> Gibbs:
+        """Return the coefficients of (e^2 + v) / 2."""
+        zero = np.zeros_like(moments.misfit)
+        return Gibbs(zero + 0.5, zero, zero, zero)
+
+    def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
+        """Return [e^2/(1+v) + log(1+v)] / 2."""
+        total = 1.0 + moments.variance
+        standard = moments.error / total
+        value = 0.5 * (moments.error * standard + np.log1p(moments.variance))
+        slope = standard * moments.d_error + 0.5 * (1 / total - standard**2) * moments.d_variance
+        return value, slope
+
+
+@dataclass(frozen=True)
+class InverseGammaVariance:
+    """Noise variance with the prior inverse gamma (a, b)."""
+
+    a: float
+    b: float
+
+    def gibbs(self, beta: Array, moments: Moments) -> Gibbs:
+        """Return the coefficients of [(a/b) e^2 + v + log b - digamma(a) + log 2 pi] / 2."""
+        a, b, d_a, d_b = self._at(beta, moments)
+        return Gibbs(
+            slope=0.5 * a / b,
+            constant=0.5 * (np.log(b) - special.digamma(a) + np.log(2 * np.pi)),
+            d_slope=0.5 * (d_a - a / b * d_b) / b,
+            d_constant=0.5 * (d_b / b - special.polygamma(1, a) * d_a),
+        )
+
+    def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
+        """Return the negative log density of the Student-t predictive."""
+        a, b, d_a, d_b = (part[:, None] for part in self._at(beta, moments))
+        total = 1.0 + moments.variance
+        standard = moments.error / total
+        ratio = moments.error * standard / (2 * b)
+        # log Gamma(a) - log Gamma(a + 1/2), stable for large a.
+        normaliser = special.betaln(a, 0.5) - 0.5 * np.log(np.pi)
+        value = (
+            normaliser
+            + 0.5 * (np.log(2 * np.pi * b) + np.log1p(moments.variance))
+            + (a + 0.5) * np.log1p(ratio)
+        )
+        d_ratio = (
+            (standard * moments.d_error - 0.5 * standard**2 * moments.d_variance) - ratio * d_b
+        ) / b
+        slope = (
+            (special.digamma(a) - special.digamma(a + 0.5) + np.log1p(ratio)) * d_a
+            + 0.5 * (d_b / b + moments.d_variance / total)
+            + (a + 0.5) * d_ratio / (1 + ratio)
+        )
+        return value, slope
+
+    def _at(self, beta: Array, moments: Moments) -> tuple[Array, Array, Array, Array]:
+        d_a = 0.5 * moments.exposure[:, None]
+        return (
+            self.a + d_a * beta,
+            self.b + 0.5 * moments.misfit,
+            d_a + np.zeros_like(beta),
+            0.5 * moments.d_misfit,
+        )

@@ -1,0 +1,97 @@
+r"""Gaussian linear regression with unknown noise variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.models.gaussian_linear import nonempty_inputs
+from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.noise import InverseGammaVariance
+from temperance.models.linear.posterior import linear_posterior, whitened_rows
+from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.posteriors import NormalInverseGammaPosterior
+from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
+from temperance.validation import data_for, non_negative, positive
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGammaLinear:
+    r"""Linear regression whose noise variance s2 is a parameter.
+
+    .. math::
+
+        l(\theta, s_2, (z, y)) = (y - z'\theta)^2 / (2 s_2) + \log(2 \pi s_2) / 2, \qquad
+        \theta \mid s_2 \sim N(\mu_0, s_2 S_0), \quad s_2 \sim \mathrm{InverseGamma}(a, b).
+
+    At alpha the posterior is of the same family with shape ``a + alpha/2`` and scale
+    ``b + Q/2``, where Q is the smallest value of
+    ``alpha * mean (y - z'theta)^2 + (theta - mu_0)'S_0^-1(theta - mu_0)``; the Gibbs risk is
+
+    .. math::
+
+        \tfrac12 \left[ \tfrac{a}{b} \overline{(y - z'm)^2} + \overline{z'Sz} + \log b
+        - \psi(a) + \log 2\pi \right].
+
+    Parameters
+    ----------
+    a, b : float
+        Shape and scale of the inverse gamma prior.
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d), in units of s2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
+    >>> posterior = NormalInverseGammaLinear().posterior(X, y, alpha=2.0)
+    >>> posterior.a, round(posterior.b, 6)
+    (3.0, 6.0)
+    """
+
+    a: float = 2.0
+    b: float = 2.0
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse an improper prior of the variance."""
+        positive("a", self.a)
+        positive("b", self.b)
+
+    def design(self, X: ArrayLike) -> Array:
+        """Inputs are the rows; add a column of ones for an intercept."""
+        return nonempty_inputs(X)
+
+    def prior(self, dimension: int) -> GaussianPrior:
+        """Return the prior of ``dimension`` coefficients in units of the noise."""
+        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
+
+    def check(self, data: Data) -> None:
+        """Refuse inputs that do not fit the prior."""
+        self.prior(self.design(data.X).shape[1])
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> NormalInverseGammaPosterior:
+        """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
+        data = data_for(self, X, y, weights)
+        Z, weight = self.design(data.X), non_negative("alpha", alpha)
+        fit = linear_posterior(Z, data.y, data.weights, weight, self.prior(Z.shape[1]))
+        return NormalInverseGammaPosterior(
+            fit.mean, fit.root, self.a + weight / 2, self.b + fit.misfit / 2, self.design
+        )
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        r"""(y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2; the last column of the draws is s2."""
+        coefficients, variance = theta[:, :-1], theta[:, -1:]
+        square = (y - coefficients @ self.design(X).T) ** 2
+        return 0.5 * (square / variance + np.log(2 * np.pi * variance))
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates, in closed form."""
+        Z = self.design(data.X)
+        rows, _ = whitened_rows(Z, data.y, self.prior(Z.shape[1]))
+        return linear_risk_curve(rows, plan, InverseGammaVariance(self.a, self.b), risk)

@@ -1,0 +1,83 @@
+r"""The Gaussian prior N(mu_0, S_0) and the coordinates in which it is standard normal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPrior:
+    r"""N(mean, C C') with the root C, a vector (d,) when diagonal or a lower triangle (d, d)."""
+
+    mean: Array
+    root: Array
+
+    def whiten(self, X: Array) -> Array:
+        r"""Rows X C, whose coefficients u in theta = mu_0 + C u are standard normal."""
+        return X * self.root if self.root.ndim == 1 else X @ self.root
+
+    def unwhiten(self, directions: Array) -> Array:
+        r"""Map columns u to C u."""
+        return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions
+
+    @property
+    def variances(self) -> Array:
+        """Prior variance of each coefficient, shape (d,)."""
+        return self.root**2 if self.root.ndim == 1 else (self.root**2).sum(axis=1)
+
+
+def gaussian_prior(mean: ArrayLike, cov: ArrayLike, dimension: int) -> GaussianPrior:
+    """Build the prior from a mean (scalar, vector) and a covariance (scalar, variances, matrix)."""
+    location = np.asarray(mean, dtype=float)
+    spread = np.asarray(cov, dtype=float)
+    if location.shape not in ((), (dimension,)):
+        raise ValueError(
+            f"prior_mean must be a scalar or have shape ({dimension},), got shape {location.shape}"
+        )
+    if not np.all(np.isfinite(location)):
+        raise ValueError(f"prior_mean must be finite, got {mean!r}")
+    if spread.shape not in ((), (dimension,), (dimension, dimension)):
+        raise ValueError(
+            f"prior_cov must be a scalar or have shape ({dimension},) or "
+            f"({dimension}, {dimension}), got shape {spread.shape}"
+        )
+    if not np.all(np.isfinite(spread)):
+        raise ValueError(f"prior_cov must be finite, got {cov!r}")
+    return GaussianPrior(
+        np.broadcast_to(location, (dimension,)).astype(float), _root(spread, dimension)
+    )
+
+
+def _root(spread: Array, dimension: int) -> Array:
+    if spread.ndim < 2:
+        if np.any(spread <= 0):
+            raise ValueError(f"prior_cov must be positive, got {float(spread.min())!r}")
+        return np.sqrt(np.broadcast_to(spread, (dimension,)))
+    if not np.allclose(spread, spread.T, rtol=1e-10, atol=0.0):
+        worst = float(np.abs(spread - spread.T).max())
+        raise ValueError(f"prior_cov must be symmetric, it differs from its transpose by {worst!r}")
+    try:
+        return np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        smallest = float(np.linalg.eigvalsh(spread)[0])
+        raise ValueError(
+            f"prior_cov must be positive definite, its smallest eigenvalue is {smallest!r}"
+        ) from None
+
+
+def row_space(rows: Array) -> tuple[Array, Array | None]:
+    r"""Coordinates of the rows in their own span when they are fewer than their dimension.
+
+    Returns ``(coordinates, basis)`` with ``rows = coordinates @ basis.T``; the basis is ``None`` when
+    the rows are kept as they are.  What the data say about u lies in that span; across it a
+    posterior with a standard normal prior is the prior.
+    """
+    if rows.shape[1] <= rows.shape[0]:
+        return rows, None
+    basis, triangle = np.linalg.qr(rows.T)
+    return triangle.T, basis

@@ -1,0 +1,87 @@
+r"""The Gaussian posterior N(m, S) and its two readings: of a Gaussian and of a binary response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.quadrature import log_expected_sigmoid
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPosterior:
+    r"""N(mean, root root').
+
+    Parameters
+    ----------
+    mean : array of shape (d,)
+    root : square root of the covariance, shape (d, d)
+    design : maps inputs to the rows z of the linear predictor z'theta
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> posterior = GaussianPosterior(np.zeros(2), np.diag([1.0, 2.0]), np.asarray)
+    >>> posterior.cov
+    array([[1., 0.],
+           [0., 4.]])
+    """
+
+    mean: Array
+    root: Array
+    design: Callable[[ArrayLike], Array]
+
+    @cached_property
+    def cov(self) -> Array:
+        """Covariance, shape (d, d)."""
+        return self.root @ self.root.T
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each coefficient, shape (d,)."""
+        return np.sqrt((self.root**2).sum(axis=1))
+
+    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` coefficient vectors, shape (size, d)."""
+        rng = np.random.default_rng(seed)
+        return self.mean + rng.standard_normal((size, len(self.mean))) @ self.root.T
+
+    def log_prob(self, theta: ArrayLike) -> Any:
+        """Log density at ``theta``, of shape (d,) or (..., d)."""
+        deviation = np.asarray(theta, dtype=float) - self.mean
+        standard = np.linalg.solve(self.root, deviation.reshape(-1, len(self.mean)).T)
+        _, log_scale = np.linalg.slogdet(self.root)
+        quadratic = (standard**2).sum(axis=0).reshape(deviation.shape[:-1])
+        return (-0.5 * (quadratic + len(self.mean) * np.log(2 * np.pi)) - log_scale)[()]
+
+    def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of z'theta for each row of ``X``."""
+        Z = self.design(X)
+        return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianRegressionPosterior(GaussianPosterior):
+    """Gaussian coefficients of a response with known noise variance."""
+
+    noise_variance: float = 1.0
+
+    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of a new response at each row of ``X``."""
+        mean, variance = self.linear_predictor(X)
+        return mean, np.sqrt(self.noise_variance + variance)
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticPosterior(GaussianPosterior):
+    """Gaussian coefficients of a binary response."""
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Probability of class 1 at each row of ``X``: the posterior expectation, by quadrature."""
+        return np.exp(log_expected_sigmoid(*self.linear_predictor(X)))

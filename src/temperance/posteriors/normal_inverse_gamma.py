@@ -1,0 +1,83 @@
+r"""The normal-inverse-gamma posterior: theta | s2 ~ N(m, s2 S), s2 ~ InverseGamma(a, b)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGammaPosterior:
+    r"""Joint posterior of coefficients and noise variance.
+
+    Parameters
+    ----------
+    mean : array of shape (d,)
+    root : square root of the scale matrix S, shape (d, d)
+    a, b : shape and scale of the inverse gamma
+    design : maps inputs to the rows z of the linear predictor
+    """
+
+    mean: Array
+    root: Array
+    a: float
+    b: float
+    design: Callable[[ArrayLike], Array]
+
+    @cached_property
+    def scale(self) -> Array:
+        """The matrix S, shape (d, d): the covariance of theta in units of the noise variance."""
+        return self.root @ self.root.T
+
+    @property
+    def cov(self) -> Array:
+        r"""Marginal covariance of theta, S b / (a - 1); infinite when a <= 1."""
+        return self.scale * (self.b / (self.a - 1) if self.a > 1 else np.inf)
+
+    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
+        """Draw (theta, s2), shape (size, d + 1): the noise variance is the last column."""
+        rng = np.random.default_rng(seed)
+        variance = self.b / rng.gamma(self.a, size=size)
+        standard = rng.standard_normal((size, len(self.mean)))
+        theta = self.mean + np.sqrt(variance)[:, None] * (standard @ self.root.T)
+        return np.column_stack([theta, variance])
+
+    def log_prob(self, theta: ArrayLike) -> Any:
+        """Log density at (theta, s2), of shape (d + 1,) or (..., d + 1)."""
+        point = np.asarray(theta, dtype=float)
+        deviation, variance = point[..., :-1] - self.mean, point[..., -1]
+        d = len(self.mean)
+        standard = np.linalg.solve(self.root, deviation.reshape(-1, d).T)
+        quadratic = (standard**2).sum(axis=0).reshape(variance.shape)
+        _, log_scale = np.linalg.slogdet(self.root)
+        log_variance = np.log(variance)
+        normal = -0.5 * (quadratic / variance + d * (np.log(2 * np.pi) + log_variance)) - log_scale
+        gamma = (
+            self.a * np.log(self.b)
+            - special.gammaln(self.a)
+            - (self.a + 1) * log_variance
+            - self.b / variance
+        )
+        return (normal + gamma)[()]
+
+    def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean of z'theta and its variance in units of the noise variance."""
+        Z = self.design(X)
+        return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
+
+    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        r"""Mean and standard deviation of a new response: a Student-t of 2a degrees of freedom.
+
+        Its variance is b (1 + z'Sz) / (a - 1); infinite when a <= 1.
+        """
+        mean, variance = self.linear_predictor(X)
+        factor = self.b / (self.a - 1) if self.a > 1 else np.inf
+        return mean, np.sqrt(factor * (1.0 + variance))

@@ -1,0 +1,24 @@
+r"""Bayes: beta = 1, whatever the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from temperance.optimise import Minimum
+from temperance.strategies.naive import Naive
+from temperance.types import RiskCurve
+
+
+@dataclass(frozen=True)
+class Bayes(Naive):
+    r"""Trust the likelihood as it is: beta = 1, alpha = n.
+
+    The reported curve is the training risk, which Bayes does not minimise.
+    """
+
+    def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+        """Return beta = 1."""
+        lower, upper = bounds
+        if not lower <= 1 <= upper:
+            raise ValueError(f"bounds must contain beta = 1 for Bayes, got {bounds!r}")
+        return Minimum(1.0, at_bound=False, flat=False)

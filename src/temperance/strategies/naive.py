@@ -1,0 +1,23 @@
+r"""Naive: train and test on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.selection import CurveStrategy
+from temperance.types import Data, Plan
+
+
+@dataclass(frozen=True)
+class Naive(CurveStrategy):
+    r"""Minimise the training risk E_{pi_alpha}[r_n].
+
+    Its slope is -Var[r_n], so for exact posteriors the choice is always the upper bound: a warning example.
+    """
+
+    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+        """All rows train, all rows test."""
+        everything = data.weights[None]
+        return Plan(everything, everything, data.size)

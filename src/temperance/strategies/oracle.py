@@ -1,0 +1,39 @@
+r"""Oracle: test on data that a simulation can afford to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.selection import CurveStrategy, stack
+from temperance.types import AnyPlan, Data
+from temperance.validation import as_data
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle(CurveStrategy):
+    r"""Train on all rows, test on fresh data: the curve R(alpha) itself, for simulations.
+
+    Parameters
+    ----------
+    X_test, y_test : arrays of shape (m, d) and (m,)
+    weights : array of shape (m,), optional
+    """
+
+    X_test: ArrayLike | None = field(repr=False)
+    y_test: ArrayLike = field(repr=False)
+    weights: ArrayLike | None = field(default=None, repr=False)
+
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, AnyPlan]:
+        """All rows of the data train, all fresh rows test."""
+        try:
+            fresh = as_data(self.X_test, self.y_test, self.weights)
+        except ValueError as error:
+            raise ValueError(f"Oracle's test data: {error}") from None
+        if fresh.X.shape[1] != data.X.shape[1]:
+            raise ValueError(
+                f"X_test must have {data.X.shape[1]} columns like X, got {fresh.X.shape[1]}"
+            )
+        return stack(data, fresh)

@@ -1,0 +1,59 @@
+r"""Sample splitting: one half trains, the other tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.selection import CurveStrategy
+from temperance.types import Data, Plan, Transfer
+from temperance.validation import one_of, whole
+
+
+@dataclass(frozen=True)
+class SampleSplitting(CurveStrategy):
+    r"""Train on the first half of the rows, test on the second.
+
+    The thesis' own variant is ``SampleSplitting(transfer="alpha")``.
+
+    Parameters
+    ----------
+    transfer : {"beta", "alpha"}
+        What is carried from the half to the whole.
+    shuffle : bool
+        Random halves instead of the first and the second.
+    both_directions : bool
+        Let each half train once and test once.
+    repeats : int
+        Number of random splits; more than one needs ``shuffle``.
+    """
+
+    transfer: Transfer = "beta"
+    shuffle: bool = False
+    both_directions: bool = False
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other."""
+        one_of("transfer", self.transfer, ("beta", "alpha"))
+        one_of("shuffle", self.shuffle, (False, True))
+        one_of("both_directions", self.both_directions, (False, True))
+        whole("repeats", self.repeats, 1)
+        if self.repeats > 1 and not self.shuffle:
+            raise ValueError(
+                f"repeats must be 1 unless shuffle is True, got {self.repeats!r}: "
+                "the same split would be repeated"
+            )
+
+    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+        """One pair per split and direction."""
+        n = len(data)
+        if n < 2:
+            raise ValueError(f"X must have at least 2 rows to be split, got {n}")
+        first = np.zeros((self.repeats, n), dtype=bool)
+        for chosen in first:
+            rows = rng.permutation(n) if self.shuffle else np.arange(n)
+            chosen[rows[: n // 2]] = True
+        train = np.concatenate([first, ~first]) if self.both_directions else first
+        return Plan(train * data.weights, ~train * data.weights, data.size, self.transfer)

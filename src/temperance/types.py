@@ -1,0 +1,227 @@
+r"""The contract: data, plans of (train, test) weights, risk curves, and what models and strategies do.
+
+A *plan* is a set of pairs of weights over the same n rows.  A *model* turns a plan into a risk curve
+
+    beta  ->  sum_p sum_i v_pi E_{theta ~ pi_p}[l(theta, x_i)] / sum_p sum_i v_pi,
+    pi_p(theta)  ∝  exp(-beta sum_i w_pi l(theta, x_i)) pi_0(theta),
+
+and a *strategy* chooses beta.  Models and strategies meet here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Risk = Literal["gibbs", "predictive"]
+Transfer = Literal["beta", "alpha"]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Validated observations: inputs (n, d), responses (n,) and positive weights (n,)."""
+
+    X: Array
+    y: Array
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def size(self) -> float:
+        """The number of observations: the sum of the weights."""
+        return float(self.weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    r"""Pairs of train and test weights over the same rows.
+
+    With ``transfer="beta"`` a row keeps its exponent, whatever the size of the part it is in; with
+    ``transfer="alpha"`` the part as a whole weighs as much as all ``size`` observations do.
+
+    Parameters
+    ----------
+    train, test : arrays of shape (pairs, n)
+    size : the total weight of the full data, to which the choice is carried
+    transfer : what is held fixed from the part to the whole
+    """
+
+    train: Array
+    test: Array
+    size: float
+    transfer: Transfer = "beta"
+
+    def pairs(self) -> Plan:
+        """Return the plan as explicit pairs: itself."""
+        return self
+
+    @property
+    def likelihood_weights(self) -> Array:
+        """Exponent of each row's likelihood per unit of beta, shape (pairs, n)."""
+        if self.transfer == "beta":
+            return self.train
+        return self.train * (self.size / self.train.sum(axis=1, keepdims=True))
+
+    def tested(self) -> tuple[NDArray[np.intp], Array]:
+        """Rows that each pair tests and their weights, both (pairs, widest), padded with weight 0."""
+        used = self.test > 0
+        widest = int(used.sum(axis=1).max())
+        order = np.argsort(~used, axis=1, kind="stable")[:, :widest]
+        return order, np.take_along_axis(self.test, order, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOutPlan:
+    """Every row is tested once by the posterior of all the others."""
+
+    weights: Array
+    transfer: Transfer = "beta"
+
+    @property
+    def size(self) -> float:
+        """The total weight of the full data."""
+        return float(self.weights.sum())
+
+    @property
+    def exponents(self) -> Array:
+        """Factor on beta in each row's training set, shape (n,)."""
+        if self.transfer == "beta":
+            return np.ones_like(self.weights)
+        return self.size / (self.size - self.weights)
+
+    def pairs(self) -> Plan:
+        """Return the plan as explicit pairs, n x n."""
+        test = np.diag(self.weights)
+        return Plan(self.weights - test, test, self.size, self.transfer)
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixPlan:
+    """Rows before row t train, row t is tested, for every t from ``start`` on, in each order."""
+
+    weights: Array
+    orders: NDArray[np.intp]
+    start: int = 1
+    transfer: Transfer = "beta"
+
+    @property
+    def size(self) -> float:
+        """The total weight of the full data."""
+        return float(self.weights.sum())
+
+    def exponents(self, order: NDArray[np.intp]) -> Array:
+        """Factor on beta in the training set of each row of one order, shape (n - start,)."""
+        if self.transfer == "beta":
+            return np.ones(len(order) - self.start)
+        return self.size / np.cumsum(self.weights[order])[self.start - 1 : -1]
+
+    def pairs(self) -> Plan:
+        """Return the plan as explicit pairs, (n - start) for each order."""
+        n = len(self.weights)
+        earlier = np.tri(n, k=-1)[self.start :]
+        train = np.zeros((len(self.orders), n - self.start, n))
+        test = np.zeros_like(train)
+        for trained, tested, order in zip(train, test, self.orders, strict=True):
+            trained[:, order] = earlier * self.weights[order]
+            tested[np.arange(n - self.start), order[self.start :]] = self.weights[
+                order[self.start :]
+            ]
+        return Plan(train.reshape(-1, n), test.reshape(-1, n), self.size, self.transfer)
+
+
+AnyPlan = Plan | LeaveOneOutPlan | PrefixPlan
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCurve:
+    """Estimated risk as a function of beta.
+
+    Parameters
+    ----------
+    evaluate : betas of shape (g,) -> risk and its derivative in beta, each (g,)
+    rows : one beta -> loss of each row (n,), averaged over the pairs that test it, and its weight (n,)
+    method : how the numbers were obtained, in words
+    """
+
+    evaluate: Callable[[Array], tuple[Array, Array]]
+    rows: Callable[[float], tuple[Array, Array]]
+    method: str
+
+    def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
+        """Risk at ``beta`` (scalar or array); with ``derivative``, the pair (risk, slope in beta)."""
+        at = np.asarray(beta, dtype=float)
+        if not np.all(np.isfinite(at)) or np.any(at < 0):
+            raise ValueError(f"beta must be finite and non-negative, got {beta!r}")
+        value, slope = (part.reshape(at.shape)[()] for part in self.evaluate(at.ravel()))
+        return (value, slope) if derivative else value
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """What every posterior can do."""
+
+    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` parameters, shape (size, number of parameters)."""
+        ...
+
+    def log_prob(self, theta: ArrayLike) -> Any:
+        """Log density at ``theta``."""
+        ...
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Mean and standard deviation of the response, or the probability of class 1."""
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A loss, a prior, and the risk curve of any plan."""
+
+    def check(self, data: Data) -> None:
+        """Raise a ``ValueError`` that names the argument if the model cannot take these data."""
+        ...
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> Posterior:
+        """Return the posterior ∝ exp(-alpha r_n) pi_0."""
+        ...
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        """Loss of each draw (rows) at each observation (columns)."""
+        ...
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates."""
+        ...
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A rule that chooses beta from the data."""
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Any:
+        """Return a :class:`temperance.Calibration`."""
+        ...
+
+
+def batches(count: int, elements_each: int, budget: int = 2**22) -> Iterator[slice]:
+    """Slices of ``range(count)`` that keep temporaries of ``elements_each`` within ``budget``."""
+    step = max(1, budget // max(1, elements_each))
+    for begin in range(0, count, step):
+        yield slice(begin, min(begin + step, count))

@@ -1,0 +1,94 @@
+"""What a user gets: a light import, and a wheel that works with the core dependencies alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD_INPUTS = ("pyproject.toml", "LICENSE", "README.md", "src")
+
+HEAVY = ("matplotlib", "pandas", "sklearn", "jax", "scipy.stats", "joblib")
+
+LIST_HEAVY_IMPORTS = f"""
+import sys
+import temperance
+print(*(name for name in {HEAVY!r} if name in sys.modules))
+"""
+
+CALIBRATE_WITH_CORE_ALONE = """
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import temperance
+from temperance import calibrate, models
+
+package = Path(temperance.__file__).parent
+assert package.is_relative_to(sys.prefix), package
+assert (package / "py.typed").is_file()
+for name in ("matplotlib", "sklearn", "pandas"):
+    assert importlib.util.find_spec(name) is None, name
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20, 2))
+y = X @ np.array([1.0, -1.0]) + rng.normal(size=20)
+result = calibrate(models.GaussianLinear(noise_variance=1.0), X, y)
+assert 0.0 <= result.beta <= 3.0, result.beta
+assert np.isclose(result.alpha, 20 * result.beta), (result.alpha, result.beta)
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command outside the source tree's reach and show its output when it fails."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        pytest.fail(f"{command[:3]} exited with {done.returncode}:\n{done.stdout}", pytrace=False)
+    return done.stdout
+
+
+def test_import_is_light(tmp_path):
+    assert run(sys.executable, "-c", LIST_HEAVY_IMPORTS, cwd=tmp_path).split() == []
+
+
+def test_the_import_check_sees_a_heavy_module(tmp_path):
+    """Negative control: the check above must notice a module that was imported."""
+    script = "import scipy.stats\n" + LIST_HEAVY_IMPORTS
+    assert "scipy.stats" in run(sys.executable, "-c", script, cwd=tmp_path).split()
+
+
+@pytest.mark.slow
+def test_wheel_works_with_core_dependencies_alone(tmp_path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in BUILD_INPUTS:
+        source = ROOT / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(source, tree / name, ignore=ignored)
+        elif source.exists():
+            shutil.copy(source, tree / name)
+
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", tree, cwd=tmp_path)
+    (wheel,) = (tmp_path / "dist").glob("temperance-*-py3-none-any.whl")
+
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    python = binaries / "python"
+    quiet = ("-q", "--disable-pip-version-check")
+    constraints = ROOT / "constraints.txt"
+    run(python, "-m", "pip", "install", *quiet, "-c", constraints, wheel, cwd=tmp_path)
+    run(python, "-I", "-c", CALIBRATE_WITH_CORE_ALONE, cwd=tmp_path)
