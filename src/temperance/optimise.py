@@ -23,7 +23,7 @@ class Minimum(NamedTuple):
     flat: bool
 
 
-def scan_points(lower: float, upper: float, count: int = 33) -> Array:
+def scan_points(lower: float, upper: float, count: int = 17) -> Array:
     """Evenly spaced points joined with points that crowd towards the lower bound.
 
     Curves move on the scale of the data's information, 1 / (n lam): near zero all scales matter.

@@ -207,10 +207,7 @@ def _wide(mean: Array, variance: Array, derivatives: int, scaled: bool = False) 
     gaussian = np.exp(exponent * _RAMP_VARIANCE / total + kept)
     density = np.exp(np.outer(x, tilt) - np.outer(x * x / 2, 1 / variance) + kept)
     rows: Array = remainder[: derivatives + 1] @ (density * (_PEAK / np.sqrt(variance)))
-    rows += _ramp(mean, np.sqrt(total), gaussian, derivatives)
-    # Softplus, sigmoid and its derivative are positive; rounding may take their rows below zero.
-    np.maximum(rows[:3], 0, out=rows[:3])
-    return rows
+    return rows + _ramp(mean, np.sqrt(total), gaussian, derivatives)
 
 
 def _log_upper(mean: Array, variance: Array) -> Array:

@@ -1,0 +1,45 @@
+r"""Logistic regression with the best Gaussian approximation of full covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from temperance.models.logistic.expected_loss import exact
+from temperance.models.logistic.full_covariance import FullCovarianceSystem
+from temperance.models.logistic.model import Gradient, LogisticRegression
+from temperance.models.logistic.system import Rows, System
+
+
+@dataclass(frozen=True, eq=False)
+class FullCovarianceLogistic(LogisticRegression):
+    r"""Gaussian variational approximation, deterministic: the expectations are quadratures.
+
+    .. math:: \min_{m, S} \; \alpha E_{N(m, S)}[r_n] + KL(N(m, S) \,|\, \pi_0)
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+    gradient : {"implicit", "covariance"}
+        Slope of the risk curve: of the approximation itself, or the thesis' covariance form.
+
+    Examples
+    --------
+    >>> posterior = FullCovarianceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.7036])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    gradient: Gradient = "implicit"
+
+    def system(self, rows: Rows) -> System:
+        """Return the stationarity equations of the variational objective."""
+        return FullCovarianceSystem(rows, exact)
+
+    def largest_matrix(self, n: int, k: int) -> int:
+        """One matrix over rows for each pair."""
+        return n * max(n, k)

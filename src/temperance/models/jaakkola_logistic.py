@@ -1,0 +1,56 @@
+r"""Logistic regression with Jaakkola and Jordan's bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from temperance.models.logistic.expected_loss import jaakkola_bound
+from temperance.models.logistic.full_covariance import FullCovarianceSystem
+from temperance.models.logistic.model import Gradient, LogisticRegression
+from temperance.models.logistic.system import Rows, System
+
+
+@dataclass(frozen=True, eq=False)
+class JaakkolaLogistic(LogisticRegression):
+    r"""Gaussian approximation from a quadratic bound on the logistic loss.
+
+    .. math::
+
+        S^{-1} = S_0^{-1} + 2 \tfrac{\alpha}{W} \sum_i w_i \lambda(v_i) z_i z_i', \quad
+        m = S \left(S_0^{-1}\mu_0 + \tfrac{\alpha}{W} \sum_i w_i (y_i - \tfrac12) z_i\right), \quad
+        v_i^2 = z_i'(S + mm')z_i, \quad \lambda(v) = \frac{\sigma(v) - 1/2}{2v}.
+
+    The equations are solved by Newton's method to convergence, not by a fixed number of EM steps.
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+    gradient : {"implicit", "covariance"}
+        Slope of the risk curve: of the approximation itself, or the thesis' covariance form.
+
+    References
+    ----------
+    .. [1] T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational methods,
+       Statistics and Computing 10, 2000.
+
+    Examples
+    --------
+    >>> posterior = JaakkolaLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.6896])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    gradient: Gradient = "implicit"
+
+    def system(self, rows: Rows) -> System:
+        """Return the stationarity equations of the bound."""
+        return FullCovarianceSystem(rows, jaakkola_bound)
+
+    def largest_matrix(self, n: int, k: int) -> int:
+        """One matrix over rows for each pair."""
+        return n * max(n, k)

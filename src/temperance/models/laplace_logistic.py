@@ -1,0 +1,40 @@
+r"""Logistic regression with the Laplace approximation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from temperance.models.logistic.laplace import LaplaceSystem
+from temperance.models.logistic.model import Gradient, LogisticRegression
+from temperance.models.logistic.system import Rows, System
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceLogistic(LogisticRegression):
+    r"""Gaussian at the mode of the alpha-posterior with the curvature there.
+
+    .. math:: S^{-1} = S_0^{-1} + \tfrac{\alpha}{W} \sum_i w_i \sigma'(z_i'm) z_i z_i'
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+    gradient : {"implicit", "covariance"}
+        Slope of the risk curve: of the approximation itself, or the thesis' covariance form.
+
+    Examples
+    --------
+    >>> posterior = LaplaceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.6748])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    gradient: Gradient = "implicit"
+
+    def system(self, rows: Rows) -> System:
+        """Return the equations of the mode."""
+        return LaplaceSystem(rows)

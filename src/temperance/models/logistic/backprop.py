@@ -1,0 +1,108 @@
+r"""Bayes by Backprop: the mean-field Gaussian by stochastic gradients, as in the thesis.
+
+One draw theta = m + s eps per step, s = softplus(rho), descends the negative ELBO
+
+    f(theta) = beta sum_i w_i l_i(theta) + |theta|^2/2 - sum_j log s_j     (whitened coordinates)
+
+at the rate eta_t = rate / (L sqrt(t)), where L = 1 + beta lam_max(Z' diag(w) Z)/4 bounds the curvature.  The random
+numbers are the same for every beta, so the result is a smooth function of beta and its derivative
+is carried along, step by step.
+
+References: C. Blundell et al., Weight uncertainty in neural networks, ICML 2015.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from temperance.models.logistic.curve import curve_of_losses, predictor_loss
+from temperance.models.logistic.system import Predictor, Rows
+from temperance.types import Array, Plan, Risk, RiskCurve, batches
+
+START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
+
+
+class Schedule(NamedTuple):
+    """How long, how fast and with which random numbers to descend."""
+
+    steps: int
+    rate: float
+    seed: int
+
+
+class Fit(NamedTuple):
+    """Means and standard deviations (m, g, k) and their derivatives in beta."""
+
+    mean: Array
+    deviation: Array
+    d_mean: Array
+    d_deviation: Array
+
+
+def backprop(
+    rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | None = None
+) -> Fit:
+    """Fit m weightings at g betas each, ``beta`` of shape (m, g) or (1, g); ``trace`` collects the means."""
+    Z, weights = rows.Z, rows.weights[:, None, :]
+    rng = np.random.default_rng(schedule.seed)
+    k = Z.shape[1]
+    largest = np.linalg.eigvalsh((Z.T * weights) @ Z)[:, -1] / 4
+    curvature = 1 + beta * largest[:, None]
+    shape = (len(rows.weights), beta.shape[1], k)
+    m, dm, drho = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    rho = np.full(shape, START)
+    at = beta[..., None]
+    for t in range(1, schedule.steps + 1):
+        if trace is not None:
+            trace.append(m.copy())
+        noise = rng.standard_normal(k)
+        s, s_slope = np.logaddexp(0.0, rho), expit(rho)
+        ds = s_slope * drho
+        theta, d_theta = m + s * noise, dm + ds * noise
+        p = expit(rows.offset + theta @ Z.T)
+        pull = (weights * (p - rows.y)) @ Z
+        gradient = at * pull + theta
+        d_gradient = pull + at * ((weights * p * (1 - p) * (d_theta @ Z.T)) @ Z) + d_theta
+        to_rho = gradient * noise - 1 / s
+        d_to_rho = d_gradient * noise + ds / s**2
+        eta = (schedule.rate / np.sqrt(t) / curvature)[..., None]
+        # d eta / d beta = -eta lam_max / 4 L
+        d_eta = -eta * (largest[:, None] / curvature)[..., None]
+        dm = dm - eta * d_gradient - d_eta * gradient
+        drho = (
+            drho
+            - eta * (d_to_rho * s_slope + to_rho * s_slope * (1 - s_slope) * drho)
+            - d_eta * to_rho * s_slope
+        )
+        m, rho = m - eta * gradient, rho - eta * to_rho * s_slope
+    if trace is not None:
+        trace.append(m.copy())
+    return Fit(m, np.logaddexp(0.0, rho), dm, expit(rho) * drho)
+
+
+def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) -> RiskCurve:
+    """Curve of the stochastic fits, losses by quadrature."""
+    index, weight = plan.tested()
+    squares = rows.Z**2
+
+    def losses(beta: float) -> tuple[Array, Array]:
+        value, slope = np.empty((2, *index.shape))
+        for part in batches(len(index), rows.Z.size):
+            fit = backprop(rows._replace(weights=rows.weights[part]), np.array([[beta]]), schedule)
+            m, s, dm, ds = (field[:, 0] for field in fit)
+            everywhere = Predictor(
+                rows.offset + m @ rows.Z.T,
+                s**2 @ squares.T,
+                dm @ rows.Z.T,
+                (2 * s * ds) @ squares.T,
+            )
+            tested = Predictor(*(np.take_along_axis(p, index[part], axis=1) for p in everywhere))
+            value[part], slope[part] = predictor_loss(tested, rows.y[index[part]], risk)
+        return weight * value, weight * slope
+
+    return curve_of_losses(
+        losses, index, weight, len(rows.y), "Bayes by Backprop, losses by quadrature"
+    )

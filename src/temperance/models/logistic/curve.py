@@ -1,0 +1,97 @@
+r"""Risk curve of a Gaussian approximation: moments of the linear predictor, losses by quadrature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.logistic.continuation import follow, prior_anchor
+from temperance.models.logistic.system import Predictor, Rows, System
+from temperance.quadrature import log_expected_sigmoid, softplus_expectations
+from temperance.types import Array, Plan, Risk, RiskCurve, batches
+
+SystemOf = Callable[[Rows], System]
+Losses = Callable[[float], tuple[Array, Array]]
+
+
+class PathBatch:
+    """A batch of pairs whose approximations are followed along beta; remembers where it was last."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self._origin = prior_anchor(system)
+        self._last = self._origin
+
+    def predictor(self, beta: float) -> Predictor:
+        """Return the predictor's moments, starting from the nearer of the last solution and the prior."""
+        start = self._last if beta >= 0.5 * self._last.beta else self._origin
+        self._last = follow(self.system, start, beta)
+        return self.system.predictor(self._last.x, self._last.tangent, beta)
+
+
+def logistic_risk_curve(
+    Z: Array,
+    offset: Array,
+    y: Array,
+    plan: Plan,
+    risk: Risk,
+    system_of: SystemOf,
+    unknowns: int,
+) -> RiskCurve:
+    """Curve of whitened rows Z; ``unknowns`` is the size of one pair's largest matrix."""
+    index, weight = plan.tested()
+    weights = plan.likelihood_weights
+    parts = list(batches(len(weights), unknowns))
+    paths = [PathBatch(system_of(Rows(Z, offset, y, weights[part]))) for part in parts]
+
+    def losses(beta: float) -> tuple[Array, Array]:
+        """Weighted losses of the tested rows and their slopes, (pairs, widest)."""
+        value, slope = np.empty((2, *index.shape))
+        for part, path in zip(parts, paths, strict=True):
+            rows = index[part]
+            tested = Predictor(
+                *(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta))
+            )
+            value[part], slope[part] = predictor_loss(tested, y[rows], risk)
+        return weight * value, weight * slope
+
+    return curve_of_losses(
+        losses, index, weight, len(y), "Gaussian approximation, losses by quadrature"
+    )
+
+
+def curve_of_losses(
+    losses: Losses, index: NDArray[np.intp], weight: Array, n: int, method: str
+) -> RiskCurve:
+    """Average weighted losses of the tested rows (pairs, widest) over the rows."""
+
+    def evaluate(beta: Array) -> tuple[Array, Array]:
+        sums = np.empty((len(beta), 2))
+        for j in np.argsort(beta):
+            sums[j] = [part.sum() for part in losses(float(beta[j]))]
+        return sums[:, 0] / weight.sum(), sums[:, 1] / weight.sum()
+
+    def row_losses(beta: float) -> tuple[Array, Array]:
+        value, _ = losses(beta)
+        total, share = np.zeros(n), np.zeros(n)
+        np.add.at(total, index, value)
+        np.add.at(share, index, weight)
+        return total / np.where(share > 0, share, 1.0), share
+
+    return RiskCurve(evaluate, row_losses, method)
+
+
+def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
+    r"""Loss of each row and its derivative in beta: E softplus(f) - y mu, or -log E sigmoid(+-f)."""
+    if risk == "gibbs":
+        loss, first, second = softplus_expectations(predictor.mean, predictor.variance, 2)
+        value = loss - y * predictor.mean
+        slope = (first - y) * predictor.d_mean + 0.5 * second * predictor.d_variance
+        return value, slope
+    sign = 2 * y - 1
+    log, d_mean, d_variance = log_expected_sigmoid(
+        sign * predictor.mean, predictor.variance, derivatives=True
+    )
+    return -log, -(sign * d_mean * predictor.d_mean + d_variance * predictor.d_variance)

@@ -1,0 +1,87 @@
+r"""Equations of N(m, diag(t)), t = exp(2 rho): the mean-field Gaussian.
+
+Stationarity of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL with mu = offset + Z m, v = Z^2 t (Z^2 elementwise)
+and c = beta w, in (m, rho):
+
+    m + Z'[c (psi_mu - y)] = 0,        t - 1 + 2 t (Z^2)'[c psi_v] = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.models.logistic.expected_loss import ExpectedLoss
+from temperance.models.logistic.system import Predictor, Rows
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalCovarianceSystem:
+    """Unknowns x = (m, rho): k means and k log standard deviations."""
+
+    rows: Rows
+    loss: ExpectedLoss
+
+    def start(self) -> Array:
+        """Return m = 0, rho = 0."""
+        return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))
+
+    def first_step(self) -> float:
+        """Return a beta at which the data weigh about as much as the prior."""
+        return self.rows.first_step()
+
+    def scale(self, x: Array) -> Array:
+        """Means against one or their largest, log standard deviations against one."""
+        m, rho = self._split(x)
+        largest = 1.0 + np.abs(m).max(axis=1, keepdims=True)
+        return np.concatenate([np.broadcast_to(largest, m.shape), np.ones_like(rho)], axis=1)
+
+    def admissible(self, x: Array) -> bool:
+        """Standard deviations neither vanish nor explode."""
+        _, rho = self._split(x)
+        return bool(np.all(np.isfinite(x))) and bool(np.all(np.abs(rho) < 50))
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return the Newton step and the tangent."""
+        Z, w = self.rows.Z, self.rows.weights
+        m, rho = self._split(x)
+        t, squares = np.exp(2 * rho), Z**2
+        psi = self.loss(self.rows.offset + m @ Z.T, t @ squares.T)
+        c, pull = beta * w, psi.mean - self.rows.y
+        spread = (w * psi.variance) @ squares
+        residual = np.concatenate([m + (c * pull) @ Z, t - 1 + 2 * beta * t * spread], axis=1)
+        drift = np.concatenate([(w * pull) @ Z, 2 * t * spread], axis=1)
+        k = Z.shape[1]
+        jacobian = np.empty((len(w), 2 * k, 2 * k))
+        jacobian[:, :k, :k] = (Z.T * (c * psi.mean_mean)[:, None, :]) @ Z
+        mixed = ((Z.T * (c * psi.mean_variance)[:, None, :]) @ squares) * (2 * t)[:, None, :]
+        jacobian[:, :k, k:] = mixed
+        jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
+        curvature = (squares.T * (c * psi.variance_variance)[:, None, :]) @ squares
+        jacobian[:, k:, k:] = (2 * t)[:, :, None] * curvature * (2 * t)[:, None, :]
+        index = np.arange(k)
+        jacobian[:, index, index] += 1.0
+        jacobian[:, k + index, k + index] += 2 * t + 4 * beta * t * spread
+        solved = -np.linalg.solve(jacobian, np.stack([residual, drift], axis=2))
+        return solved[..., 0], solved[..., 1]
+
+    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
+        """Return the moments of the linear predictor."""
+        Z = self.rows.Z
+        m, rho = self._split(x)
+        dm, drho = self._split(tangent)
+        t = np.exp(2 * rho)
+        return Predictor(
+            self.rows.offset + m @ Z.T, t @ (Z**2).T, dm @ Z.T, (2 * t * drho) @ (Z**2).T
+        )
+
+    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return means and diagonal covariance roots."""
+        m, rho = self._split(x)
+        return m, np.exp(rho)[:, :, None] * np.eye(m.shape[1])
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        k = self.rows.Z.shape[1]
+        return x[:, :k], x[:, k:]

@@ -1,0 +1,67 @@
+r"""The equations of a Gaussian approximation, for many weightings of the same rows at once.
+
+A system solves F(x, beta) = 0 for the parameters x of N(mean, S) in whitened coordinates, where the prior
+is N(0, I).  At beta = 0 the solution is the prior; from there it is followed along beta
+(:mod:`temperance.models.logistic.continuation`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from temperance.types import Array
+
+
+class Predictor(NamedTuple):
+    """Mean and variance of every row's linear predictor and their derivatives in beta, (m, n)."""
+
+    mean: Array
+    variance: Array
+    d_mean: Array
+    d_variance: Array
+
+
+class System(Protocol):
+    """Stationarity equations of m approximations; x has shape (m, parameters)."""
+
+    def start(self) -> Array:
+        """Return the solution at beta = 0: the prior."""
+        ...
+
+    def first_step(self) -> float:
+        """Return a beta at which the data weigh about as much as the prior."""
+        ...
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+        r"""Return the Newton step -J^-1 F and the tangent dx/dbeta = -J^-1 dF/dbeta."""
+        ...
+
+    def scale(self, x: Array) -> Array:
+        """Return the size against which a step in each parameter is small."""
+        ...
+
+    def admissible(self, x: Array) -> bool:
+        """Tell whether the parameters are those of a Gaussian."""
+        ...
+
+    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
+        """Return the moments of the linear predictor."""
+        ...
+
+    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return means (m, k) and covariance roots (m, k, k)."""
+        ...
+
+
+class Rows(NamedTuple):
+    """What the approximations are about: f = offset + Z u, y in {0, 1}, weights (m, n)."""
+
+    Z: Array
+    offset: Array
+    y: Array
+    weights: Array
+
+    def first_step(self) -> float:
+        """Inverse of a bound on the largest information that any weighting holds per unit of beta."""
+        information = 0.25 * (self.weights @ (self.Z**2).sum(axis=1)).max()
+        return 1.0 / float(information) if information > 0 else 1.0
