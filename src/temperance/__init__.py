@@ -1,4 +1,4 @@
-"""How much should a posterior trust its likelihood?"""
+"""Calibrate the temperature of Gibbs posteriors from the data at hand."""
 
 from temperance import models, strategies
 from temperance.calibrate import calibrate, expected_risk

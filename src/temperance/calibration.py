@@ -89,7 +89,8 @@ class Calibration:
 def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[float, float]:
     """Weighted mean of row losses and its standard error.
 
-    ``share`` weighs the rows in the mean; ``multiplicity`` counts the observations that a row stands for.
+    ``share`` weighs the rows in the mean; ``multiplicity`` counts the observations that a row
+    stands for.
     """
     tested = share > 0
     share, loss = share[tested] / share.sum(), loss[tested]

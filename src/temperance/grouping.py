@@ -11,7 +11,7 @@ from temperance.types import Array
 
 
 def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
-    """Number the distinct tuples (c1[i], c2[i], ...) in lexicographic order.
+    """Give numbers to the distinct tuples (c1[i], c2[i], ...) in lexicographic order.
 
     Columns after the one that tells all tuples apart are not looked at.
     """

@@ -34,9 +34,7 @@ def scan_points(lower: float, upper: float, count: int = 17) -> Array:
     return points
 
 
-def minimise(
-    evaluate: Evaluate, bounds: tuple[float, float], tolerance: float = 1e-9
-) -> Minimum:
+def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float = 1e-9) -> Minimum:
     """Find the global minimum of a smooth curve over ``bounds``.
 
     A scan, refined wherever a cubic through its values and slopes is no safe guide, brackets the
@@ -94,7 +92,7 @@ def _finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
 
 
 class _Cubics:
-    """Cubic Hermite interpolants between neighbouring points: their depth, and how far to trust it."""
+    """Cubics between neighbouring points: how deep they go, and how far to trust that."""
 
     def __init__(self, points: Array, values: Array, slopes: Array) -> None:
         width = np.diff(points)
@@ -122,9 +120,10 @@ def stochastic_minimise(
 ) -> tuple[float, bool]:
     r"""Minimise by noisy slopes: projected descent with an adaptive rate and averaged iterates.
 
-    The rate is that of AdaGrad, ``(upper - lower) / 4 / sqrt(sum of squared slopes)``.  The answer is the
-    average over the second half of the iterates; it has converged when the averages of the last two windows
-    differ by less than ``tolerance`` of the bounds' width and the average of the last is as precise.
+    The rate is that of AdaGrad, ``(upper - lower) / 4 / sqrt(sum of squared slopes)``.  The answer
+    is the average over the second half of the iterates; it has converged when the averages of the
+    last two windows differ by less than ``tolerance`` of the bounds' width and the average of the
+    last is as precise.
 
     Returns
     -------

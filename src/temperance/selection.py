@@ -18,7 +18,7 @@ DRAWS_PER_PAIR = 100
 
 
 def stack(train: Data, test: Data) -> tuple[Data, Plan]:
-    """Put two data sets on top of each other, with the plan that trains on one and tests on the other."""
+    """Stack two data sets, with the plan that trains on one and tests on the other."""
     both = Data(
         np.concatenate([train.X, test.X]),
         np.concatenate([train.y, test.y]),
@@ -81,7 +81,9 @@ def _stochastic(
     few = min(len(share), PAIRS_PER_STEP)
 
     def slope(beta: float) -> float:
-        chosen = np.arange(len(share)) if few == len(share) else rng.choice(len(share), few, p=share)
+        chosen = (
+            np.arange(len(share)) if few == len(share) else rng.choice(len(share), few, p=share)
+        )
         # Pairs drawn in proportion to their test weight count the same.
         test = pairs.test[chosen]
         if few < len(share):
@@ -95,7 +97,7 @@ def _stochastic(
             f"the stochastic optimiser did not settle (beta = {beta:.3g}); use "
             'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     near = 0.01 * (bounds[1] - bounds[0])
     if min(beta - bounds[0], bounds[1] - beta) < near:
@@ -152,8 +154,8 @@ def _warn(calibration: Calibration) -> None:
         )
     elif calibration.at_bound:
         warnings.warn(
-            f"the estimated risk is smallest at the lower bound beta = {lower:g}: the data help "
-            "prediction less than the prior does; check the model, or lower the bound if it is not 0",
+            f"the estimated risk is smallest at the lower bound beta = {lower:g}: there the prior "
+            "predicts best; check the model, or lower the bound if it is not 0",
             BoundWarning,
             stacklevel=4,
         )

@@ -1,6 +1,7 @@
-r"""The contract: data, plans of (train, test) weights, risk curves, and what models and strategies do.
+r"""The contract: data, plans, risk curves, and what models and strategies do.
 
-A *plan* is a set of pairs of weights over the same n rows.  A *model* turns a plan into a risk curve
+A *plan* is a set of pairs of weights (w, v) over the same n rows.  A *model* turns a plan into a
+risk curve
 
     beta  ->  sum_p sum_i v_pi E_{theta ~ pi_p}[l(theta, x_i)] / sum_p sum_i v_pi,
     pi_p(theta)  ∝  exp(-beta sum_i w_pi l(theta, x_i)) pi_0(theta),
@@ -17,7 +18,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
 Risk = Literal["gibbs", "predictive"]
 Transfer = Literal["beta", "alpha"]
 
@@ -31,6 +32,7 @@ class Data:
     weights: Array
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.y)
 
     @property
@@ -70,7 +72,7 @@ class Plan:
         return self.train * (self.size / self.train.sum(axis=1, keepdims=True))
 
     def tested(self) -> tuple[NDArray[np.intp], Array]:
-        """Rows that each pair tests and their weights, both (pairs, widest), padded with weight 0."""
+        """Rows that each pair tests and their weights, (pairs, widest), padded with weight 0."""
         used = self.test > 0
         widest = int(used.sum(axis=1).max())
         order = np.argsort(~used, axis=1, kind="stable")[:, :widest]
@@ -146,8 +148,8 @@ class RiskCurve:
     Parameters
     ----------
     evaluate : betas of shape (g,) -> risk and its derivative in beta, each (g,)
-    rows : one beta -> loss of each row (n,), averaged over the pairs that test it, and its weight (n,)
-    method : how the numbers were obtained, in words
+    rows : one beta -> loss of each row (n,), averaged over the pairs that test it, and its weight
+    (n,) method : how the numbers were obtained, in words
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -155,7 +157,7 @@ class RiskCurve:
     method: str
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
-        """Risk at ``beta`` (scalar or array); with ``derivative``, the pair (risk, slope in beta)."""
+        """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
         at = np.asarray(beta, dtype=float)
         if not np.all(np.isfinite(at)) or np.any(at < 0):
             raise ValueError(f"beta must be finite and non-negative, got {beta!r}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.types import Array, Data, Model
+from temperance.types import Array, Data
 
 
 def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
@@ -51,15 +51,6 @@ def as_inputs(X: ArrayLike) -> Array:
         raise ValueError(f"X must have one or two dimensions, got shape {inputs.shape}")
     _refuse_non_finite("X", inputs)
     return inputs
-
-
-def data_for(
-    model: Model, X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None
-) -> Data:
-    """Validate observations for a model."""
-    data = as_data(X, y, weights)
-    model.check(data)
-    return data
 
 
 def non_negative(name: str, value: Any) -> float:

@@ -13,7 +13,7 @@ from temperance.models.linear.posterior import linear_posterior, whitened_rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
-from temperance.validation import as_inputs, data_for, non_negative, positive
+from temperance.validation import as_data, as_inputs, non_negative, positive
 
 
 class KnownVarianceRegression:
@@ -43,7 +43,7 @@ class KnownVarianceRegression:
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> GaussianRegressionPosterior:
         """Return the Gaussian posterior at ``alpha``; ``alpha = n`` is Bayes."""
-        data = data_for(self, X, y, weights)
+        data = as_data(X, y, weights)
         Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
         fit = linear_posterior(
             Z / scale,
@@ -96,7 +96,7 @@ class GaussianLinear(KnownVarianceRegression):
     prior_cov: ArrayLike = 1.0
 
     def design(self, X: ArrayLike) -> Array:
-        """Inputs are the rows; add a column of ones for an intercept."""
+        """Take inputs as rows; add a column of ones for an intercept."""
         return nonempty_inputs(X)
 
 

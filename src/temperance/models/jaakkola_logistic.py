@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from temperance.models.logistic.expected_loss import jaakkola_bound
 from temperance.models.logistic.full_covariance import FullCovarianceSystem
-from temperance.models.logistic.model import Gradient, LogisticRegression
+from temperance.models.logistic.model import LogisticRegression
 from temperance.models.logistic.system import Rows, System
 
 
@@ -28,8 +28,6 @@ class JaakkolaLogistic(LogisticRegression):
     ----------
     prior_mean : float or array of shape (d,)
     prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-    gradient : {"implicit", "covariance"}
-        Slope of the risk curve: of the approximation itself, or the thesis' covariance form.
 
     References
     ----------
@@ -40,12 +38,11 @@ class JaakkolaLogistic(LogisticRegression):
     --------
     >>> posterior = JaakkolaLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
     >>> posterior.mean.round(4)
-    array([0.6896])
+    array([0.6865])
     """
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    gradient: Gradient = "implicit"
 
     def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the bound."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from temperance.models.logistic.laplace import LaplaceSystem
-from temperance.models.logistic.model import Gradient, LogisticRegression
+from temperance.models.logistic.model import LogisticRegression
 from temperance.models.logistic.system import Rows, System
 
 
@@ -21,8 +21,6 @@ class LaplaceLogistic(LogisticRegression):
     ----------
     prior_mean : float or array of shape (d,)
     prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-    gradient : {"implicit", "covariance"}
-        Slope of the risk curve: of the approximation itself, or the thesis' covariance form.
 
     Examples
     --------
@@ -33,7 +31,6 @@ class LaplaceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    gradient: Gradient = "implicit"
 
     def system(self, rows: Rows) -> System:
         """Return the equations of the mode."""

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from temperance.models.logistic.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.logistic.diagonal_covariance import DiagonalCovarianceSystem
 from temperance.models.logistic.expected_loss import exact
-from temperance.models.logistic.model import Gradient, LogisticRegression
+from temperance.models.logistic.model import LogisticRegression, check_labels
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
-from temperance.validation import data_for, non_negative, one_of, positive, whole
+from temperance.validation import non_negative, one_of, positive, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,9 @@ class MeanFieldLogistic(LogisticRegression):
     ----------
     prior_mean : float or array of shape (d,)
     prior_cov : float, variances of shape (d,), or a diagonal matrix
-    gradient : {"implicit", "covariance"}
-        Slope of the risk curve: of the approximation itself, or the thesis' covariance form.
     method : {"deterministic", "sgd"}
-        Newton's method on the quadrature, or Bayes by Backprop, the stochastic algorithm of the thesis.
+        Newton's method on the quadrature, or Bayes by Backprop, the stochastic algorithm of the
+        thesis.
     steps, rate, seed : int, float, int
         Number of steps, learning rate and random numbers of ``method="sgd"``.
 
@@ -40,12 +39,11 @@ class MeanFieldLogistic(LogisticRegression):
     --------
     >>> posterior = MeanFieldLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
     >>> posterior.mean.round(4)
-    array([0.7036])
+    array([0.7039])
     """
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    gradient: Gradient = "implicit"
     method: Literal["deterministic", "sgd"] = "deterministic"
     steps: int = 200
     rate: float = 1.0
@@ -53,7 +51,6 @@ class MeanFieldLogistic(LogisticRegression):
 
     def __post_init__(self) -> None:
         """Refuse an unknown method and a schedule without steps."""
-        super().__post_init__()
         one_of("method", self.method, ("deterministic", "sgd"))
         whole("steps", self.steps, 1)
         positive("rate", self.rate)
@@ -100,7 +97,7 @@ class MeanFieldLogistic(LogisticRegression):
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> Array:
         """Means after each step of Bayes by Backprop, shape (steps + 1, d)."""
-        data = data_for(self, X, y, weights)
+        data = self.labelled(X, y, weights)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
         rows = Rows(prior.whiten(Z), Z @ prior.mean, data.y, data.weights[None])
@@ -113,8 +110,8 @@ class MeanFieldLogistic(LogisticRegression):
         """Return the curve that the plan estimates, by quadrature."""
         if self.method == "deterministic":
             return super().risk_curve(data, plan, risk)
+        check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
         rows = Rows(prior.whiten(Z), Z @ prior.mean, data.y, plan.pairs().likelihood_weights)
-        curve = backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)
-        return curve if self.gradient == "implicit" else self._with_covariance(curve, data, plan)
+        return backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)

@@ -14,7 +14,7 @@ from temperance.models.linear.posterior import linear_posterior, whitened_rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
-from temperance.validation import data_for, non_negative, positive
+from temperance.validation import as_data, non_negative, positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class NormalInverseGammaLinear:
         positive("b", self.b)
 
     def design(self, X: ArrayLike) -> Array:
-        """Inputs are the rows; add a column of ones for an intercept."""
+        """Take inputs as rows; add a column of ones for an intercept."""
         return nonempty_inputs(X)
 
     def prior(self, dimension: int) -> GaussianPrior:
@@ -77,7 +77,7 @@ class NormalInverseGammaLinear:
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> NormalInverseGammaPosterior:
         """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
-        data = data_for(self, X, y, weights)
+        data = as_data(X, y, weights)
         Z, weight = self.design(data.X), non_negative("alpha", alpha)
         fit = linear_posterior(Z, data.y, data.weights, weight, self.prior(Z.shape[1]))
         return NormalInverseGammaPosterior(

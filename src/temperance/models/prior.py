@@ -73,8 +73,8 @@ def _root(spread: Array, dimension: int) -> Array:
 def row_space(rows: Array) -> tuple[Array, Array | None]:
     r"""Coordinates of the rows in their own span when they are fewer than their dimension.
 
-    Returns ``(coordinates, basis)`` with ``rows = coordinates @ basis.T``; the basis is ``None`` when
-    the rows are kept as they are.  What the data say about u lies in that span; across it a
+    Returns ``(coordinates, basis)`` with ``rows = coordinates @ basis.T``; the basis is ``None``
+    when the rows are kept as they are.  What the data say about u lies in that span; across it a
     posterior with a standard normal prior is the prior.
     """
     if rows.shape[1] <= rows.shape[0]:

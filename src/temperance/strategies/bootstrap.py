@@ -15,8 +15,8 @@ from temperance.validation import one_of, whole
 class Bootstrap(CurveStrategy):
     r"""Train on resamples of the data, test on the data.
 
-    The draws are the same at every beta, so the curve is smooth and needs no stochastic gradient.  A resample is as large
-    as the data, so holding alpha and holding beta are the same.
+    The draws are the same at every beta, so the curve is smooth and needs no stochastic gradient.
+    A resample is as large as the data, so holding alpha and holding beta are the same.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Bootstrap(CurveStrategy):
         size = data.size
         units = max(1, round(size))
         counts = rng.multinomial(units, data.weights / size, size=self.n_draws)
-        train = counts * (size / units)
+        train = counts.astype(float) * (size / units)
         if not self.out_of_bag:
             return Plan(train, np.broadcast_to(data.weights, train.shape), size)
         test = (counts == 0) * data.weights

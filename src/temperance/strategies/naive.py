@@ -14,7 +14,8 @@ from temperance.types import Data, Plan
 class Naive(CurveStrategy):
     r"""Minimise the training risk E_{pi_alpha}[r_n].
 
-    Its slope is -Var[r_n], so for exact posteriors the choice is always the upper bound: a warning example.
+    Its slope is -Var[r_n], so for exact posteriors the choice is always the upper bound: a warning
+    example.
     """
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:

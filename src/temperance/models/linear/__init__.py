@@ -1,0 +1,1 @@
+"""Linear models: moments of predictions under any plan, in closed form."""

@@ -1,8 +1,8 @@
 r"""Fewer rows with the same sums of squares.
 
 Rows that share their weights in every pair of a plan enter quadratic losses by their second moment
-alone, so a block of them is replaced by its triangular factor: ten folds of a million rows in d columns become
-ten triangles of d + 1 rows.
+alone, so a block of them is replaced by its triangular factor: ten folds of a million rows in d
+columns become ten triangles of d + 1 rows.
 """
 
 from __future__ import annotations
@@ -46,4 +46,3 @@ def condense(rows: Array, *weightings: Array) -> tuple[Array, ...]:
     profiles = np.repeat(profile[:, [block[0] for block in members]], lengths, axis=1)
     counts = np.cumsum([len(weighting) for weighting in weightings])[:-1]
     return np.concatenate(triangles), *np.split(profiles, counts)
-

@@ -1,4 +1,4 @@
-r"""Risk curve of a linear model: moments of the plan, losses of the noise, averaged over test rows."""
+r"""Risk curve of a linear model: moments of the plan, losses of the noise, averaged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def linear_risk_curve(rows: Array, plan: AnyPlan, noise: Noise, risk: Risk) -> R
                 )
             value += part
             slope += d_part
-            count += moments.count.sum()
+            count += moments.tested.sum()
         return value / count, slope / count
 
     def row_losses(beta: float) -> tuple[Array, Array]:
@@ -69,7 +69,7 @@ def _gibbs_sums(beta: Array, moments: Moments, noise: Noise) -> tuple[Array, Arr
     square = (weight * moments.error**2).sum(axis=1)
     d_square = 2 * (weight * moments.error * moments.d_error).sum(axis=1)
     gibbs = noise.gibbs(beta, moments)
-    count = moments.count[:, None]
+    count = moments.tested[:, None]
     value = gibbs.slope * square + count * gibbs.constant
     slope = gibbs.d_slope * square + gibbs.slope * d_square + count * gibbs.d_constant
     spread, d_spread = (

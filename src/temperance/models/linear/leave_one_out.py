@@ -1,12 +1,14 @@
 r"""Moments of leave-one-out: each row's deletion is a rank-one downdate of one decomposition.
 
-With B = A diag(sigma) U' the rows scaled by the roots of their weights, c_i the exponent of the training set of
-row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
+With B = A diag(sigma) U' the rows scaled by the roots of their weights, c_i the exponent of the
+training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
 
     residual  e_i = o_i + sum_j A_ij g_j s_j,      o = r - A g,
-    1 - c_i h_i = kappa_i = 1 - sum_j A_ij^2 + sum_j A_ij^2 s_j,    h_i = sum_j A_ij^2 sigma_j^2 s_j,
+    1 - c_i h_i = kappa_i = 1 - sum_j A_ij^2 + sum_j A_ij^2 s_j,    h_i = sum_j A_ij^2 sigma_j^2
+    s_j,
 
-and without row i the error is e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i e_i^2 / kappa_i.
+and without row i the error is e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i
+e_i^2 / kappa_i.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class LeaveOneOutMoments:
                 d_misfit=d_misfit,
                 exposure=(exponents * (self.plan.size - weights))[part],
                 weight=unit,
-                count=weight,
+                tested=weight,
                 rows=np.arange(part.start, part.stop)[:, None],
             )
 
@@ -62,8 +64,10 @@ class LeaveOneOutMoments:
         a = left[part]
 
         def total(coefficients: Array, factor: Array) -> Array:
-            return (coefficients[:, None, :] @ factor)[:, 0] if len(factor) > 1 else (
-                coefficients @ factor[0]
+            return (
+                (coefficients[:, None, :] @ factor)[:, 0]
+                if len(factor) > 1
+                else (coefficients @ factor[0])
             )
 
         residual = outside_response[part, None] + total(a * g, s)

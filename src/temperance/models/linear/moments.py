@@ -1,7 +1,8 @@
 r"""What a linear model needs to know of a plan: error and variance of each tested row's prediction.
 
-For every pair p and tested row i: error e = r_i - z_i'm_p and variance v = z_i'S_p z_i as functions of
-beta, with derivatives; per pair the misfit Q (see :mod:`temperance.models.linear.spectrum`).
+For every pair p and tested row i: error e = r_i - z_i'm_p and variance v = z_i'S_p z_i as
+functions of beta, with derivatives; per pair the misfit Q (see
+:mod:`temperance.models.linear.spectrum`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from temperance.types import Array
@@ -25,8 +27,8 @@ class Moments(NamedTuple):
     d_misfit: Array
     exposure: Array  # (m,): weight of the training rows, so that alpha = beta * exposure
     weight: Array  # (m, e): weight of each tested row
-    count: Array  # (m,): total test weight (more than the sum of weights when rows are condensed)
-    rows: NDArray | None  # (m, e): which rows; None when they are condensed
+    tested: Array  # (m,): total test weight, whatever the rows were condensed to
+    rows: NDArray[np.intp]  # (m, e): which rows; none when they are condensed
 
 
 class MomentSource(Protocol):

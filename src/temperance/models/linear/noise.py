@@ -2,13 +2,9 @@ r"""Losses of a Gaussian response as functions of the moments of its prediction.
 
 In units of the noise, with error e and variance v of the linear predictor:
 
-====================  ==================================================  ==============================
-noise variance        Gibbs                                               predictive
-====================  ==================================================  ==============================
-known                 (e^2 + v) / 2                                       [e^2/(1+v) + log(1+v)] / 2
-inverse gamma (a, b)  [(a/b) e^2 + v + log b - digamma(a) + log 2 pi]/2   -log Student-t of 2a degrees,
-                                                                          scale^2 (b/a)(1+v)
-====================  ==================================================  ==============================
+* known variance: Gibbs ``(e^2 + v) / 2``, predictive ``[e^2/(1+v) + log(1+v)] / 2``;
+* inverse gamma (a, b): Gibbs ``[(a/b) e^2 + v + log b - digamma(a) + log 2 pi] / 2``, predictive
+  minus the log density of a Student-t of 2a degrees of freedom and squared scale ``(b/a)(1+v)``.
 
 For a known variance s2 both leave out the constant log(2 pi s2) / 2.
 """

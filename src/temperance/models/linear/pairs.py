@@ -29,23 +29,19 @@ class PairMoments:
 
     def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
         """Yield the moments of batches of pairs."""
+        pairs, k = len(self.plan.test), self.rows.shape[1] - 1
         if condensed:
-            tests, weight, index = self._condensed_tests, None, None
+            tests = self._condensed_tests
+            none = np.empty((pairs, 0), dtype=np.intp)
+            for part in batches(pairs, (tests.shape[1] + k) * max(k, len(beta))):
+                yield self._batch(part, tests[part], np.ones((1, 1)), none[part], beta)
         else:
             index, weight = self.plan.tested()
-            tests = None
-        width = tests.shape[1] if tests is not None else weight.shape[1]
-        k = self.rows.shape[1] - 1
-        for part in batches(len(self.plan.test), (width + k) * max(k, len(beta))):
-            if tests is not None:
-                yield self._batch(part, tests[part], np.ones((1, 1)), None, beta)
-            else:
-                yield self._batch(
-                    part, self.rows[index[part]], weight[part], index[part], beta
-                )
+            for part in batches(pairs, (weight.shape[1] + k) * max(k, len(beta))):
+                yield self._batch(part, self.rows[index[part]], weight[part], index[part], beta)
 
     def _batch(
-        self, part: slice, tests: Array, weight: Array, index: NDArray | None, beta: Array
+        self, part: slice, tests: Array, weight: Array, index: NDArray[np.intp], beta: Array
     ) -> Moments:
         spectrum = Spectrum(*(field[part] for field in self._spectrum))
         state = posterior_state(spectrum, beta)
@@ -60,7 +56,7 @@ class PairMoments:
             d_misfit=state.d_misfit,
             exposure=self._exposure[part],
             weight=np.broadcast_to(weight, tests.shape[:2]),
-            count=self._count[part],
+            tested=self.plan.test[part].sum(axis=1),
             rows=index,
         )
 
@@ -86,7 +82,3 @@ class PairMoments:
     @cached_property
     def _exposure(self) -> Array:
         return self.plan.likelihood_weights.sum(axis=1)
-
-    @cached_property
-    def _count(self) -> Array:
-        return self.plan.test.sum(axis=1)

@@ -1,7 +1,8 @@
 r"""Moments of one-step-ahead prediction: the innovations of blocks of rows.
 
-Before a block the posterior is known from the spectrum of the earlier rows: mean U x, covariance U diag(s) U'.
-With T = Z_b U the block's rows in that basis and I + beta T diag(s) T' = L D L' (L unit lower triangular),
+Before a block the posterior is known from the spectrum of the earlier rows: mean U x, covariance U
+diag(s) U'. With T = Z_b U the block's rows in that basis and I + beta T diag(s) T' = L D L' (L
+unit lower triangular),
 
     e = L^-1 (r_b - T x),     a_t = S_{t-1} z_t: the rows of L^-1 T diag(s),     v_t = a_t'T_t,
 
@@ -13,8 +14,9 @@ n_{t-1} = S_{t-1} sum_{i<t} z_i r_i, the derivatives in beta are
 and the misfit of the rows up to t grows by beta e_t^2 / (1 + beta v_t).
 
 When alpha is held, each prefix has its own beta.  The moments of a block are analytic in
-u = log(1 + beta lam_max) with singularities on the lines |Im u| = pi only, so they are interpolated in u by Chebyshev polynomials
-whose degree makes the error at most ``TOLERANCE`` of their size.
+u = log(1 + beta lam_max) with singularities on the lines |Im u| = pi only, so they are
+interpolated in u by Chebyshev polynomials whose degree makes the error at most ``TOLERANCE`` of
+their size.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Blocks:
     largest: Array  # (blocks,): largest eigenvalue of any training set in the block
 
     def innovations(self, beta: Array) -> Innovations:
-        """Predict every row of each block from the rows before it, at the block's beta (blocks,)."""
+        """Predict every row of each block from the rows before it, one beta per block."""
         state = posterior_state(self.spectrum, beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
         sigma2 = self.spectrum.sigma**2
@@ -81,8 +83,7 @@ class Blocks:
         start = self.spectrum.projection * self.spectrum.sigma * s
         inside = (gain @ gain.swapaxes(1, 2)) * earlier
         d_error = -(
-            np.einsum("bij,bj->bi", gain, start)
-            + np.einsum("bij,bj->bi", inside, error / pivot)
+            np.einsum("bij,bj->bi", gain, start) + np.einsum("bij,bj->bi", inside, error / pivot)
         )
         d_variance = -(
             np.einsum("bij,bj->bi", gain**2, sigma2) + ((cross * earlier) ** 2).sum(axis=2)
@@ -148,10 +149,7 @@ def interpolate(blocks: Blocks, top: Array) -> Interpolant:
     degree = _degree(float(span.max()))
     nodes = chebyshev.chebpts1(degree + 1)
     values = np.stack(
-        [
-            np.stack(blocks.innovations(np.expm1(span * (node + 1) / 2) / rate)[:3])
-            for node in nodes
-        ]
+        [np.stack(blocks.innovations(np.expm1(span * (node + 1) / 2) / rate)[:3]) for node in nodes]
     )
     # Discrete orthogonality on the Chebyshev points.
     vandermonde = chebyshev.chebvander(nodes, degree) * (2.0 / (degree + 1))
@@ -212,7 +210,7 @@ class PrefixMoments:
             d_misfit=exponents[:, None] * parts.misfit + own * parts.d_misfit,
             exposure=exposure,
             weight=weight,
-            count=weight[:, 0],
+            tested=weight[:, 0],
             rows=order[tested][:, None],
         )
 
@@ -227,7 +225,10 @@ def _at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:
     count = len(blocks.response)
     columns = [blocks.innovations(np.full(count, at)) for at in beta]
     return Innovations(
-        *(np.stack([part.ravel() for part in parts], axis=1) for parts in zip(*columns, strict=True))
+        *(
+            np.stack([part.ravel() for part in parts], axis=1)
+            for parts in zip(*columns, strict=True)
+        )
     )
 
 

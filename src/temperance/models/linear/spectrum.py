@@ -1,7 +1,8 @@
 r"""The eigenbasis of weighted least squares: every beta for the price of one.
 
-In whitened coordinates (prior N(0, I), unit noise) the weighted rows B = W^(1/2) [Z] have the singular
-value decomposition B = A diag(sigma) U'.  With g = A'W^(1/2) r and s = 1/(1 + beta sigma^2),
+In whitened coordinates (prior N(0, I), unit noise) the weighted rows B = W^(1/2) [Z] have the
+singular value decomposition B = A diag(sigma) U'.  With g = A'W^(1/2) r and s = 1/(1 + beta
+sigma^2),
 
     Cov = U diag(s) U',    mean = U x,  x = beta g sigma s,
     Q   = min_u { beta |W^(1/2)(r - Z u)|^2 + |u|^2 } = beta (rho^2 + sum_j g_j^2 s_j),
@@ -70,8 +71,10 @@ def weighted_factors(rows: Array, weights: Array) -> Array:
 
 
 def triangle(rows: Array) -> Array:
-    """The same second moments in the fewest rows."""
-    return np.linalg.qr(rows, mode="r") if rows.shape[-2] > rows.shape[-1] else rows
+    """Keep the second moments in the fewest rows."""
+    if rows.shape[-2] <= rows.shape[-1]:
+        return rows
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def posterior_state(spectrum: Spectrum, beta: Array) -> State:

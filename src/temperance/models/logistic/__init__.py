@@ -1,0 +1,1 @@
+"""Logistic regression: Gaussian approximations, followed along beta."""

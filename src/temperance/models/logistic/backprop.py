@@ -4,9 +4,9 @@ One draw theta = m + s eps per step, s = softplus(rho), descends the negative EL
 
     f(theta) = beta sum_i w_i l_i(theta) + |theta|^2/2 - sum_j log s_j     (whitened coordinates)
 
-at the rate eta_t = rate / (L sqrt(t)), where L = 1 + beta lam_max(Z' diag(w) Z)/4 bounds the curvature.  The random
-numbers are the same for every beta, so the result is a smooth function of beta and its derivative
-is carried along, step by step.
+at the rate eta_t = rate / (L sqrt(t)), where L = 1 + beta lam_max(Z' diag(w) Z)/4 bounds the
+curvature.  The random numbers are the same for every beta, so the result is a smooth function of
+beta and its derivative is carried along, step by step.
 
 References: C. Blundell et al., Weight uncertainty in neural networks, ICML 2015.
 """
@@ -42,10 +42,8 @@ class Fit(NamedTuple):
     d_deviation: Array
 
 
-def backprop(
-    rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | None = None
-) -> Fit:
-    """Fit m weightings at g betas each, ``beta`` of shape (m, g) or (1, g); ``trace`` collects the means."""
+def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | None = None) -> Fit:
+    """Fit m weightings at betas of shape (m, g) or (1, g); ``trace`` collects the means."""
     Z, weights = rows.Z, rows.weights[:, None, :]
     rng = np.random.default_rng(schedule.seed)
     k = Z.shape[1]

@@ -1,7 +1,8 @@
 r"""Follow a solution along beta: Euler predictor, Newton corrector, steps that adapt.
 
-The objectives are convex in (mean, root of the covariance), so their minimiser is a smooth function of beta that starts
-at the prior; a Newton iteration that fails only means that the step along beta was too long.
+The objectives are convex in (mean, root of the covariance), so their minimiser is a smooth
+function of beta that starts at the prior; a Newton iteration that fails only means that the step
+along beta was too long.
 """
 
 from __future__ import annotations
@@ -68,19 +69,20 @@ def _correct(system: System, anchor: Anchor, beta: float) -> Anchor | None:
     if not system.admissible(x):
         x = anchor.x
     before = np.inf
+    # Information beta / first_step per unit of prior magnifies rounding by as much.
+    rounding = 1e-6 + 10 * np.finfo(float).eps * beta / system.first_step()
     for _ in range(MOST_NEWTON_STEPS):
         try:
             step, tangent = system.newton(x, beta)
         except np.linalg.LinAlgError:
             return None
         size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
-        if not np.isfinite(size) or size > 2 * before:
+        if not np.isfinite(size) or (size > 2 * before and size > rounding):
             return None
         x = x + step
         if not system.admissible(x):
             return None
-        # Below a millionth, steps that shrink no more are at the limit of rounding.
-        if size < TOLERANCE or (size < 1e-6 and size > before / 4):
+        if size < TOLERANCE or (size < rounding and size > before / 4):
             return Anchor(beta, x, tangent)
         before = size
     return None

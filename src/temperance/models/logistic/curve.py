@@ -1,4 +1,4 @@
-r"""Risk curve of a Gaussian approximation: moments of the linear predictor, losses by quadrature."""
+r"""Risk curve of a Gaussian approximation: moments of the predictor, losses by quadrature."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Losses = Callable[[float], tuple[Array, Array]]
 
 
 class PathBatch:
-    """A batch of pairs whose approximations are followed along beta; remembers where it was last."""
+    """Pairs whose approximations are followed along beta; remembers where it was last."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -25,7 +25,7 @@ class PathBatch:
         self._last = self._origin
 
     def predictor(self, beta: float) -> Predictor:
-        """Return the predictor's moments, starting from the nearer of the last solution and the prior."""
+        """Return the predictor's moments, from the nearer of the last solution and the prior."""
         start = self._last if beta >= 0.5 * self._last.beta else self._origin
         self._last = follow(self.system, start, beta)
         return self.system.predictor(self._last.x, self._last.tangent, beta)
@@ -51,9 +51,7 @@ def logistic_risk_curve(
         value, slope = np.empty((2, *index.shape))
         for part, path in zip(parts, paths, strict=True):
             rows = index[part]
-            tested = Predictor(
-                *(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta))
-            )
+            tested = Predictor(*(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta)))
             value[part], slope[part] = predictor_loss(tested, y[rows], risk)
         return weight * value, weight * slope
 
@@ -84,7 +82,7 @@ def curve_of_losses(
 
 
 def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
-    r"""Loss of each row and its derivative in beta: E softplus(f) - y mu, or -log E sigmoid(+-f)."""
+    r"""Loss of each row, E softplus(f) - y mu or -log E sigmoid(+-f), and its slope in beta."""
     if risk == "gibbs":
         loss, first, second = softplus_expectations(predictor.mean, predictor.variance, 2)
         value = loss - y * predictor.mean

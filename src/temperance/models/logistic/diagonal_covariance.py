@@ -1,7 +1,7 @@
 r"""Equations of N(m, diag(t)), t = exp(2 rho): the mean-field Gaussian.
 
-Stationarity of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL with mu = offset + Z m, v = Z^2 t (Z^2 elementwise)
-and c = beta w, in (m, rho):
+Stationarity of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL with mu = offset + Z m, v = Z^2 t
+(Z^2 elementwise) and c = beta w, in (m, rho):
 
     m + Z'[c (psi_mu - y)] = 0,        t - 1 + 2 t (Z^2)'[c psi_v] = 0.
 """
@@ -39,7 +39,7 @@ class DiagonalCovarianceSystem:
         return np.concatenate([np.broadcast_to(largest, m.shape), np.ones_like(rho)], axis=1)
 
     def admissible(self, x: Array) -> bool:
-        """Standard deviations neither vanish nor explode."""
+        """Tell whether standard deviations neither vanish nor explode."""
         _, rho = self._split(x)
         return bool(np.all(np.isfinite(x))) and bool(np.all(np.abs(rho) < 50))
 

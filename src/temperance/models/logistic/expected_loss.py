@@ -57,7 +57,7 @@ def jaakkola_bound(mean: Array, variance: Array) -> Partials:
 
 
 def lambda_and_slope(square: Array) -> tuple[Array, Array]:
-    r"""Return lam(xi) = (sigmoid(xi) - 1/2) / (2 xi) and its derivative in xi^2; 1/8 and -1/96 at 0."""
+    r"""Return lam(xi) = (sigmoid(xi) - 1/2) / (2 xi) and its derivative in xi^2."""
     small = square < 1e-4
     safe = np.where(small, 1.0, square)
     xi = np.sqrt(safe)

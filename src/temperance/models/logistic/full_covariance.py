@@ -1,6 +1,7 @@
 r"""Equations of N(u, S) with full covariance, for any expected loss psi(mu, v).
 
-The minimiser of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL(N(u, S) | N(0, I)) satisfies, with c = beta w,
+The minimiser of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL(N(u, S) | N(0, I)) satisfies, with
+c = beta w,
 
     u + Z'[c (psi_mu - y)] = 0,        S^-1 = I + Z' diag(2 c psi_v) Z,
 
@@ -15,15 +16,14 @@ H = I + Z' diag(c psi_mumu) Z and the steps (du, dv) for residuals (R_u, R_v),
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from temperance.models.logistic.expected_loss import ExpectedLoss, Partials
+from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import Predictor, Rows
 from temperance.types import Array
-
-MOST_DENSE_ROWS = 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +60,25 @@ class FullCovarianceSystem:
         u, v = self._split(x)
         psi = self.loss(self.rows.offset + u @ Z.T, v)
         pull = psi.mean - self.rows.y
-        root = self._root(psi, beta)
-        spread = Z @ root  # rows z'R^-1, so that z'Sz is their squared length
-        hessian = np.eye(Z.shape[1]) + _gram(Z, beta * w * psi.mean_mean)
-        residual_u = np.stack([u + (beta * w * pull) @ Z, (w * pull) @ Z], axis=2)
-        inverse_residual = np.linalg.solve(hessian, residual_u)
-        solve = _solve_dense if len(Z) <= MOST_DENSE_ROWS else _solve_iteratively
-        gap = v - (spread**2).sum(axis=2)
-        dv = solve(Z, beta * w, 2 * w * psi.variance, psi, hessian, spread, inverse_residual, gap)
-        weighted = (beta * w * psi.mean_variance)[..., None] * dv
-        du = -inverse_residual - np.linalg.solve(hessian, Z.T @ weighted)
+        c = beta * w
+        coupling = Coupling(
+            Z,
+            cross=c * psi.mean_variance,
+            curvature=2 * c * psi.variance_variance,
+            hessian=np.eye(Z.shape[1]) + _gram(Z, c * psi.mean_mean),
+            spread=Z @ self._root(psi, beta),
+        )
+        gap = v - (coupling.spread**2).sum(axis=2)
+        drift = coupling.squares(2 * w * psi.variance)
+        # H^-1 R_u for the residual and for its derivative in beta.
+        inverse = np.stack(
+            [coupling.inverse(part) for part in (u + (c * pull) @ Z, (w * pull) @ Z)], axis=2
+        )
+        pushed = [
+            coupling.squares(2 * coupling.cross * part) for part in np.moveaxis(Z @ inverse, 2, 0)
+        ]
+        dv = solve_variances(coupling, np.stack([pushed[0] - gap, pushed[1] - drift], axis=2))
+        du = -inverse - np.linalg.solve(coupling.hessian, Z.T @ (coupling.cross[..., None] * dv))
         both = np.concatenate([du, dv], axis=1)
         return both[..., 0], both[..., 1]
 
@@ -102,64 +111,51 @@ def _gram(Z: Array, weights: Array) -> Array:
     return (Z.T * weights[:, None, :]) @ Z
 
 
-def _solve_dense(
-    Z: Array,
-    c: Array,
-    rate: Array,
-    psi: Partials,
-    hessian: Array,
-    spread: Array,
-    inverse_residual: Array,
-    gap: Array,
-) -> Array:
-    """Solve for dv, the Newton step and the tangent side by side, with n x n matrices."""
-    squares = (spread @ spread.swapaxes(1, 2)) ** 2
-    cross = c * psi.mean_variance
-    projected = Z @ np.linalg.solve(hessian, np.broadcast_to(Z.T, (len(c), *Z.T.shape)))
-    inner = -2 * cross[:, :, None] * projected * cross[:, None, :]
+class Coupling(NamedTuple):
+    """Coefficients of the equations for dv; see the head of the module."""
+
+    Z: Array  # (n, k)
+    cross: Array  # (m, n): c psi_muv
+    curvature: Array  # (m, n): 2 c psi_vv
+    hessian: Array  # (m, k, k)
+    spread: Array  # (m, n, k): rows z'R^-1 with S = R^-1 R^-1'
+
+    def squares(self, y: Array) -> Array:
+        """M y = diag(Z S [Z' diag(y) Z] S Z') for y of shape (m, n)."""
+        inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
+        return ((self.spread @ inner) * self.spread).sum(axis=2)
+
+    def pulled(self, dv: Array) -> Array:
+        """Z H^-1 Z' [c psi_muv dv]."""
+        return self.inverse((self.cross * dv) @ self.Z) @ self.Z.T
+
+    def inverse(self, u: Array) -> Array:
+        """H^-1 u."""
+        return np.linalg.solve(self.hessian, u[..., None])[..., 0]
+
+
+def solve_variances(coupling: Coupling, right: Array) -> Array:
+    """Solve for dv with right-hand sides (m, n, 2), in whichever way is cheaper."""
+    n, k = coupling.Z.shape
+    if n <= max(64, 6 * k):
+        return np.linalg.solve(_matrix(coupling), right)
+
+    def operator(dv: Array) -> Array:
+        change = coupling.curvature * dv - 2 * coupling.cross * coupling.pulled(dv)
+        return dv + coupling.squares(change)
+
+    return np.stack([solve_batch(operator, right[..., j]) for j in range(2)], axis=2)
+
+
+def _matrix(coupling: Coupling) -> Array:
+    """Spell out the n x n matrices."""
+    Z, cross = coupling.Z, coupling.cross
+    squares = (coupling.spread @ coupling.spread.swapaxes(1, 2)) ** 2
+    columns = np.broadcast_to(Z.T, (len(cross), *Z.T.shape))
+    inner = -2 * cross[:, :, None] * (Z @ np.linalg.solve(coupling.hessian, columns))
+    inner *= cross[:, None, :]
     diagonal = np.arange(len(Z))
-    inner[:, diagonal, diagonal] += 2 * c * psi.variance_variance
-    right = squares @ (2 * cross[..., None] * (Z @ inverse_residual))
-    right[..., 0] -= gap
-    right[..., 1] -= (squares @ rate[..., None])[..., 0]
+    inner[:, diagonal, diagonal] += coupling.curvature
     matrix = squares @ inner
     matrix[:, diagonal, diagonal] += 1.0
-    return np.linalg.solve(matrix, right)
-
-
-def _solve_iteratively(
-    Z: Array,
-    c: Array,
-    rate: Array,
-    psi: Partials,
-    hessian: Array,
-    spread: Array,
-    inverse_residual: Array,
-    gap: Array,
-) -> Array:
-    """Solve the same equations without n x n matrices: M y = diag(Z S [Z' diag(y) Z] S Z')."""
-    solved = np.empty((*c.shape, 2))
-    for pair in range(len(c)):
-        cross, curvature = c[pair] * psi.mean_variance[pair], psi.variance_variance[pair]
-        rows, factor = spread[pair], np.linalg.inv(hessian[pair])
-
-        def squares(y: Array, rows: Array = rows) -> Array:
-            return ((rows @ ((rows.T * y) @ rows)) * rows).sum(axis=1)
-
-        def operator(
-            dv: Array,
-            cross: Array = cross,
-            curvature: Array = 2 * c[pair] * curvature,
-            factor: Array = factor,
-            squares: object = squares,
-        ) -> Array:
-            pulled = Z @ (factor @ (Z.T @ (cross * dv)))
-            return dv + squares(curvature * dv - 2 * cross * pulled)  # type: ignore[operator]
-
-        right = [squares(2 * cross * (Z @ inverse_residual[pair, :, j])) for j in range(2)]
-        right[0] -= gap[pair]
-        right[1] -= squares(rate[pair])
-        system = LinearOperator((len(Z), len(Z)), matvec=operator, dtype=float)
-        for j in range(2):
-            solved[pair, :, j], _ = gmres(system, right[j], rtol=1e-12, restart=60, maxiter=5)
-    return solved
+    return matrix

@@ -1,6 +1,7 @@
 r"""Equations of the Laplace approximation: the mode u and the curvature there.
 
-With c = beta w and s = sigmoid(offset + Z u):  u + Z'[c (s - y)] = 0 and S^-1 = I + Z' diag(c s') Z.
+With c = beta w and s = sigmoid(offset + Z u):  u + Z'[c (s - y)] = 0 and S^-1 = I + Z' diag(c s')
+Z.
 """
 
 from __future__ import annotations

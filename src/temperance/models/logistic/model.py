@@ -2,12 +2,9 @@ r"""Logistic regression with a Gaussian approximation of the posterior: what the
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.draws import covariance_slope
 from temperance.models.gaussian_linear import nonempty_inputs
 from temperance.models.logistic.continuation import follow, prior_anchor
 from temperance.models.logistic.curve import logistic_risk_curve
@@ -15,27 +12,17 @@ from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior, row_space
 from temperance.posteriors import LogisticPosterior
 from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
-from temperance.validation import data_for, non_negative, one_of
-
-Gradient = Literal["implicit", "covariance"]
-COVARIANCE_DRAWS = 2000
+from temperance.validation import as_data, non_negative
 
 
 class LogisticRegression:
     r"""Loss softplus(z'theta) - y z'theta, prior N(mu_0, S_0); a subclass writes its equations.
 
-    The slope of its risk curves is that of the approximation, by the implicit function theorem; with
-    ``gradient="covariance"`` it is the thesis' -Cov[r_train, r_test] under the approximation, from
-    posterior draws, which is exact for exact posteriors only.
+    The slope of its risk curves is that of the approximation, by the implicit function theorem.
     """
 
     prior_mean: ArrayLike
     prior_cov: ArrayLike
-    gradient: Gradient
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown gradient."""
-        one_of("gradient", self.gradient, ("implicit", "covariance"))
 
     def system(self, rows: Rows) -> System:
         """Return the equations of the approximation."""
@@ -50,7 +37,7 @@ class LogisticRegression:
         return n * k
 
     def design(self, X: ArrayLike) -> Array:
-        """Inputs are the rows; add a column of ones for an intercept."""
+        """Take inputs as rows; add a column of ones for an intercept."""
         return nonempty_inputs(X)
 
     def prior(self, dimension: int) -> GaussianPrior:
@@ -58,17 +45,23 @@ class LogisticRegression:
         return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
 
     def check(self, data: Data) -> None:
-        """Refuse labels other than 0 and 1, one class only, and inputs that do not fit the prior."""
+        """Refuse strange labels, a single class, and inputs that do not fit the prior."""
+        check_labels(data.y)
+        if np.ptp(data.y) == 0:
+            raise ValueError(f"y must hold both classes 0 and 1, got only {float(data.y[0])!r}")
         self.prior(self.design(data.X).shape[1])
-        strange = data.y[(data.y != 0) & (data.y != 1)]
-        if len(strange):
-            raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
+
+    def labelled(self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> Data:
+        """Validate observations with labels 0 and 1; a part of the data may hold one class."""
+        data = as_data(X, y, weights)
+        check_labels(data.y)
+        return data
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> LogisticPosterior:
         """Return the Gaussian approximation at ``alpha``; ``alpha = n`` is Bayes."""
-        data = data_for(self, X, y, weights)
+        data = self.labelled(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
@@ -97,10 +90,11 @@ class LogisticRegression:
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quadrature."""
+        check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
         coordinates, _ = self.coordinates(prior.whiten(Z))
-        curve = logistic_risk_curve(
+        return logistic_risk_curve(
             coordinates,
             Z @ prior.mean,
             data.y,
@@ -109,21 +103,10 @@ class LogisticRegression:
             self.system,
             self.largest_matrix(*coordinates.shape),
         )
-        return curve if self.gradient == "implicit" else self._with_covariance(curve, data, plan)
-
-    def _with_covariance(self, curve: RiskCurve, data: Data, plan: AnyPlan) -> RiskCurve:
-        pairs = plan.pairs()
-
-        def evaluate(beta: Array) -> tuple[Array, Array]:
-            values, _ = curve.evaluate(beta)
-            slopes = [
-                covariance_slope(
-                    self, data, pairs, float(at), COVARIANCE_DRAWS, np.random.default_rng(0)
-                )
-                for at in beta
-            ]
-            return values, np.array(slopes)
-
-        return RiskCurve(evaluate, curve.rows, curve.method + ", slope by covariance of draws")
 
 
+def check_labels(y: Array) -> None:
+    """Refuse labels other than 0 and 1."""
+    strange = y[(y != 0) & (y != 1)]
+    if len(strange):
+        raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")

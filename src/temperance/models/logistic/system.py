@@ -1,7 +1,7 @@
 r"""The equations of a Gaussian approximation, for many weightings of the same rows at once.
 
-A system solves F(x, beta) = 0 for the parameters x of N(mean, S) in whitened coordinates, where the prior
-is N(0, I).  At beta = 0 the solution is the prior; from there it is followed along beta
+A system solves F(x, beta) = 0 for the parameters x of N(mean, S) in whitened coordinates, where
+the prior is N(0, I).  At beta = 0 the solution is the prior; from there it is followed along beta
 (:mod:`temperance.models.logistic.continuation`).
 """
 
@@ -62,6 +62,6 @@ class Rows(NamedTuple):
     weights: Array
 
     def first_step(self) -> float:
-        """Inverse of a bound on the largest information that any weighting holds per unit of beta."""
+        """Bound the information of any weighting per unit of beta, and invert."""
         information = 0.25 * (self.weights @ (self.Z**2).sum(axis=1)).max()
         return 1.0 / float(information) if information > 0 else 1.0
