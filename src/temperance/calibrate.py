@@ -12,7 +12,7 @@ from temperance.draws import covariance_slope
 from temperance.selection import stack
 from temperance.strategies import KFold, strategy_named
 from temperance.types import Data, Model, Risk, Strategy
-from temperance.validation import as_bounds, as_data, one_of, whole
+from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
 
 
 def calibrate(
@@ -133,9 +133,7 @@ def expected_risk(
     if gradient == "covariance" and risk != "gibbs":
         raise ValueError(f"risk must be 'gibbs' for the covariance gradient, got {risk!r}")
     whole("n_draws", n_draws, 2)
-    at = np.asarray(alpha, dtype=float)
-    if not np.all(np.isfinite(at)) or np.any(at < 0):
-        raise ValueError(f"alpha must be finite and non-negative, got {alpha!r}")
+    at, rng = as_non_negative("alpha", alpha), _as_generator(seed)
     _as_model(model)
     known, new = (_part(name, part) for name, part in (("train", train), ("test", test)))
     if known.X.shape[1] != new.X.shape[1]:
@@ -146,7 +144,6 @@ def expected_risk(
     beta = at / known.size
     value, slope = model.risk_curve(rows, plan, risk)(beta, derivative=True)
     if derivative and gradient == "covariance":
-        rng = _as_generator(seed)
         slope = np.vectorize(
             lambda each: covariance_slope(model, rows, plan, each, n_draws, rng), otypes=[float]
         )(beta)
@@ -156,7 +153,10 @@ def expected_risk(
 
 def _part(name: str, part: Any) -> Data:
     if not isinstance(part, tuple | list) or len(part) not in (2, 3):
-        raise ValueError(f"{name} must be (X, y) or (X, y, weights), got {type(part).__name__}")
+        got = type(part).__name__
+        if isinstance(part, tuple | list):
+            got += f" of length {len(part)}"
+        raise ValueError(f"{name} must be (X, y) or (X, y, weights), got {got}")
     try:
         return as_data(*part)
     except ValueError as error:
@@ -170,14 +170,14 @@ def _as_strategy(strategy: Strategy | str | None) -> Strategy:
         return strategy_named(strategy)
     if isinstance(strategy, type) or not isinstance(strategy, Strategy):
         raise ValueError(
-            f"strategy must be a name or an instance with a method select, got {strategy!r}"
+            f"strategy must be a name or an instance with a method select, got {shown(strategy)}"
         )
     return strategy
 
 
 def _as_model(model: Model) -> Model:
     if isinstance(model, type) or not isinstance(model, Model):
-        raise ValueError(f"model must be an instance from temperance.models, got {model!r}")
+        raise ValueError(f"model must be an instance from temperance.models, got {shown(model)}")
     return model
 
 
@@ -186,5 +186,5 @@ def _as_generator(seed: int | np.random.Generator | None) -> np.random.Generator
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise ValueError(
-            f"seed must be a non-negative integer, a Generator or None, got {seed!r}"
+            f"seed must be a non-negative integer, a Generator or None, got {shown(seed)}"
         ) from None

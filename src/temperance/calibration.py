@@ -80,6 +80,8 @@ class Calibration:
         lower, upper = (f"{end:g}" for end in self.bounds)
         if self.flat:
             return "nowhere: the curve is flat; this is the point closest to Bayes"
+        if self.at_bound and self.beta == 0:
+            return f"at the lower bound of [{lower}, {upper}]: the prior alone predicts best"
         if self.at_bound:
             end = "upper" if self.beta == self.bounds[1] else "lower"
             return f"at the {end} bound of [{lower}, {upper}]: the risk may be lower beyond it"

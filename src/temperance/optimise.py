@@ -11,6 +11,8 @@ from scipy import optimize
 from temperance.types import Array
 
 MOST_REFINEMENTS = 12
+MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
+MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
 
@@ -43,23 +45,27 @@ def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float =
     """
     lower, upper = bounds
     points, values, slopes = _scan(evaluate, lower, upper)
-    if np.ptp(values) <= 64 * np.finfo(float).eps * np.abs(values).max():
+    if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), at_bound=False, flat=True)
-    # Points of the scan first, so that a bound wins only if it is strictly lower.
-    found = [int(np.argmin(values))]
-    betas, heights = list(points[found]), list(values[found])
+    betas: list[float] = []
+    heights: list[float] = []
     cubic = _Cubics(points, values, slopes)
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
     for i in np.flatnonzero(inside):
+        # A slope that is all rounding may change its sign when it is computed once more.
+        known = dict(zip(points[i : i + 2], slopes[i : i + 2], strict=True))
         root = optimize.brentq(
-            lambda beta: float(evaluate(np.array([beta]))[1][0]),
+            lambda beta, known=known: known.get(beta) or evaluate(np.array([beta]))[1][0],
             points[i],
             points[i + 1],
-            xtol=tolerance,
+            xtol=tolerance * min(1.0, upper - lower),
         )
-        betas.append(root)
-        heights.append(evaluate(np.array([root]))[0][0])
-    beta = float(betas[int(np.argmin(heights))])
+        betas.append(float(root))
+        heights.append(float(evaluate(np.array([root]))[0][0]))
+    # The scan's own points last, so that a bound wins only if it is strictly lower.
+    betas.append(float(points[np.argmin(values)]))
+    heights.append(float(values.min()))
+    beta = betas[int(np.argmin(heights))]
     return Minimum(beta, at_bound=beta in (lower, upper), flat=False)
 
 
@@ -69,9 +75,11 @@ def _scan(evaluate: Evaluate, lower: float, upper: float) -> tuple[Array, Array,
     values, slopes = _finite(evaluate, points)
     for _ in range(MOST_REFINEMENTS):
         cubic = _Cubics(points, values, slopes)
-        unsafe = cubic.doubt > 1e-3 * np.ptp(values)
-        split = unsafe & (cubic.depth - cubic.doubt < values.min())
-        if not split.any():
+        unsafe = cubic.doubt > max(1e-3 * np.ptp(values), _rounding(values))
+        # A large doubt hides structure that the depth knows nothing of.
+        hidden = cubic.doubt > 0.05 * np.ptp(values)
+        split = unsafe & (hidden | (cubic.depth - cubic.doubt < values.min()))
+        if not split.any() or len(points) > MOST_POINTS:
             break
         middle = 0.5 * (points[:-1] + points[1:])[split]
         more, slope = _finite(evaluate, middle)
@@ -81,6 +89,11 @@ def _scan(evaluate: Evaluate, lower: float, upper: float) -> tuple[Array, Array,
             for both in ((points, middle), (values, more), (slopes, slope))
         )
     return points, values, slopes
+
+
+def _rounding(values: Array) -> float:
+    """Differences that may be rounding."""
+    return float(64 * np.finfo(float).eps * np.abs(values).max())
 
 
 def _finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
@@ -98,7 +111,7 @@ class _Cubics:
         width = np.diff(points)
         first, last = slopes[:-1] * width, slopes[1:] * width
         rise = np.diff(values)
-        # p(t) = v + first t + c t^2 + d t^3 on [0, 1]; the cubic term is the one to doubt.
+        # p(t) = v + first t + c t^2 + d t^3 on [0, 1]
         c, d = 3 * rise - 2 * first - last, first + last - 2 * rise
         root = np.sqrt(np.maximum(c**2 - 3 * first * d, 0.0))
         # The minimum of a cubic is the root of its derivative with positive curvature.
@@ -108,22 +121,24 @@ class _Cubics:
         base = values[:-1]
         inner = base + t * (first + t * (c + t * d))
         self.depth = np.minimum(inner, np.minimum(base, values[1:]))
-        self.doubt = np.abs(d)
+        # Doubt the cubic term, and curvature that jumps where two cubics meet: h^2/8 times that.
+        curvature = np.stack([2 * c, 2 * c + 6 * d]) / width**2
+        jump = np.pad(np.abs(curvature[0, 1:] - curvature[1, :-1]), 1)
+        self.doubt = np.abs(d) + width**2 / 8 * np.maximum(jump[:-1], jump[1:])
 
 
 def stochastic_minimise(
     slope: Callable[[float], float],
     bounds: tuple[float, float],
-    most_steps: int = 2000,
-    window: int = 100,
-    tolerance: float = 0.005,
+    least_steps: int = 600,
+    most_steps: int = 6000,
+    tolerance: float = 0.01,
 ) -> tuple[float, bool]:
     r"""Minimise by noisy slopes: projected descent with an adaptive rate and averaged iterates.
 
-    The rate is that of AdaGrad, ``(upper - lower) / 4 / sqrt(sum of squared slopes)``.  The answer
-    is the average over the second half of the iterates; it has converged when the averages of the
-    last two windows differ by less than ``tolerance`` of the bounds' width and the average of the
-    last is as precise.
+    Step t is ``(upper - lower) / 8 / sqrt(t)`` times the slope in units of its recent root mean
+    square.  The answer is the average of the last third of the iterates; it has converged when it
+    differs from the average of the middle third by less than ``tolerance`` of the bounds' width.
 
     Returns
     -------
@@ -131,18 +146,20 @@ def stochastic_minimise(
     """
     lower, upper = bounds
     width = upper - lower
-    beta, squares = float(np.clip(1.0, lower, upper)), 0.0
+    beta = float(np.clip(1.0, lower, upper))
+    square, seen = 0.0, 0.0
     path = [beta]
     for step in range(1, most_steps + 1):
         noisy = slope(beta)
-        squares += noisy**2
-        if squares > 0:
-            beta = float(np.clip(beta - width / 4 * noisy / np.sqrt(squares), lower, upper))
+        square, seen = square + MEMORY * (noisy**2 - square), seen + MEMORY * (1 - seen)
+        if square > 0:
+            move = width / 8 / np.sqrt(step) * noisy / np.sqrt(square / seen)
+            beta = float(np.clip(beta - move, lower, upper))
         path.append(beta)
-        if step % window == 0 and step >= 2 * window:
-            last, before = np.array(path[-window:]), np.array(path[-2 * window : -window])
-            means = last.reshape(10, -1).mean(axis=1)
-            error = means.std(ddof=1) / np.sqrt(len(means))
-            if abs(last.mean() - before.mean()) + error < tolerance * width:
-                return float(np.mean(path[len(path) // 2 :])), True
-    return float(np.mean(path[len(path) // 2 :])), False
+        third = len(path) // 3
+        last = float(np.mean(path[-third:])) if third else beta
+        if step >= least_steps and step % 100 == 0:
+            middle = np.mean(path[-2 * third : -third])
+            if abs(last - middle) < tolerance * width:
+                return last, True
+    return last, False

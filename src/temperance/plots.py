@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.types import Array
 
 # Okabe and Ito's colours, told apart by colour-blind eyes and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"
@@ -34,12 +35,13 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     lower, upper = calibration.bounds
+    # Points crowd towards the lower bound, where curves are steep.
     betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
-    ax.plot(betas, calibration.curve(betas), color=BLUE, linewidth=2, zorder=2)
-    ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    ax.plot(
-        1.0, calibration.bayes_risk, "s", color=GREY, markersize=7, zorder=3, label="Bayes: β = 1"
-    )
+    values = calibration.curve(betas)
+    ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
+    if lower <= 1 <= upper:
+        ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
     error = calibration.standard_error
     ax.errorbar(
         calibration.beta,
@@ -52,21 +54,24 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         zorder=4,
         label=f"choice: β = {calibration.beta:.3g} (± standard error)",
     )
-    _limit_to_the_interesting(ax, calibration, betas)
+    ax.set_ylim(*_interesting(calibration, values))
     ax.set_xlabel("β = α / n, exponent on each observation's likelihood")
     ax.set_ylabel(f"estimated {calibration.kind} risk")
-    ax.set_title(type(calibration.strategy).__name__, loc="left", fontsize="medium")
+    names = (type(part).__name__ for part in (calibration.model, calibration.strategy))
+    ax.set_title(", ".join(names), loc="left", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
     ax.margins(x=0.02)
     ax.legend(frameon=False)
     return ax
 
 
-def _limit_to_the_interesting(ax: Any, calibration: Calibration, betas: Any) -> None:
-    """Keep the steep start of a curve from flattening the rest."""
-    values = calibration.curve(betas)
+def _interesting(calibration: Calibration, values: Array) -> tuple[float, float]:
+    """Limits that keep the steep start of a curve from flattening the rest."""
     error = calibration.standard_error if np.isfinite(calibration.standard_error) else 0.0
     low = min(values.min(), calibration.risk - error)
-    shown = max(np.quantile(values, 0.85), calibration.bayes_risk, calibration.risk + error)
-    if values.max() > low + 3 * (shown - low):
-        ax.set_ylim(low - 0.08 * (shown - low), low + 1.5 * (shown - low))
+    high = max(np.quantile(values, 0.85), calibration.risk + error)
+    if calibration.bounds[0] <= 1 <= calibration.bounds[1]:
+        high = max(high, calibration.bayes_risk)
+    height = high - low
+    top = values.max() if values.max() < low + 3 * height else low + 1.5 * height
+    return low - 0.08 * (top - low), top + 0.05 * (top - low)

@@ -14,7 +14,7 @@ from temperance.optimise import Minimum, minimise, stochastic_minimise
 from temperance.types import AnyPlan, Data, Model, Plan, Risk, RiskCurve, Strategy
 
 PAIRS_PER_STEP = 8
-DRAWS_PER_PAIR = 100
+DRAWS_PER_PAIR = 200
 
 
 def stack(train: Data, test: Data) -> tuple[Data, Plan]:
@@ -152,10 +152,17 @@ def _warn(calibration: Calibration) -> None:
             BoundWarning,
             stacklevel=4,
         )
+    elif calibration.at_bound and lower > 0:
+        warnings.warn(
+            f"the estimated risk is smallest at the lower bound beta = {lower:g}; widen bounds to "
+            "see whether it falls further",
+            BoundWarning,
+            stacklevel=4,
+        )
     elif calibration.at_bound:
         warnings.warn(
-            f"the estimated risk is smallest at the lower bound beta = {lower:g}: there the prior "
-            "predicts best; check the model, or lower the bound if it is not 0",
+            "the estimated risk is smallest at beta = 0: the prior predicts better than anything "
+            "learnt from the data; check the model and its prior",
             BoundWarning,
             stacklevel=4,
         )

@@ -158,10 +158,11 @@ class RiskCurve:
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
-        at = np.asarray(beta, dtype=float)
-        if not np.all(np.isfinite(at)) or np.any(at < 0):
-            raise ValueError(f"beta must be finite and non-negative, got {beta!r}")
-        value, slope = (part.reshape(at.shape)[()] for part in self.evaluate(at.ravel()))
+        from temperance.validation import as_non_negative
+
+        at = as_non_negative("beta", beta)
+        parts = self.evaluate(at.ravel()) if at.size else (at, at)
+        value, slope = (part.reshape(at.shape)[()] for part in parts)
         return (value, slope) if derivative else value
 
 

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike
 
 from temperance.types import Array, Data
 
+REAL = "biuf"  # kinds of numpy's booleans, integers and floats
+
 
 def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
     """Validate observations; rows of weight zero play no part and are left out.
 
     ``X`` may be ``None`` for a model without inputs; a vector is one column.
     """
-    response = _numeric("y", y)
+    response = as_numbers("y", y)
     if response.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {response.shape}")
     n = len(response)
@@ -26,11 +28,11 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     inputs = np.empty((n, 0)) if X is None else as_inputs(X)
     if len(inputs) != n:
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {n}")
-    _refuse_non_finite("y", response)
-    weight = np.ones(n) if weights is None else _numeric("weights", weights)
+    refuse_non_finite("y", response)
+    weight = np.ones(n) if weights is None else as_numbers("weights", weights)
     if weight.shape != (n,):
         raise ValueError(f"weights must have shape ({n},), got shape {weight.shape}")
-    _refuse_non_finite("weights", weight)
+    refuse_non_finite("weights", weight)
     if np.any(weight < 0):
         row = int(np.argmin(weight))
         raise ValueError(f"weights must be non-negative, got {float(weight[row])!r} in row {row}")
@@ -44,12 +46,12 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
 
 def as_inputs(X: ArrayLike) -> Array:
     """Validate an input matrix (n, d); a vector is one column."""
-    inputs = _numeric("X", X)
+    inputs = as_numbers("X", X)
     if inputs.ndim == 1:
         inputs = inputs[:, None]
     if inputs.ndim != 2:
         raise ValueError(f"X must have one or two dimensions, got shape {inputs.shape}")
-    _refuse_non_finite("X", inputs)
+    refuse_non_finite("X", inputs)
     return inputs
 
 
@@ -57,7 +59,7 @@ def non_negative(name: str, value: Any) -> float:
     """Return a finite non-negative number."""
     number = _number(name, value)
     if number < 0:
-        raise ValueError(f"{name} must be non-negative, got {value!r}")
+        raise ValueError(f"{name} must be non-negative, got {shown(value)}")
     return number
 
 
@@ -65,16 +67,16 @@ def positive(name: str, value: Any) -> float:
     """Return a finite positive number."""
     number = _number(name, value)
     if number <= 0:
-        raise ValueError(f"{name} must be positive, got {value!r}")
+        raise ValueError(f"{name} must be positive, got {shown(value)}")
     return number
 
 
 def whole(name: str, value: Any, least: int) -> int:
     """Return an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name} must be an integer, got {value!r}")
+        raise ValueError(f"{name} must be an integer, got {shown(value)}")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(value)
 
 
@@ -82,61 +84,86 @@ def one_of(name: str, value: Any, accepted: Collection[Any]) -> None:
     """Refuse a value that is not among those accepted."""
     if not isinstance(value, str | bool) or value not in accepted:
         choices = ", ".join(repr(choice) for choice in accepted)
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        raise ValueError(f"{name} must be one of {choices}, got {shown(value)}")
 
 
 def as_bounds(bounds: Any) -> tuple[float, float]:
     """Return bounds on beta, 0 <= lower < upper < infinity."""
-    try:
-        lower, upper = (float(end) for end in bounds)
-    except (TypeError, ValueError):
-        raise ValueError(f"bounds must be two numbers (lower, upper), got {bounds!r}") from None
+    ends = list(bounds) if np.iterable(bounds) else []
+    if len(ends) != 2 or not all(_is_number(end) for end in ends):
+        raise ValueError(f"bounds must be two numbers (lower, upper), got {shown(bounds)}")
+    lower, upper = (float(end) for end in ends)
     if not (0 <= lower < upper < math.inf):
-        raise ValueError(f"bounds must satisfy 0 <= lower < upper < infinity, got {bounds!r}")
+        raise ValueError(
+            f"bounds must satisfy 0 <= lower < upper < infinity, got {shown((lower, upper))}"
+        )
     return lower, upper
 
 
-def _number(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
+def as_non_negative(name: str, values: ArrayLike) -> Array:
+    """Return finite non-negative numbers, in the shape in which they came."""
+    array = as_numbers(name, values)
+    bad = array[~np.isfinite(array) | (array < 0)]
+    if len(bad):
+        raise ValueError(f"{name} must be finite and non-negative, got {float(bad[0])!r}")
+    return array
 
 
-def _numeric(name: str, values: ArrayLike) -> Array:
-    if values is None:
-        raise ValueError(f"{name} must be an array of numbers, got None")
+def as_numbers(name: str, values: ArrayLike | None) -> Array:
+    """Return real numbers as floats, in the shape in which they came.
+
+    Text, dates and complex numbers are refused even where numpy would convert them.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must hold real numbers, got masked entries")
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "c":
-            raise ValueError
-        return np.array(array, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be an array of real numbers, got {_offender(values)}"
-        ) from None
-
-
-def _offender(values: ArrayLike) -> str:
-    """Show the first entry that is not a real number."""
-    try:
-        flat = np.asarray(values, dtype=object).ravel()
     except ValueError:
-        return "rows of different lengths"
-    for entry in flat:
-        try:
-            float(entry)
-        except (TypeError, ValueError):
-            return repr(entry)
-    return "rows of different lengths"
+        raise ValueError(f"{name} must hold real numbers, got rows of different lengths") from None
+    if array.dtype.kind not in REAL:
+        entries = np.asarray(values, dtype=object).flat
+        strange = next((shown(entry) for entry in entries if not _is_number(entry)), None)
+        if strange is not None or array.dtype.kind != "O":
+            raise ValueError(f"{name} must hold real numbers, got {strange or array.dtype}")
+    return np.array(array, dtype=float)
 
 
-def _refuse_non_finite(name: str, array: Array) -> None:
-    bad = ~np.isfinite(array)
-    if bad.any():
-        where = np.argwhere(bad)[0]
-        place = f"row {where[0]}" + (f", column {where[1]}" if array.ndim == 2 else "")
-        raise ValueError(f"{name} must be finite, got {float(array[tuple(where)])!r} in {place}")
+def refuse_non_finite(name: str, array: Array) -> None:
+    """Refuse NaN and infinity, and say where they are."""
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        value = float(array[tuple(bad[0])])
+        place = ", ".join(
+            f"{axis} {at}" for axis, at in zip(("row", "column"), bad[0], strict=False)
+        )
+        raise ValueError(f"{name} must be finite, got {value!r}{place and ' in ' + place}")
+
+
+def shown(value: Any) -> str:
+    """Show a value in one short line, numpy's numbers like Python's."""
+    line = " ".join(repr(_plain(value)).split())
+    return line if len(line) <= 80 else f"{line[:77]}..."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if type(value) in (tuple, list):
+        return type(value)(_plain(part) for part in value)
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if not _is_number(value):
+        raise ValueError(f"{name} must be a number, got {shown(value)}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {shown(value)}")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return False
+    return array.ndim == 0 and array.dtype.kind in REAL

@@ -15,7 +15,7 @@ from temperance.models.logistic.model import LogisticRegression, check_labels
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
-from temperance.validation import non_negative, one_of, positive, whole
+from temperance.validation import as_numbers, non_negative, one_of, positive, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class MeanFieldLogistic(LogisticRegression):
 
     def prior(self, dimension: int) -> GaussianPrior:
         """Return the prior, which must be diagonal."""
-        cov = np.asarray(self.prior_cov, dtype=float)
+        cov = as_numbers("prior_cov", self.prior_cov)
         if cov.shape == (dimension, dimension) and np.all(np.isfinite(cov)):
             off = cov - np.diag(np.diag(cov))
             if np.any(off):

@@ -63,6 +63,8 @@ class GaussianPosterior:
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of z'theta for each row of ``X``."""
         Z = self.design(X)
+        if Z.shape[1] != len(self.mean):
+            raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
         return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
 
 

@@ -71,6 +71,8 @@ class NormalInverseGammaPosterior:
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean of z'theta and its variance in units of the noise variance."""
         Z = self.design(X)
+        if Z.shape[1] != len(self.mean):
+            raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
         return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:

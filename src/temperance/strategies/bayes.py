@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from temperance.calibration import Calibration
 from temperance.optimise import Minimum
 from temperance.strategies.naive import Naive
-from temperance.types import RiskCurve
+from temperance.types import Data, Model, Risk, RiskCurve
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,19 @@ class Bayes(Naive):
 
     def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
         """Return beta = 1."""
+        return Minimum(1.0, at_bound=False, flat=False)
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Choose beta = 1; there is nothing to optimise, by whichever optimiser."""
         lower, upper = bounds
         if not lower <= 1 <= upper:
             raise ValueError(f"bounds must contain beta = 1 for Bayes, got {bounds!r}")
-        return Minimum(1.0, at_bound=False, flat=False)
+        return super().select(model, data, bounds, rng, risk)

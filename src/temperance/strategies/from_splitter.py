@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from temperance.selection import CurveStrategy
 from temperance.types import Data, Plan, Transfer
-from temperance.validation import one_of
+from temperance.validation import one_of, shown
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,34 @@ class FromSplitter(CurveStrategy):
 
     def __post_init__(self) -> None:
         """Refuse what cannot split."""
-        if isinstance(self.splitter, type) or not callable(getattr(self.splitter, "split", None)):
+        if isinstance(self.splitter, type | str) or not callable(
+            getattr(self.splitter, "split", None)
+        ):
             raise ValueError(
-                f"splitter must be an instance with a method split, got {self.splitter!r}"
+                f"splitter must be an instance with a method split, got {shown(self.splitter)}"
             )
         one_of("transfer", self.transfer, ("beta", "alpha"))
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per split."""
-        splits = list(self.splitter.split(data.X, data.y, self.groups))
-        train, test = np.zeros((2, len(splits), len(data)))
-        for pair, (training, testing) in enumerate(splits):
-            train[pair, training] = data.weights[training]
-            test[pair, testing] = data.weights[testing]
-        for name, weights in (("train", train), ("test", test)):
-            if not len(splits) or not weights.any(axis=1).all():
-                raise ValueError(f"splitter must give every split {name} rows, got none in one")
+        n, groups = len(data), None if self.groups is None else np.asarray(self.groups)
+        if groups is not None and groups.shape != (n,):
+            raise ValueError(
+                f"groups must have shape ({n},), one entry for each row of positive weight, got "
+                f"shape {groups.shape}"
+            )
+        splits = list(self.splitter.split(data.X, data.y, groups))
+        if not splits:
+            raise ValueError("splitter must give at least one split, got 0")
+        train, test = np.zeros((2, len(splits), n))
+        for name, weights, part in (("train", train, 0), ("test", test, 1)):
+            for pair, split in enumerate(splits):
+                rows = np.asarray(split[part])
+                if not rows.size or rows.max() >= n:
+                    got = f"row {rows.max()}" if rows.size else "none"
+                    raise ValueError(
+                        f"splitter must give {name} rows from 0 to {n - 1}, the rows of positive "
+                        f"weight, got {got} in split {pair}"
+                    )
+                weights[pair, rows] = data.weights[rows]
         return Plan(train, test, data.size, self.transfer)

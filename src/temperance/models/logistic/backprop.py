@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from temperance.models.logistic.curve import curve_of_losses, predictor_loss
+from temperance.curves import curve_of_losses
+from temperance.models.logistic.curve import predictor_loss
 from temperance.models.logistic.system import Predictor, Rows
 from temperance.types import Array, Plan, Risk, RiskCurve, batches
 
@@ -83,7 +84,7 @@ def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | N
 
 def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) -> RiskCurve:
     """Curve of the stochastic fits, losses by quadrature."""
-    index, weight = plan.tested()
+    index, _ = plan.tested()
     squares = rows.Z**2
 
     def losses(beta: float) -> tuple[Array, Array]:
@@ -99,8 +100,6 @@ def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) 
             )
             tested = Predictor(*(np.take_along_axis(p, index[part], axis=1) for p in everywhere))
             value[part], slope[part] = predictor_loss(tested, rows.y[index[part]], risk)
-        return weight * value, weight * slope
+        return value, slope
 
-    return curve_of_losses(
-        losses, index, weight, len(rows.y), "Bayes by Backprop, losses by quadrature"
-    )
+    return curve_of_losses(plan, losses, "Bayes by Backprop, losses by quadrature", index)

@@ -69,8 +69,8 @@ def _correct(system: System, anchor: Anchor, beta: float) -> Anchor | None:
     if not system.admissible(x):
         x = anchor.x
     before = np.inf
-    # Information beta / first_step per unit of prior magnifies rounding by as much.
-    rounding = 1e-6 + 10 * np.finfo(float).eps * beta / system.first_step()
+    # Information beta / first_step per unit of prior magnifies rounding, up to a point.
+    rounding = min(1e-6 + 10 * np.finfo(float).eps * beta / system.first_step(), 1e-4)
     for _ in range(MOST_NEWTON_STEPS):
         try:
             step, tangent = system.newton(x, beta)

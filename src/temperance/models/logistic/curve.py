@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from temperance.curves import curve_of_losses
 from temperance.models.logistic.continuation import follow, prior_anchor
 from temperance.models.logistic.system import Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Plan, Risk, RiskCurve, batches
 
 SystemOf = Callable[[Rows], System]
-Losses = Callable[[float], tuple[Array, Array]]
 
 
 class PathBatch:
@@ -41,44 +40,21 @@ def logistic_risk_curve(
     unknowns: int,
 ) -> RiskCurve:
     """Curve of whitened rows Z; ``unknowns`` is the size of one pair's largest matrix."""
-    index, weight = plan.tested()
+    index, _ = plan.tested()
     weights = plan.likelihood_weights
     parts = list(batches(len(weights), unknowns))
     paths = [PathBatch(system_of(Rows(Z, offset, y, weights[part]))) for part in parts]
 
     def losses(beta: float) -> tuple[Array, Array]:
-        """Weighted losses of the tested rows and their slopes, (pairs, widest)."""
+        """Losses of the tested rows and their slopes, (pairs, widest)."""
         value, slope = np.empty((2, *index.shape))
         for part, path in zip(parts, paths, strict=True):
             rows = index[part]
             tested = Predictor(*(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta)))
             value[part], slope[part] = predictor_loss(tested, y[rows], risk)
-        return weight * value, weight * slope
+        return value, slope
 
-    return curve_of_losses(
-        losses, index, weight, len(y), "Gaussian approximation, losses by quadrature"
-    )
-
-
-def curve_of_losses(
-    losses: Losses, index: NDArray[np.intp], weight: Array, n: int, method: str
-) -> RiskCurve:
-    """Average weighted losses of the tested rows (pairs, widest) over the rows."""
-
-    def evaluate(beta: Array) -> tuple[Array, Array]:
-        sums = np.empty((len(beta), 2))
-        for j in np.argsort(beta):
-            sums[j] = [part.sum() for part in losses(float(beta[j]))]
-        return sums[:, 0] / weight.sum(), sums[:, 1] / weight.sum()
-
-    def row_losses(beta: float) -> tuple[Array, Array]:
-        value, _ = losses(beta)
-        total, share = np.zeros(n), np.zeros(n)
-        np.add.at(total, index, value)
-        np.add.at(share, index, weight)
-        return total / np.where(share > 0, share, 1.0), share
-
-    return RiskCurve(evaluate, row_losses, method)
+    return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
 
 
 def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.models.logistic.expected_loss import ExpectedLoss
-from temperance.models.logistic.system import Predictor, Rows
+from temperance.models.logistic.system import (
+    Predictor,
+    Rows,
+    solve_scaled,
+    weighted_gram,
+)
 from temperance.types import Array
 
 
@@ -55,7 +60,7 @@ class DiagonalCovarianceSystem:
         drift = np.concatenate([(w * pull) @ Z, 2 * t * spread], axis=1)
         k = Z.shape[1]
         jacobian = np.empty((len(w), 2 * k, 2 * k))
-        jacobian[:, :k, :k] = (Z.T * (c * psi.mean_mean)[:, None, :]) @ Z
+        jacobian[:, :k, :k] = weighted_gram(Z, c * psi.mean_mean)
         mixed = ((Z.T * (c * psi.mean_variance)[:, None, :]) @ squares) * (2 * t)[:, None, :]
         jacobian[:, :k, k:] = mixed
         jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
@@ -64,7 +69,7 @@ class DiagonalCovarianceSystem:
         index = np.arange(k)
         jacobian[:, index, index] += 1.0
         jacobian[:, k + index, k + index] += 2 * t + 4 * beta * t * spread
-        solved = -np.linalg.solve(jacobian, np.stack([residual, drift], axis=2))
+        solved = -solve_scaled(jacobian, np.stack([residual, drift], axis=2))
         return solved[..., 0], solved[..., 1]
 
     def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:

@@ -22,8 +22,15 @@ import numpy as np
 
 from temperance.models.logistic.expected_loss import ExpectedLoss, Partials
 from temperance.models.logistic.krylov import solve_batch
-from temperance.models.logistic.system import Predictor, Rows
+from temperance.models.logistic.system import (
+    Predictor,
+    Rows,
+    inverse_root,
+    weighted_gram,
+)
 from temperance.types import Array
+
+DENSE_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,26 +66,28 @@ class FullCovarianceSystem:
         Z, w = self.rows.Z, self.rows.weights
         u, v = self._split(x)
         psi = self.loss(self.rows.offset + u @ Z.T, v)
-        pull = psi.mean - self.rows.y
-        c = beta * w
+        pull, c = psi.mean - self.rows.y, beta * w
+        hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
         coupling = Coupling(
-            Z,
             cross=c * psi.mean_variance,
             curvature=2 * c * psi.variance_variance,
-            hessian=np.eye(Z.shape[1]) + _gram(Z, c * psi.mean_mean),
             spread=Z @ self._root(psi, beta),
+            reach=Z @ hessian_root,
         )
+
+        def invert_hessian(columns: Array) -> Array:
+            return hessian_root @ (hessian_root.swapaxes(1, 2) @ columns)
+
+        # H^-1 R_u for the residual and for its derivative in beta, side by side.
+        residuals = np.stack([u + (c * pull) @ Z, (w * pull) @ Z], axis=2)
+        inverse = invert_hessian(residuals)
         gap = v - (coupling.spread**2).sum(axis=2)
         drift = coupling.squares(2 * w * psi.variance)
-        # H^-1 R_u for the residual and for its derivative in beta.
-        inverse = np.stack(
-            [coupling.inverse(part) for part in (u + (c * pull) @ Z, (w * pull) @ Z)], axis=2
-        )
         pushed = [
-            coupling.squares(2 * coupling.cross * part) for part in np.moveaxis(Z @ inverse, 2, 0)
+            coupling.squares(2 * coupling.cross * (du @ Z.T)) for du in np.moveaxis(inverse, 2, 0)
         ]
         dv = solve_variances(coupling, np.stack([pushed[0] - gap, pushed[1] - drift], axis=2))
-        du = -inverse - np.linalg.solve(coupling.hessian, Z.T @ (coupling.cross[..., None] * dv))
+        du = -inverse - invert_hessian(Z.T @ (coupling.cross[..., None] * dv))
         both = np.concatenate([du, dv], axis=1)
         return both[..., 0], both[..., 1]
 
@@ -98,64 +107,50 @@ class FullCovarianceSystem:
     def _root(self, psi: Partials, beta: float) -> Array:
         """R^-1 for R'R = S^-1, so that S = R^-1 R^-1'."""
         Z = self.rows.Z
-        precision = np.eye(Z.shape[1]) + _gram(Z, 2 * beta * self.rows.weights * psi.variance)
-        return np.linalg.inv(np.linalg.cholesky(precision)).swapaxes(1, 2)
+        precision = np.eye(Z.shape[1]) + weighted_gram(
+            Z, 2 * beta * self.rows.weights * psi.variance
+        )
+        return inverse_root(precision)
 
     def _split(self, x: Array) -> tuple[Array, Array]:
         k = self.rows.Z.shape[1]
         return x[:, :k], x[:, k:]
 
 
-def _gram(Z: Array, weights: Array) -> Array:
-    """Z' diag(w) Z for each row of weights."""
-    return (Z.T * weights[:, None, :]) @ Z
-
-
 class Coupling(NamedTuple):
     """Coefficients of the equations for dv; see the head of the module."""
 
-    Z: Array  # (n, k)
     cross: Array  # (m, n): c psi_muv
     curvature: Array  # (m, n): 2 c psi_vv
-    hessian: Array  # (m, k, k)
-    spread: Array  # (m, n, k): rows z'R^-1 with S = R^-1 R^-1'
+    spread: Array  # (m, n, k): rows z'A with S = A A'
+    reach: Array  # (m, n, k): rows z'B with H^-1 = B B'
 
     def squares(self, y: Array) -> Array:
         """M y = diag(Z S [Z' diag(y) Z] S Z') for y of shape (m, n)."""
         inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
         return ((self.spread @ inner) * self.spread).sum(axis=2)
 
-    def pulled(self, dv: Array) -> Array:
-        """Z H^-1 Z' [c psi_muv dv]."""
-        return self.inverse((self.cross * dv) @ self.Z) @ self.Z.T
+    def operator(self, dv: Array) -> Array:
+        """Apply the matrix of the equations without forming it."""
+        pulled = np.einsum("mnk,mn->mk", self.reach, self.cross * dv)
+        back = np.einsum("mnk,mk->mn", self.reach, pulled)
+        return dv + self.squares(self.curvature * dv - 2 * self.cross * back)
 
-    def inverse(self, u: Array) -> Array:
-        """H^-1 u."""
-        return np.linalg.solve(self.hessian, u[..., None])[..., 0]
+    def matrix(self) -> Array:
+        """Form the matrix of the equations, (m, n, n)."""
+        squares = (self.spread @ self.spread.swapaxes(1, 2)) ** 2
+        pulled = self.cross[:, :, None] * self.reach
+        inner = -2 * (pulled @ pulled.swapaxes(1, 2))
+        diagonal = np.arange(inner.shape[1])
+        inner[:, diagonal, diagonal] += self.curvature
+        matrix = squares @ inner
+        matrix[:, diagonal, diagonal] += 1.0
+        return matrix
 
 
 def solve_variances(coupling: Coupling, right: Array) -> Array:
     """Solve for dv with right-hand sides (m, n, 2), in whichever way is cheaper."""
-    n, k = coupling.Z.shape
-    if n <= max(64, 6 * k):
-        return np.linalg.solve(_matrix(coupling), right)
-
-    def operator(dv: Array) -> Array:
-        change = coupling.curvature * dv - 2 * coupling.cross * coupling.pulled(dv)
-        return dv + coupling.squares(change)
-
-    return np.stack([solve_batch(operator, right[..., j]) for j in range(2)], axis=2)
-
-
-def _matrix(coupling: Coupling) -> Array:
-    """Spell out the n x n matrices."""
-    Z, cross = coupling.Z, coupling.cross
-    squares = (coupling.spread @ coupling.spread.swapaxes(1, 2)) ** 2
-    columns = np.broadcast_to(Z.T, (len(cross), *Z.T.shape))
-    inner = -2 * cross[:, :, None] * (Z @ np.linalg.solve(coupling.hessian, columns))
-    inner *= cross[:, None, :]
-    diagonal = np.arange(len(Z))
-    inner[:, diagonal, diagonal] += coupling.curvature
-    matrix = squares @ inner
-    matrix[:, diagonal, diagonal] += 1.0
-    return matrix
+    _, n, k = coupling.spread.shape
+    if n <= max(DENSE_ROWS, 6 * k):
+        return np.linalg.solve(coupling.matrix(), right)
+    return np.stack([solve_batch(coupling.operator, right[..., j]) for j in range(2)], axis=2)

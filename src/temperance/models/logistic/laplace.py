@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from temperance.models.logistic.system import Predictor, Rows
+from temperance.models.logistic.system import (
+    Predictor,
+    Rows,
+    inverse_root,
+    solve_scaled,
+    weighted_gram,
+)
 from temperance.types import Array
 
 
@@ -43,7 +49,7 @@ class LaplaceSystem:
         s = expit(self.rows.offset + x @ Z.T)
         drift = (w * (s - self.rows.y)) @ Z
         right = np.stack([x + beta * drift, drift], axis=2)
-        solved = -np.linalg.solve(self._precision(s, beta), right)
+        solved = -solve_scaled(self._precision(s, beta), right)
         return solved[..., 0], solved[..., 1]
 
     def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
@@ -51,11 +57,9 @@ class LaplaceSystem:
         Z, w = self.rows.Z, self.rows.weights
         mean, d_mean = self.rows.offset + x @ Z.T, tangent @ Z.T
         s = expit(mean)
-        spread = np.linalg.solve(
-            self._precision(s, beta), np.broadcast_to(Z.T, (len(x), *Z.T.shape))
-        )
+        spread = solve_scaled(self._precision(s, beta), np.broadcast_to(Z.T, (len(x), *Z.T.shape)))
         d_weight = w * s * (1 - s) * (1 + beta * (1 - 2 * s) * d_mean)
-        d_precision = (Z.T * d_weight[:, None, :]) @ Z
+        d_precision = weighted_gram(Z, d_weight)
         variance = np.einsum("ni,min->mn", Z, spread)
         d_variance = -np.einsum("min,min->mn", spread, d_precision @ spread)
         return Predictor(mean, variance, d_mean, d_variance)
@@ -63,9 +67,9 @@ class LaplaceSystem:
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return modes and covariance roots."""
         precision = self._precision(expit(self.rows.offset + x @ self.rows.Z.T), beta)
-        return x, np.linalg.inv(np.linalg.cholesky(precision)).swapaxes(1, 2)
+        return x, inverse_root(precision)
 
     def _precision(self, s: Array, beta: float) -> Array:
         Z = self.rows.Z
         weights = beta * self.rows.weights * s * (1 - s)
-        return np.eye(Z.shape[1]) + (Z.T * weights[:, None, :]) @ Z
+        return np.eye(Z.shape[1]) + weighted_gram(Z, weights)

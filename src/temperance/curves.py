@@ -1,0 +1,52 @@
+"""From losses of rows to a risk curve: what models without a faster way share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.types import Array, Plan, RiskCurve
+
+Losses = Callable[[float], tuple[Array, Array]]
+
+
+def curve_of_losses(
+    plan: Plan, losses: Losses, method: str, index: NDArray[np.intp] | None = None
+) -> RiskCurve:
+    r"""Average losses of rows over the pairs and rows that a plan tests.
+
+    .. math:: R(\beta) = \sum_p \sum_i v_{pi} \, l_{pi}(\beta) / \sum_p \sum_i v_{pi}
+
+    Parameters
+    ----------
+    plan : Plan
+        Explicit pairs, whose test weights are the v.
+    losses : function of one beta
+        Expected loss of the rows under each pair's posterior, and its derivative in beta, both of
+        shape (pairs, n).
+    method : str
+        How the numbers were obtained, in words.
+    index : array of shape (pairs, rows), optional
+        Which rows ``losses`` gives, if not all; see :meth:`temperance.types.Plan.tested`.
+    """
+    n = plan.test.shape[1]
+    rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
+    weight = np.take_along_axis(plan.test, rows, axis=1)
+    total = weight.sum()
+
+    def evaluate(beta: Array) -> tuple[Array, Array]:
+        sums = np.empty((len(beta), 2))
+        for j in np.argsort(beta):  # upwards, for models that follow their solution
+            sums[j] = [(weight * part).sum() for part in losses(float(beta[j]))]
+        return sums[:, 0] / total, sums[:, 1] / total
+
+    def row_losses(beta: float) -> tuple[Array, Array]:
+        value, _ = losses(beta)
+        summed, share = np.zeros(n), np.zeros(n)
+        np.add.at(summed, rows, weight * value)
+        np.add.at(share, rows, weight)
+        return summed / np.where(share > 0, share, 1.0), share
+
+    return RiskCurve(evaluate, row_losses, method)

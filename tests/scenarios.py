@@ -1,0 +1,119 @@
+"""Models with data to match, strategies, and naive computations to hold them against."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special, stats
+
+from temperance import models, strategies
+from temperance.quadrature import softplus_expectations
+from temperance.types import Data
+
+RISKS = ("gibbs", "predictive")
+
+
+def gaussian_data(n: int = 14, d: int = 3, seed: int = 0) -> Data:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = X @ rng.standard_normal(d) + rng.standard_normal(n)
+    return Data(X, y, rng.uniform(0.5, 2.0, n))
+
+
+def binary_data(n: int = 14, d: int = 3, seed: int = 0) -> Data:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = (rng.random(n) < special.expit(X @ rng.standard_normal(d))).astype(float)
+    y[:2] = 0.0, 1.0
+    return Data(X, y, rng.uniform(0.5, 2.0, n))
+
+
+def covariance(d: int, seed: int = 1) -> np.ndarray:
+    root = np.random.default_rng(seed).standard_normal((d, d))
+    return np.eye(d) + root @ root.T / d
+
+
+LINEAR = {
+    "linear": models.GaussianLinear(2.0, 0.3, covariance(3)),
+    "unknown variance": models.NormalInverseGammaLinear(2.0, 3.0, [0.1, -0.2, 0.3], covariance(3)),
+    "mean": models.GaussianMean(1.5, 0.2, 0.7),
+    "polynomial": models.Polynomial(4, 0.5),
+}
+LOGISTIC = {
+    "jaakkola": models.JaakkolaLogistic([0.1, -0.2, 0.3], covariance(3)),
+    "full": models.FullCovarianceLogistic([0.1, -0.2, 0.3], covariance(3)),
+    "laplace": models.LaplaceLogistic([0.1, -0.2, 0.3], covariance(3)),
+    "mean-field": models.MeanFieldLogistic([0.1, -0.2, 0.3], [0.5, 1.0, 2.0]),
+    "backprop": models.MeanFieldLogistic(0.1, 0.8, method="sgd", steps=30),
+}
+MODELS = LINEAR | LOGISTIC
+
+STRATEGIES = {
+    "bayes": strategies.Bayes(),
+    "naive": strategies.Naive(),
+    "split": strategies.SampleSplitting(),
+    "split, thesis": strategies.SampleSplitting("alpha"),
+    "split, random": strategies.SampleSplitting("alpha", True, True, 3),
+    "bootstrap": strategies.Bootstrap(n_draws=6),
+    "bootstrap, out of bag": strategies.Bootstrap(n_draws=6, out_of_bag=True),
+    "safe bayes": strategies.SafeBayes(),
+    "safe bayes, thesis": strategies.SafeBayes("alpha"),
+    "safe bayes, random": strategies.SafeBayes("alpha", start=3, permutations=2),
+    "k-fold": strategies.KFold(4),
+    "k-fold, alpha": strategies.KFold(5, "alpha"),
+    "leave-one-out": strategies.LeaveOneOut(),
+    "leave-one-out, alpha": strategies.LeaveOneOut("alpha"),
+}
+
+
+def data_for(name: str, seed: int = 0) -> Data:
+    """Data that the model of this name can take."""
+    data = binary_data(seed=seed) if name in LOGISTIC else gaussian_data(seed=seed)
+    return Data(data.X[:, :1], data.y, data.weights) if name == "polynomial" else data
+
+
+def naive_losses(model, data: Data, weights: np.ndarray, beta: float, risk: str) -> np.ndarray:
+    """Loss of every row under the posterior of ``weights``, straight from the textbook."""
+    if isinstance(
+        model, models.JaakkolaLogistic | models.FullCovarianceLogistic | models.LaplaceLogistic
+    ) or isinstance(model, models.MeanFieldLogistic):
+        return naive_logistic_losses(model, data, weights, beta, risk)
+    Z = model.design(data.X)
+    prior = model.prior(Z.shape[1])
+    cov = np.diag(prior.root**2) if prior.root.ndim == 1 else prior.root @ prior.root.T
+    precision0 = np.linalg.inv(cov)
+    s2 = getattr(model, "noise_variance", 1.0)
+    P = precision0 + beta * (Z.T * weights) @ Z / s2
+    S = np.linalg.inv(P)
+    m = S @ (precision0 @ prior.mean + beta * Z.T @ (weights * data.y) / s2)
+    h = np.einsum("ij,jk,ik->i", Z, S, Z)
+    error = data.y - Z @ m
+    if not isinstance(model, models.NormalInverseGammaLinear):
+        if risk == "gibbs":
+            return (error**2 + h) / (2 * s2)
+        return -stats.norm.logpdf(error, scale=np.sqrt(s2 + h)) - 0.5 * np.log(2 * np.pi * s2)
+    a = model.a + beta * weights.sum() / 2
+    quadratic = prior.mean @ precision0 @ prior.mean + beta * weights @ data.y**2 - m @ P @ m
+    b = model.b + quadratic / 2
+    if risk == "gibbs":
+        return 0.5 * (a / b * error**2 + h + np.log(b) - special.digamma(a) + np.log(2 * np.pi))
+    return -stats.t.logpdf(error, df=2 * a, scale=np.sqrt(b / a * (1 + h)))
+
+
+def naive_logistic_losses(model, data, weights, beta, risk):
+    posterior = model.posterior(data.X, data.y, beta * weights.sum(), weights)
+    mean = data.X @ posterior.mean
+    variance = np.einsum("ij,jk,ik->i", data.X, posterior.cov, data.X)
+    if risk == "gibbs":
+        return softplus_expectations(mean, variance)[0] - data.y * mean
+    p = posterior.predict(data.X)
+    return -np.log(np.where(data.y == 1, p, 1 - p))
+
+
+def naive_curve(model, data: Data, plan, beta: float, risk: str) -> float:
+    """Average over pairs and rows, one fit per pair."""
+    pairs = plan.pairs()
+    total = sum(
+        test @ naive_losses(model, data, weights, beta, risk)
+        for weights, test in zip(pairs.likelihood_weights, pairs.test, strict=True)
+    )
+    return total / pairs.test.sum()

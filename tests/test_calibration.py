@@ -1,0 +1,277 @@
+"""What a result says, and that it is true."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pytest
+
+from temperance import Calibration, calibrate, expected_risk, models, strategies
+from temperance.calibration import mean_and_error
+from temperance.diagnostics import BoundWarning, FlatCurveWarning
+
+matplotlib.use("Agg")
+
+rng = np.random.default_rng(0)
+N, D = 23, 12
+X = rng.standard_normal((N, D))
+y = X[:, 0] + 2 * rng.standard_normal(N)
+WEIGHTS = rng.uniform(0.5, 2.0, N)
+MODEL = models.GaussianLinear(noise_variance=0.5, prior_mean=0.1, prior_cov=2.0)
+
+
+def calibrated(strategy=None, **options) -> Calibration:
+    return calibrate(MODEL, X, y, strategy, **options)
+
+
+def summary(calibration):
+    return [
+        calibration.beta,
+        calibration.risk,
+        calibration.standard_error,
+        calibration.bayes_risk,
+        calibration.gain_standard_error,
+    ]
+
+
+def away(row):
+    """All rows but one, and that one."""
+    kept = np.arange(N) != row
+    return (X[kept], y[kept]), (X[~kept], y[~kept])
+
+
+def left_out_losses(beta, risk="gibbs"):
+    """Leave-one-out losses with one fit per row."""
+    return np.array([expected_risk(MODEL, *away(i), beta * (N - 1), risk=risk) for i in range(N)])
+
+
+def test_the_choice_lies_inside_in_these_tests():
+    calibration = calibrated()
+    assert 0.01 < calibration.beta < 1
+    assert not (calibration.at_bound or calibration.flat)
+
+
+@pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+def test_errors_are_those_of_a_mean_over_rows(risk):
+    calibration = calibrated("leave-one-out", risk=risk)
+    losses, bayes = (left_out_losses(beta, risk) for beta in (calibration.beta, 1.0))
+    assert calibration.risk == pytest.approx(losses.mean())
+    assert calibration.standard_error == pytest.approx(losses.std(ddof=1) / np.sqrt(N))
+    assert calibration.bayes_risk == pytest.approx(bayes.mean())
+    assert calibration.gain == pytest.approx((bayes - losses).mean())
+    paired = (bayes - losses).std(ddof=1) / np.sqrt(N)
+    assert calibration.gain_standard_error == pytest.approx(paired)
+    apart = np.hypot(bayes.std(ddof=1), losses.std(ddof=1)) / np.sqrt(N)
+    assert abs(paired - apart) > 0.02 * apart
+
+
+def test_one_observation_has_no_error():
+    loss, weights = np.array([3.0, 5.0]), np.array([1.0, 1.0])
+    mean, error = mean_and_error(loss, np.array([1.0, 0.0]), weights)
+    assert mean == 3.0 and np.isnan(error)
+    assert mean_and_error(loss, weights, weights) == (4.0, 1.0)
+
+
+def test_the_curve_averages_rows_not_folds():
+    calibration = calibrated(strategies.KFold(5), weights=WEIGHTS)
+    plan = calibration.strategy.plan(calibration.data, np.random.default_rng(0))
+    assert len(np.unique((plan.test > 0).sum(axis=1))) > 1
+    folds = [
+        expected_risk(MODEL, (X, y, train), (X, y, test), 0.4 * train.sum())
+        for train, test in zip(plan.train, plan.test, strict=True)
+    ]
+    by_rows = np.average(folds, weights=plan.test.sum(axis=1))
+    assert calibration.curve(0.4) == pytest.approx(by_rows)
+    assert abs(np.mean(folds) - by_rows) > 1e-4
+
+
+def test_the_curve_takes_numbers_and_arrays():
+    curve = calibrated().curve
+    betas = np.array([[0.0, 0.3, 1.0], [2.0, 3.0, 10.0]])
+    values, slopes = curve(betas, derivative=True)
+    assert values.shape == slopes.shape == (2, 3)
+    np.testing.assert_array_equal(values, curve(betas))
+    for at, value, slope in zip(betas.flat, values.flat, slopes.flat, strict=True):
+        assert np.ndim(curve(at)) == 0
+        assert (value, slope) == pytest.approx(curve(float(at), derivative=True), rel=1e-12)
+    step = 1e-5
+    np.testing.assert_allclose(
+        slopes[1], (curve(betas[1] + step) - curve(betas[1] - step)) / (2 * step), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("strategy", ["k-fold", "leave-one-out", "bootstrap", "safe-bayes"])
+def test_the_choice_is_the_lowest_point_of_its_curve(strategy):
+    calibration = calibrated(strategy, weights=WEIGHTS)
+    assert calibration.risk == pytest.approx(calibration.curve(calibration.beta))
+    assert calibration.bayes_risk == pytest.approx(calibration.curve(1.0))
+    assert calibration.risk <= calibration.curve(np.linspace(0, 3, 301)).min() + 1e-12
+    _, slope = calibration.curve(calibration.beta, derivative=True)
+    assert abs(slope) < 1e-5
+
+
+def test_the_posterior_is_that_of_all_data():
+    calibration = calibrated(weights=WEIGHTS)
+    assert calibration.alpha == pytest.approx(calibration.beta * WEIGHTS.sum())
+    precision = np.eye(D) / 2.0 + calibration.beta * (X.T * WEIGHTS) @ X / 0.5
+    shift = 0.1 / 2.0 + calibration.beta * X.T @ (WEIGHTS * y) / 0.5
+    np.testing.assert_allclose(calibration.posterior.mean, np.linalg.solve(precision, shift))
+    np.testing.assert_allclose(calibration.posterior.cov, np.linalg.inv(precision))
+    assert calibration.posterior is calibration.posterior
+
+
+def test_the_default_is_ten_folds_that_hold_beta():
+    default, explicit = calibrated(), calibrated(strategies.KFold(10, "beta"))
+    assert default.strategy == explicit.strategy == strategies.KFold()
+    assert summary(default) == summary(explicit)
+    assert summary(default) != summary(calibrated(strategies.KFold(10, "alpha")))
+
+
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.parametrize("name", strategies.NAMES)
+def test_a_name_is_as_good_as_an_instance(name):
+    named, instance = calibrated(name), calibrated(strategies.NAMES[name]())
+    assert named.strategy == instance.strategy
+    assert summary(named) == summary(instance)
+
+
+def test_the_same_seed_gives_the_same_result():
+    first, again, generator, other = (
+        calibrated(risk="predictive", seed=seed) for seed in (3, 3, np.random.default_rng(3), 4)
+    )
+    assert summary(first) == summary(again) == summary(generator) != summary(other)
+
+
+@pytest.mark.parametrize("optimiser", ["deterministic", "stochastic"])
+def test_bayes_is_bayes_by_whichever_optimiser(optimiser):
+    calibration = calibrated("bayes", optimiser=optimiser)
+    assert (calibration.beta, calibration.alpha, calibration.gain) == (1.0, N, 0.0)
+    # At the end of the bounds it is a choice, not a bound that was hit.
+    assert not calibrated("bayes", bounds=(0, 1), optimiser=optimiser).at_bound
+
+
+NINE = (np.ones((30, 1)), np.full(30, 9.0))
+LESS = strategies.Oracle(np.ones((5, 1)), np.full(5, -9.0))  # worse to learn 9 than to stay at 0
+BOUNDS = {
+    "upper": (
+        (X, y, "naive", (0, 2.5)),
+        2.5,
+        "the estimated risk is smallest at the upper bound beta = 2.5; widen bounds to see whether "
+        "it falls further, or check whether the prior is too tight",
+        "at the upper bound of [0, 2.5]: the risk may be lower beyond it",
+    ),
+    "lower": (
+        (*NINE, LESS, (0.5, 3)),
+        0.5,
+        "the estimated risk is smallest at the lower bound beta = 0.5; widen bounds to see whether "
+        "it falls further",
+        "at the lower bound of [0.5, 3]: the risk may be lower beyond it",
+    ),
+    "zero": (
+        (*NINE, LESS, (0, 3)),
+        0.0,
+        "the estimated risk is smallest at beta = 0: the prior predicts better than anything "
+        "learnt from the data; check the model and its prior",
+        "at the lower bound of [0, 3]: the prior alone predicts best",
+    ),
+}
+
+
+@pytest.mark.parametrize("case, beta, warning, words", BOUNDS.values(), ids=BOUNDS)
+def test_a_choice_at_a_bound_is_told(case, beta, warning, words):
+    *data, bounds = case
+    with pytest.warns() as caught:
+        calibration = calibrate(models.GaussianLinear(), *data, bounds=bounds)
+    assert [(each.category, str(each.message)) for each in caught] == [(BoundWarning, warning)]
+    assert caught[0].filename == __file__
+    assert (calibration.beta, calibration.at_bound) == (beta, True)
+    assert f"  minimum   {words}\n" in repr(calibration)
+
+
+@pytest.mark.parametrize("bounds, closest", [((0, 3), 1.0), ((2, 5), 2.0)])
+def test_a_flat_curve_is_told(bounds, closest):
+    with pytest.warns() as caught:
+        calibration = calibrate(models.GaussianLinear(), np.zeros((N, 1)), y, bounds=bounds)
+    (warning,) = caught
+    assert warning.category is FlatCurveWarning and warning.filename == __file__
+    assert str(warning.message) == (
+        "the estimated risk does not depend on beta; the data say nothing about it, keep Bayes "
+        "(beta = 1) or use more data"
+    )
+    assert (calibration.beta, calibration.flat, calibration.at_bound) == (closest, True, False)
+    assert "nowhere: the curve is flat; this is the point closest to Bayes" in repr(calibration)
+
+
+def test_the_result_answers_in_words():
+    calibration = replace(
+        calibrated(weights=WEIGHTS * 25 / WEIGHTS.sum()),
+        beta=0.123456,
+        risk=1.234567,
+        standard_error=0.0456,
+        bayes_risk=1.5,
+        gain_standard_error=0.00789,
+    )
+    assert repr(calibration).splitlines() == [
+        "Calibration of GaussianLinear by "
+        "KFold(n_folds=10, transfer='beta', separate_duplicates=False)",
+        "  beta      0.1235  (alpha = 3.086 for n = 25; Bayes is beta = 1)",
+        "  risk      1.2346 ± 0.0456  (gibbs)",
+        "  Bayes     1.5,  gain 0.26543 ± 0.00789",
+        "  minimum   inside the bounds [0, 3]",
+        "  method    closed form",
+    ]
+
+
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (np.nan, "1234.6  (predictive)"),
+        (0.0, "1234.5679 ± 0.0000  (predictive)"),
+        (3.21, "1234.57 ± 3.21  (predictive)"),
+        (4321.0, "1235 ± 4321  (predictive)"),
+    ],
+)
+def test_digits_follow_the_error(error, words):
+    calibration = replace(
+        calibrated(risk="predictive"), risk=1234.56789, standard_error=error, flat=False
+    )
+    assert f"  risk      {words}\n" in repr(calibration)
+
+
+@pytest.fixture
+def pyplot():
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
+def test_the_plot_marks_the_choice_and_bayes(pyplot):
+    calibration = calibrated(risk="predictive")
+    axes = calibration.plot()
+    assert isinstance(axes, matplotlib.axes.Axes)
+    assert "predictive" in axes.get_ylabel()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert any("Bayes" in label for label in labels)
+    assert any(f"{calibration.beta:.3g}" in label for label in labels)
+    drawn = np.concatenate([line.get_xydata() for line in axes.lines])
+    for point in [(calibration.beta, calibration.risk), (1.0, calibration.bayes_risk)]:
+        assert np.abs(drawn - point).max(axis=1).min() < 1e-9
+    axes.figure.canvas.draw()
+
+
+def test_the_plot_goes_where_it_is_told(pyplot):
+    figure, axes = pyplot.subplots()
+    assert calibrated("leave-one-out").plot(ax=axes) is axes
+    assert pyplot.get_fignums() == [figure.number]
+
+
+@pytest.mark.parametrize("missing", ["matplotlib", "matplotlib.pyplot"])
+def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch, missing):
+    calibration = calibrated()
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"^plots need matplotlib: pip install 'temperance\[plot"):
+        calibration.plot()

@@ -1,0 +1,96 @@
+"""Every model with every strategy: the curve is what a naive computation says it is."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scenarios import LINEAR, MODELS, RISKS, STRATEGIES, data_for, naive_curve
+
+from temperance import calibrate
+from temperance.diagnostics import BoundWarning
+
+BETAS = np.array([0.0, 0.02, 0.4, 1.0, 2.8])
+
+
+def planned(model_name, strategy_name):
+    data = data_for(model_name)
+    return data, STRATEGIES[strategy_name].plan(data, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("strategy_name", STRATEGIES)
+@pytest.mark.parametrize("model_name", MODELS)
+def test_curve_agrees_with_naive_computation_and_finite_differences(
+    model_name, strategy_name, risk
+):
+    model = MODELS[model_name]
+    data, plan = planned(model_name, strategy_name)
+    curve = model.risk_curve(data, plan, risk)
+    value, slope = curve(BETAS, derivative=True)
+    naive = [naive_curve(model, data, plan, beta, risk) for beta in BETAS]
+    # Closed forms to 1e-9; a Newton iteration stops at 1e-10 of its own.
+    np.testing.assert_allclose(value, naive, rtol=1e-9)
+    step = 1e-5 * np.maximum(BETAS, 0.02)
+    inside = BETAS > 0
+    up, down = curve(BETAS + step), curve(np.maximum(BETAS - step, 0.0))
+    differences = ((up - down) / (2 * step))[inside]
+    scale = np.abs(slope).max()
+    np.testing.assert_allclose(slope[inside], differences, rtol=1e-6, atol=1e-6 * scale)
+    loss, weight = curve.rows(0.4)
+    assert loss @ weight / weight.sum() == pytest.approx(curve(0.4), rel=1e-11)
+
+
+@pytest.mark.parametrize("strategy_name", STRATEGIES)
+@pytest.mark.parametrize("model_name", MODELS)
+def test_calibration_is_the_minimum_over_the_bounds(model_name, strategy_name):
+    data = data_for(model_name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundWarning)
+        result = calibrate(
+            MODELS[model_name],
+            data.X,
+            data.y,
+            STRATEGIES[strategy_name],
+            bounds=(0.05, 2.5),
+            weights=data.weights,
+        )
+    assert result.alpha == pytest.approx(result.beta * data.weights.sum())
+    assert result.risk == pytest.approx(result.curve(result.beta))
+    assert result.bayes_risk == pytest.approx(result.curve(1.0))
+    if strategy_name == "bayes":
+        assert result.beta == 1.0
+    else:
+        grid = np.linspace(0.05, 2.5, 400)
+        assert result.risk <= result.curve(grid).min() + 1e-9
+    assert result.posterior.mean == pytest.approx(
+        MODELS[model_name].posterior(data.X, data.y, result.alpha, data.weights).mean
+    )
+
+
+@pytest.mark.parametrize("strategy_name", STRATEGIES)
+@pytest.mark.parametrize("model_name", MODELS)
+def test_predictive_risk_is_below_gibbs_risk(model_name, strategy_name):
+    """Jensen: -log E p <= E -log p, row by row; the constants left out are the same."""
+    data, plan = planned(model_name, strategy_name)
+    gibbs, predictive = (MODELS[model_name].risk_curve(data, plan, risk) for risk in RISKS)
+    for beta in (0.0, 0.7, 2.0):
+        difference = gibbs.rows(beta)[0] - predictive.rows(beta)[0]
+        assert difference.min() >= -1e-12
+        assert difference.max() > 1e-6
+
+
+@pytest.mark.parametrize("n, d", [(9, 25), (40, 2), (70, 40), (150, 3)])
+@pytest.mark.parametrize("strategy_name", STRATEGIES)
+@pytest.mark.parametrize("model_name", ["linear", "unknown variance"])
+def test_linear_shapes(model_name, strategy_name, n, d):
+    """More columns than rows, blocks that end early, several blocks, condensed folds."""
+    from scenarios import gaussian_data
+
+    data = gaussian_data(n, d, seed=n)
+    model = type(LINEAR[model_name])(prior_cov=0.5)
+    plan = STRATEGIES[strategy_name].plan(data, np.random.default_rng(2))
+    for risk in RISKS:
+        curve = model.risk_curve(data, plan, risk)
+        for beta in (0.0, 0.3, 1.7):
+            expected = naive_curve(model, data, plan, beta, risk)
+            assert curve(beta) == pytest.approx(expected, rel=1e-9)

@@ -1,0 +1,281 @@
+"""The four Gaussian approximations against naive algorithms, and at their limits."""
+
+import numpy as np
+import pytest
+from scenarios import LOGISTIC, binary_data, covariance
+from scipy import optimize, special
+
+from temperance import calibrate, expected_risk, models, strategies
+from temperance.diagnostics import ConvergenceWarning
+from temperance.models.logistic import continuation, full_covariance
+from temperance.models.logistic.backprop import Schedule, backprop
+from temperance.models.logistic.expected_loss import exact, jaakkola_bound, lambda_and_slope
+from temperance.models.logistic.krylov import solve_batch
+from temperance.models.logistic.system import Rows
+from temperance.quadrature import softplus_expectations
+
+ALPHA = 40.0
+MEAN = np.array([0.1, -0.2, 0.3, 0.0])
+COV = covariance(4)
+DATA = binary_data(25, 4, seed=2)
+
+
+def negative_elbo(mean, root, cov=COV, expected=None):
+    """alpha E_q[r_n] + KL(q | prior), from the textbook."""
+    S, P0 = root @ root.T, np.linalg.inv(cov)
+    mu, v = DATA.X @ mean, np.einsum("ij,jk,ik->i", DATA.X, S, DATA.X)
+    loss = (softplus_expectations(mu, v)[0] if expected is None else expected(mu, v)) - DATA.y * mu
+    shift = mean - MEAN
+    divergence = 0.5 * (
+        np.trace(P0 @ S)
+        + shift @ P0 @ shift
+        - len(mean)
+        - np.linalg.slogdet(S)[1]
+        + np.linalg.slogdet(cov)[1]
+    )
+    return ALPHA * DATA.weights @ loss / DATA.weights.sum() + divergence
+
+
+def fitted(model):
+    return model.posterior(DATA.X, DATA.y, ALPHA, DATA.weights)
+
+
+def jaakkola_by_em(steps):
+    c, P0 = ALPHA * DATA.weights / DATA.weights.sum(), np.linalg.inv(COV)
+    v = np.ones(len(DATA.y))
+    for _ in range(steps):
+        lam = (special.expit(v) - 0.5) / (2 * v)
+        S = np.linalg.inv(P0 + 2 * (DATA.X.T * (c * lam)) @ DATA.X)
+        m = S @ (P0 @ MEAN + DATA.X.T @ (c * (DATA.y - 0.5)))
+        v = np.sqrt(np.einsum("ij,jk,ik->i", DATA.X, S + np.outer(m, m), DATA.X))
+    return m, S
+
+
+def test_jaakkola_is_the_fixed_point_of_em():
+    posterior = fitted(models.JaakkolaLogistic(MEAN, COV))
+    mean, cov = jaakkola_by_em(2000)
+    np.testing.assert_allclose(posterior.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(posterior.cov, cov, rtol=1e-9, atol=1e-12)
+    five, _ = jaakkola_by_em(5)
+    assert np.abs(five - mean).max() > 1e-4  # five steps are not enough to pass this test
+
+
+def test_full_covariance_minimises_the_objective():
+    posterior = fitted(models.FullCovarianceLogistic(MEAN, COV))
+    lower = np.tril_indices(4)
+
+    def objective(x):
+        root = np.zeros((4, 4))
+        root[lower] = x[4:]
+        return negative_elbo(x[:4], root)
+
+    start = np.concatenate([np.zeros(4), np.eye(4)[lower]])
+    best = optimize.minimize(objective, start, method="BFGS", options={"gtol": 1e-7})
+    np.testing.assert_allclose(posterior.mean, best.x[:4], atol=1e-6)
+    assert negative_elbo(posterior.mean, posterior.root) <= best.fun + 1e-10
+
+
+def test_mean_field_minimises_the_objective():
+    variances = np.diag(COV)
+    posterior = fitted(models.MeanFieldLogistic(MEAN, variances))
+
+    def objective(x):
+        return negative_elbo(x[:4], np.diag(np.exp(x[4:])), np.diag(variances))
+
+    best = optimize.minimize(objective, np.zeros(8), method="BFGS", options={"gtol": 1e-8})
+    np.testing.assert_allclose(posterior.mean, best.x[:4], atol=1e-6)
+    np.testing.assert_allclose(posterior.std, np.exp(best.x[4:]), atol=1e-6)
+
+
+def test_laplace_is_mode_and_curvature():
+    posterior = fitted(models.LaplaceLogistic(MEAN, COV))
+    c, P0 = ALPHA * DATA.weights / DATA.weights.sum(), np.linalg.inv(COV)
+
+    def gradient(theta):
+        return P0 @ (theta - MEAN) + DATA.X.T @ (c * (special.expit(DATA.X @ theta) - DATA.y))
+
+    np.testing.assert_allclose(gradient(posterior.mean), 0.0, atol=1e-9)
+    steps = 1e-6 * np.eye(4)
+    hessian = [(gradient(posterior.mean + h) - gradient(posterior.mean - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(np.linalg.inv(hessian), posterior.cov, rtol=1e-6, atol=1e-8)
+
+
+def test_approximations_are_ordered_by_the_objective():
+    """The full covariance is the best Gaussian; the others, and Jaakkola's bound, are above it."""
+    values = {
+        name: negative_elbo(posterior.mean, posterior.root)
+        for name, posterior in (
+            ("full", fitted(models.FullCovarianceLogistic(MEAN, COV))),
+            ("jaakkola", fitted(models.JaakkolaLogistic(MEAN, COV))),
+            ("laplace", fitted(models.LaplaceLogistic(MEAN, COV))),
+        )
+    }
+    assert values["full"] < values["jaakkola"]
+    assert values["full"] < values["laplace"]
+
+
+def test_backprop_converges_to_the_deterministic_optimum():
+    variances = np.diag(COV)
+    goal = fitted(models.MeanFieldLogistic(MEAN, variances))
+    best = negative_elbo(goal.mean, goal.root, np.diag(variances))
+    gap = {}
+    for steps in (200, 20_000):
+        fit = fitted(models.MeanFieldLogistic(MEAN, variances, method="sgd", steps=steps))
+        gap[steps] = negative_elbo(fit.mean, fit.root, np.diag(variances)) - best
+    assert 0 < gap[20_000] < 0.01
+    assert gap[200] > 0.05  # the thesis' two hundred steps do not get there
+    np.testing.assert_allclose(fit.mean, goal.mean, atol=0.03)
+    np.testing.assert_allclose(fit.std, goal.std, atol=0.01)
+
+
+def test_backprop_derivative_is_that_of_its_own_path():
+    rows = Rows(DATA.X, 0.1 * DATA.X[:, 0], DATA.y, DATA.weights[None])
+    schedule = Schedule(steps=40, rate=1.0, seed=3)
+    h = 1e-6
+    fit, up, down = (backprop(rows, np.array([[0.7 + e]]), schedule) for e in (0, h, -h))
+    np.testing.assert_allclose(fit.d_mean, (up.mean - down.mean) / (2 * h), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(
+        fit.d_deviation, (up.deviation - down.deviation) / (2 * h), rtol=1e-5, atol=1e-8
+    )
+
+
+def test_trajectory_starts_at_the_prior_and_ends_at_the_posterior():
+    model = models.MeanFieldLogistic(MEAN, 2.0, method="sgd", steps=50)
+    path = model.trajectory(DATA.X, DATA.y, ALPHA)
+    assert path.shape == (51, 4)
+    np.testing.assert_allclose(path[0], MEAN)
+    np.testing.assert_allclose(path[-1], model.posterior(DATA.X, DATA.y, ALPHA).mean)
+
+
+@pytest.mark.parametrize("loss", [exact, jaakkola_bound])
+def test_partials_are_derivatives(loss):
+    mean, variance = np.linspace(-6, 6, 13), np.geomspace(1e-3, 30, 13)
+    h = 1e-5
+    at = loss(mean, variance)
+    up, down = loss(mean + h, variance), loss(mean - h, variance)
+    np.testing.assert_allclose(at.mean_mean, (up.mean - down.mean) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(at.mean_variance, (up.variance - down.variance) / (2 * h), atol=1e-8)
+    more, less = (loss(mean, variance * (1 + e)) for e in (h, -h))
+    slope = (more.variance - less.variance) / (2 * h * variance)
+    np.testing.assert_allclose(at.variance_variance, slope, atol=1e-7)
+
+
+def test_lambda_is_smooth_through_zero():
+    square = np.array([0.0, 1e-12, 0.99e-4, 1.01e-4, 1.0, 1e8])
+    lam, slope = lambda_and_slope(square)
+    assert lam[0] == 1 / 8 and slope[0] == -1 / 96
+    xi = np.sqrt(square[2:])
+    np.testing.assert_allclose(lam[2:], (special.expit(xi) - 0.5) / (2 * xi), rtol=1e-10)
+    h = 1e-6
+    (up, _), (down, _) = lambda_and_slope(square[4] + h), lambda_and_slope(square[4] - h)
+    assert slope[4] == pytest.approx((up - down) / (2 * h), rel=1e-6)
+
+
+def hard_cases():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4))
+    clean = (X[:, 0] > 0).astype(float)
+    noisy = (rng.random(30) < special.expit(X[:, 0])).astype(float)
+    collinear = np.column_stack([X, X[:, 0], X @ rng.standard_normal((4, 2))])
+    return {
+        "separable": (X, clean),
+        "collinear": (collinear, noisy),
+        "collinear and separable": (collinear, clean),
+        "wide": (rng.standard_normal((12, 40)), clean[:12]),
+        "scales apart": (X * [1.0, 1e3, 1e-3, 50.0], noisy),
+        "one row": (X[:1], clean[:1]),
+        "one column of zeros": (np.column_stack([X, np.zeros(30)]), noisy),
+    }
+
+
+@pytest.mark.parametrize("case", hard_cases())
+@pytest.mark.parametrize(
+    "model",
+    [
+        models.JaakkolaLogistic(),
+        models.FullCovarianceLogistic(),
+        models.LaplaceLogistic(),
+        models.MeanFieldLogistic(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_any_alpha_is_reached_without_overflow(model, case):
+    X, y = hard_cases()[case]
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        for alpha in (0.0, 1.0, 1e3, 1e6, 1e9, 1e12):
+            posterior = model.posterior(X, y, alpha)
+            assert np.all(np.isfinite(posterior.mean)) and np.all(np.isfinite(posterior.root))
+            for risk in ("gibbs", "predictive"):
+                numbers = expected_risk(model, (X, y), (X, y), alpha, risk=risk, derivative=True)
+                assert np.all(np.isfinite(numbers))
+            # The mode's (or mean's) stationarity, relative to the size of its terms.
+            if isinstance(model, models.LaplaceLogistic):
+                pull = X.T @ (special.expit(X @ posterior.mean) - y) * alpha / len(y)
+                size = np.abs(X.T) @ np.ones(len(y)) * alpha / len(y) + 1
+                assert np.all(np.abs(posterior.mean + pull) < 1e-9 * size)
+
+
+@pytest.mark.parametrize("name", ["jaakkola", "full", "laplace"])
+def test_more_columns_than_rows_is_the_same_problem(name):
+    """Against the same model forced to work in all d dimensions."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((8, 20)), (rng.random(8) < 0.5).astype(float)
+    model = type(LOGISTIC[name])(0.2, covariance(20))
+    padded = np.vstack([X, np.zeros((20, 20))]), np.append(y, np.zeros(20))
+    weights = np.append(np.ones(8), np.full(20, 1e-300))
+    reduced, full = model.posterior(X, y, 8.0), model.posterior(*padded, 8.0, weights)
+    np.testing.assert_allclose(reduced.mean, full.mean, atol=1e-8)
+    np.testing.assert_allclose(reduced.cov, full.cov, atol=1e-8)
+
+
+def test_batched_gmres_solves():
+    rng = np.random.default_rng(0)
+    matrices = np.eye(30) + 0.1 * rng.standard_normal((5, 30, 30))
+    right = rng.standard_normal((5, 30))
+    right[3] = 0.0
+    solved = solve_batch(lambda x: np.einsum("mij,mj->mi", matrices, x), right)
+    np.testing.assert_allclose(
+        solved, np.linalg.solve(matrices, right[..., None])[..., 0], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("loss", [exact, jaakkola_bound])
+def test_large_and_small_problems_take_the_same_newton_step(loss, monkeypatch):
+    data = binary_data(90, 3, seed=4)
+    system = full_covariance.FullCovarianceSystem(
+        Rows(data.X, np.zeros(90), data.y, np.stack([data.weights, np.ones(90)])), loss
+    )
+    start = system.start()
+    iterative = system.newton(start, 0.05)
+    monkeypatch.setattr(full_covariance, "DENSE_ROWS", 1000)
+    dense = system.newton(start, 0.05)
+    for one, other in zip(iterative, dense, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
+def test_the_curve_does_not_depend_on_what_was_asked_before(name):
+    data = binary_data(14, 3)
+    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
+    wandering = LOGISTIC[name].risk_curve(data, plan)
+    betas = np.array([3.0, 0.01, 1.0, 0.0, 40.0, 0.7])
+    one_by_one = [wandering(beta) for beta in betas]
+    np.testing.assert_allclose(LOGISTIC[name].risk_curve(data, plan)(betas), one_by_one, rtol=1e-9)
+
+
+def test_giving_up_is_a_warning(monkeypatch):
+    monkeypatch.setattr(continuation, "MOST_STEPS", 1)
+    data = binary_data()
+    with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+03"):
+        models.LaplaceLogistic().posterior(data.X, data.y, 1e3 * len(data.y))
+
+
+def test_stochastic_optimiser_agrees_with_the_curve():
+    data = binary_data(40, 12, seed=8)
+    model = models.LaplaceLogistic(prior_cov=4.0)
+    strategy = strategies.SampleSplitting(both_directions=True)
+    curve = calibrate(model, data.X, data.y, strategy)
+    descent = calibrate(model, data.X, data.y, strategy, optimiser="stochastic")
+    assert not curve.at_bound
+    # The covariance is not the slope of an approximation: near, not equal.
+    assert abs(descent.beta - curve.beta) < 0.35

@@ -1,0 +1,297 @@
+"""The minimum is the global one, wherever it hides."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from temperance.optimise import minimise, scan_points, stochastic_minimise
+
+TINY = 1e-200
+
+
+def curve(f):
+    """Value and slope of an analytic function, the slope by a complex step."""
+    return lambda beta: (f(beta), np.imag(f(beta + TINY * 1j)) / TINY)
+
+
+def brute_force(f, bounds, points=200_001):
+    """Grid, then a local search around its best point."""
+    grid = np.linspace(*bounds, points)
+    best = int(np.argmin(f(grid)))
+    around = grid[max(best - 1, 0)], grid[min(best + 1, points - 1)]
+    polished = minimize_scalar(f, bounds=around, method="bounded", options={"xatol": 1e-10}).x
+    return min((grid[best], polished), key=f)
+
+
+def well(x, centre, width, depth=1.0):
+    return -depth * np.exp(-(((x - centre) / width) ** 2) / 2)
+
+
+def nearer_one(beta):
+    return well(beta, 1.0, 0.5, 0.8)
+
+
+# name: (curve, bounds, where it is smallest)
+KNOWN = {
+    "inside": (lambda b: (b - 1.3) ** 2, (0, 3), 1.3),
+    "inside, quartic": (lambda b: (b - 1.3) ** 4 + (b - 1.3) ** 2, (0, 3), 1.3),
+    "on a point of the scan": (lambda b: (b - 1.5) ** 2, (0, 3), 1.5),
+    "at the lower bound": (lambda b: np.log1p(b), (0, 3), 0.0),
+    "at the lower bound, level": (lambda b: b**2, (0, 3), 0.0),
+    "at the upper bound": (lambda b: -b, (0, 3), 3.0),
+    "at the upper bound, level": (lambda b: (b - 3) ** 2, (0, 3), 3.0),
+    "at the upper bound, saturated": (lambda b: 1 / (1 + 1e4 * b), (0, 3), 3.0),
+    "just inside the lower bound": (lambda b: (b - 1e-4) ** 2, (0, 3), 1e-4),
+    "just inside the upper bound": (lambda b: (b - 3 + 1e-4) ** 2, (0, 3), 3 - 1e-4),
+    # 1/(1 + s b) + s b / 4 is smallest at 1/s
+    "steep, 1e-4 from zero": (lambda b: 1 / (1 + 1e4 * b) + 2.5e3 * b, (0, 3), 1e-4),
+    "steep, 1e-6 from zero": (lambda b: 1 / (1 + 1e6 * b) + 2.5e5 * b, (0, 3), 1e-6),
+    "away from zero": (lambda b: (b - 4.321) ** 2, (2, 7), 4.321),
+    "away from zero, lower": (lambda b: b, (2, 7), 2.0),
+    "away from zero, upper": (lambda b: -b, (2, 7), 7.0),
+    "far from zero": (lambda b: np.cosh(3 * (b - 100.7)), (100, 101), 100.7),
+    "far from zero, near the bound": (lambda b: (b - 100 - 1e-5) ** 2, (100, 101), 100 + 1e-5),
+    "around Bayes only": (lambda b: (b - 1) ** 2, (0.999, 1.001), 1.0),
+    "large and level": (lambda b: 1e6 + (b - 1.3) ** 2, (0, 3), 1.3),
+    "maximum inside": (lambda b: -((b - 1.2) ** 2), (0, 3), 3.0),
+}
+# Several minima; brute force says which is the lowest.
+SEVERAL = {
+    "cosine": (lambda b: np.cos(5 * b) - 0.1 * b, (0, 3)),
+    "cosine away from zero": (lambda b: np.cos(5 * b) - 0.1 * b, (2, 7)),
+    "ten waves": (lambda b: np.cos(20 * b) + 0.3 * np.cos(3.3 * b + 1), (0, 3)),
+    "the narrow one": (lambda b: nearer_one(b) + well(b, 2.26, 0.03), (0, 3)),
+    "the narrow one in the middle of a cell": (
+        lambda b: nearer_one(b) + well(b, 2.53125, 0.03),
+        (0, 3),
+    ),
+    "the wide one": (lambda b: well(b, 1.0, 0.5) + well(b, 2.26, 0.03, 0.9), (0, 3)),
+    "next to the upper bound": (lambda b: nearer_one(b) + well(b, 2.97, 0.05), (0, 3)),
+    "next to the lower bound": (lambda b: nearer_one(b) + well(b, 0.01, 0.005), (0, 3)),
+    "beyond the upper bound": (lambda b: nearer_one(b) + well(b, 3.01, 0.1), (0, 3)),
+    "nearly level": (lambda b: well(b, 0.8, 0.2) + well(b, 2.3, 0.2, 1 + 1e-6), (0, 3)),
+    "two rates": (lambda b: 1 / (1 + 300 * b) + b - 2.1 / (1 + (b - 2.5) ** 2 * 9), (0, 3)),
+}
+
+
+@pytest.mark.parametrize("f, bounds, expected", KNOWN.values(), ids=KNOWN)
+def test_finds_the_known_minimum(f, bounds, expected):
+    minimum = minimise(curve(f), bounds)
+    assert minimum.beta == pytest.approx(expected, rel=0, abs=min(1e-6, 1e-3 * expected + 1e-15))
+    assert minimum.at_bound == (expected in bounds)
+    assert not minimum.flat
+
+
+@pytest.mark.parametrize("f, bounds", SEVERAL.values(), ids=SEVERAL)
+def test_finds_the_lowest_of_several(f, bounds):
+    assert minimise(curve(f), bounds).beta == pytest.approx(brute_force(f, bounds), abs=1e-6)
+
+
+def test_a_scan_alone_would_miss_the_narrow_one():
+    f, bounds = SEVERAL["the narrow one in the middle of a cell"]
+    points = scan_points(*bounds)
+    scanned = points[np.argmin(f(points))]
+    assert abs(scanned - brute_force(f, bounds)) > 1
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-12, 1e12, 1e100])
+@pytest.mark.parametrize("offset", [0.0, -1.0, 3.0])
+def test_the_unit_of_risk_does_not_matter(scale, offset):
+    minimum = minimise(curve(lambda b: scale * (np.cos(5 * b) - 0.1 * b + offset)), (0, 3))
+    reference = minimise(curve(lambda b: np.cos(5 * b) - 0.1 * b), (0, 3))
+    assert minimum.beta == pytest.approx(reference.beta, abs=1e-8)
+
+
+@pytest.mark.parametrize("upper", [1e-9, 1e-3, 1e3, 1e9])
+def test_the_unit_of_beta_does_not_matter(upper):
+    minimum = minimise(curve(lambda b: np.cos(15 * b / upper) - 0.3 * b / upper), (0, upper))
+    reference = minimise(curve(lambda b: np.cos(15 * b) - 0.3 * b), (0, 1))
+    assert minimum.beta / upper == pytest.approx(reference.beta, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "bounds, closest", [((0, 3), 1.0), ((2, 7), 2.0), ((0, 0.5), 0.5)], ids=str
+)
+@pytest.mark.parametrize("level", [0.0, 1.0, -1e9, 1e-300])
+@pytest.mark.parametrize("rounding", [0.0, 2e-16, 2e-15])
+def test_a_flat_curve_leads_to_bayes(bounds, closest, level, rounding):
+    evaluated = 0
+
+    def evaluate(beta):
+        nonlocal evaluated
+        evaluated += len(beta)
+        noise = level * rounding * np.sin(1e9 * beta)
+        return level + noise, noise
+
+    assert minimise(evaluate, bounds) == (closest, False, True)
+    assert evaluated < 100
+
+
+def test_a_small_slope_is_not_flat():
+    assert minimise(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == (0.0, True, False)
+
+
+def test_noise_is_not_refined_without_end():
+    evaluated = 0
+
+    def evaluate(beta):
+        nonlocal evaluated
+        evaluated += len(beta)
+        return 1 + 1e-11 * np.sin(1e9 * beta), 1e-11 * np.cos(1e9 * beta)
+
+    minimise(evaluate, (0, 3))
+    assert evaluated < 5000
+
+
+def test_real_curves_cost_few_evaluations():
+    calls = []
+    f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
+    minimise(lambda beta: calls.append(beta) or f(beta), (0, 3))
+    assert sum(map(len, calls)) < 60
+
+
+def test_a_plateau_is_as_good_anywhere():
+    minimum = minimise(
+        lambda b: (np.maximum(1 - b, 0) ** 3, -3 * np.maximum(1 - b, 0) ** 2), (0, 3)
+    )
+    assert 1 <= minimum.beta <= 3
+    shelf = minimise(  # a shelf at 0.2 on the way down to 2.5
+        lambda b: (
+            np.maximum(1 - b, 0) ** 3 - np.maximum(b - 2, 0) ** 3 * (10 / 3 - b),
+            -3 * np.maximum(1 - b, 0) ** 2 - np.maximum(b - 2, 0) ** 2 * (12 - 4 * b),
+        ),
+        (0, 3),
+    )
+    assert shelf.beta == 3.0 and shelf.at_bound
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("part", [0, 1], ids=["value", "slope"])
+def test_a_curve_that_is_not_finite_is_refused(bad, part):
+    def evaluate(beta):
+        both = np.stack([beta, np.ones_like(beta)])
+        both[part, beta >= 1.5] = bad
+        return tuple(both)
+
+    with pytest.raises(
+        ValueError, match=f"^{re.escape('the risk curve is not finite at beta = 1.5')}$"
+    ):
+        minimise(evaluate, (0, 3))
+
+
+def test_a_slope_that_changes_its_sign_when_asked_again_does_no_harm():
+    asked = 0
+
+    def evaluate(beta):
+        nonlocal asked
+        asked += 1
+        f = 1 + 1e-3 * (beta - 1.5 - 1e-13) ** 2
+        return f, 2e-3 * (beta - 1.5 - 1e-13) + (1e-12 if asked > 1 else 0.0)
+
+    assert minimise(evaluate, (0, 3)).beta == pytest.approx(1.5, abs=1e-6)
+
+
+numbers = st.floats(-1, 1).filter(lambda x: abs(x) > 1e-3)
+
+
+def terms(*parts):
+    return st.lists(st.tuples(*parts), min_size=1, max_size=5)
+
+
+def rational(parts, tilt):
+    """What real curves look like: shrinkage factors 1 / (1 + rate beta) and their squares."""
+    return lambda b: (
+        tilt * b + sum(a / (1 + 10**rate * b) + c / (1 + 10**rate * b) ** 2 for a, c, rate in parts)
+    )
+
+
+def waves(parts, tilt):
+    return lambda b: tilt * b + sum(a * np.cos(turns * b + phase) for a, turns, phase in parts)
+
+
+def wells(parts, tilt):
+    return lambda b: tilt * b + sum(well(b, centre, width, a) for a, centre, width in parts)
+
+
+def polynomial(parts, tilt):
+    return lambda b: tilt * b + sum(a * (b - c) ** 2 + d * (b - c) ** 4 for a, c, d in parts)
+
+
+FAMILIES = {
+    "rational": (rational, terms(numbers, numbers, st.floats(-1, 5))),
+    "waves": (waves, terms(numbers, st.floats(0.1, 20), st.floats(0, 6))),
+    "wells": (wells, terms(numbers, st.floats(0, 3), st.floats(0.03, 1))),
+    "polynomial": (polynomial, terms(numbers, st.floats(0, 3), numbers)),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_on_a_fine_grid_is_lower(family):
+    make, parts = FAMILIES[family]
+
+    @settings(max_examples=40, deadline=None, derandomize=True)
+    @given(parts, numbers, st.sampled_from([(0.0, 3.0), (0.5, 2.5)]))
+    def check(parts, tilt, bounds):
+        f = make(parts, 0.3 * tilt)
+        values = f(np.linspace(*bounds, 200_001))
+        minimum = minimise(curve(f), bounds)
+        assert minimum.at_bound == (minimum.beta in bounds)
+        assert f(minimum.beta) <= values.min() + 1e-10 * np.ptp(values)
+        if not minimum.at_bound:
+            _, slopes = curve(f)(minimum.beta + np.array([-1e-6, 1e-6]))
+            steepest = np.abs(np.gradient(values, (bounds[1] - bounds[0]) / 2e5)).max()
+            assert slopes[0] <= 1e-9 * steepest and slopes[1] >= -1e-9 * steepest
+
+    check()
+
+
+def noisy(centre, curvature, noise, seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda beta: curvature * (beta - centre) + noise * rng.standard_normal()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])
+@pytest.mark.parametrize(
+    "bounds, centre, expected",
+    [
+        ((0, 3), 0.4, 0.4),
+        ((0, 3), 1.0, 1.0),
+        ((0, 3), 2.5, 2.5),
+        ((0, 3), -1.0, 0.0),
+        ((0, 3), 5.0, 3.0),
+        ((2, 7), 4.0, 4.0),
+        ((2, 7), 0.0, 2.0),
+    ],
+    ids=str,
+)
+def test_noisy_slopes_lead_to_the_minimum(bounds, centre, expected, noise):
+    beta, converged = stochastic_minimise(noisy(centre, 2.0, noise), bounds)
+    assert converged
+    assert beta == pytest.approx(expected, abs=0.05 * (bounds[1] - bounds[0]))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_unit_of_noisy_slopes_does_not_matter(unit):
+    here, there = (
+        stochastic_minimise(noisy(2.0, 2.0 * scale, 0.5 * scale), (0, 3))[0] for scale in (1, unit)
+    )
+    assert here == pytest.approx(there, abs=1e-6)
+
+
+def test_too_few_steps_are_reported():
+    beta, converged = stochastic_minimise(noisy(2.5, 2.0, 0.3), (0, 3), most_steps=20)
+    assert not converged
+    assert 0 <= beta <= 3
+
+
+def test_the_same_noise_gives_the_same_answer():
+    first, again, other = (
+        stochastic_minimise(noisy(2.0, 2.0, 1.0, seed), (0, 3)) for seed in (1, 1, 2)
+    )
+    assert first == again != other

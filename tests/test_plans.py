@@ -1,0 +1,444 @@
+"""Plans against their naive construction, and what holds for the calibrations they lead to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import model_selection
+
+from temperance import calibrate, expected_risk, models, strategies
+from temperance.grouping import number_distinct
+from temperance.models.linear.condense import MOST_PAIRS, condense
+from temperance.types import Data, LeaveOneOutPlan, Plan, PrefixPlan
+
+# Where the minimum lies is not the question here.
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+
+
+def some_data(n=11, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return Data(X, X[:, 0] + rng.standard_normal(n), rng.uniform(0.5, 2.0, n))
+
+
+# Too sure of its noise, with a wide prior: the best beta lies inside the bounds.
+SURE = models.GaussianLinear(noise_variance=0.3, prior_cov=4.0)
+
+
+def generator():
+    return np.random.default_rng(5)
+
+
+def only(weights, rows):
+    """Weights on the rows named, zero elsewhere."""
+    kept = np.zeros_like(weights)
+    for row in rows:
+        kept[row] = weights[row]
+    return kept
+
+
+def assert_pairs(plan, expected, transfer="beta"):
+    """Compare a plan with a list of (train, test) and carry the likelihood by hand."""
+    pairs = plan.pairs()
+    assert pairs.size == plan.size
+    np.testing.assert_allclose(pairs.train, [train for train, _ in expected])
+    np.testing.assert_allclose(pairs.test, [test for _, test in expected])
+    for carried, (train, _) in zip(pairs.likelihood_weights, expected, strict=True):
+        factor = plan.size / sum(train) if transfer == "alpha" else 1.0
+        np.testing.assert_allclose(carried, [factor * weight for weight in train])
+
+
+TRANSFERS = pytest.mark.parametrize("transfer", ["beta", "alpha"])
+
+
+@pytest.mark.parametrize("strategy", [strategies.Naive(), strategies.Bayes()], ids=str)
+def test_naive_and_bayes_use_all_rows_twice(strategy):
+    data = some_data()
+    assert_pairs(strategy.plan(data, generator()), [(data.weights, data.weights)])
+
+
+@TRANSFERS
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_sample_splitting_halves_the_rows(n, transfer):
+    data = some_data(n)
+    w = data.weights
+    first, second = only(w, range(n // 2)), only(w, range(n // 2, n))
+    one = strategies.SampleSplitting(transfer).plan(data, generator())
+    both = strategies.SampleSplitting(transfer, both_directions=True).plan(data, generator())
+    assert_pairs(one, [(first, second)], transfer)
+    assert_pairs(both, [(first, second), (second, first)], transfer)
+
+
+def test_random_halves_are_halves_and_differ():
+    data = some_data(9)
+    plan = strategies.SampleSplitting(shuffle=True, both_directions=True, repeats=6).plan(
+        data, generator()
+    )
+    trained, tested = plan.train > 0, plan.test > 0
+    assert plan.train.shape == (12, 9)
+    np.testing.assert_array_equal(trained[:6], tested[6:])
+    np.testing.assert_array_equal(trained, ~tested)
+    np.testing.assert_array_equal(trained[:6].sum(axis=1), 4)
+    np.testing.assert_allclose(plan.train + plan.test, np.tile(data.weights, (12, 1)))
+    assert len(np.unique(trained[:6], axis=0)) > 1
+
+
+@TRANSFERS
+def test_leave_one_out_leaves_each_row_out(transfer):
+    data = some_data(5)
+    w = data.weights
+    expected = [(only(w, set(range(5)) - {i}), only(w, [i])) for i in range(5)]
+    plan = strategies.LeaveOneOut(transfer).plan(data, generator())
+    assert isinstance(plan, LeaveOneOutPlan)
+    assert_pairs(plan, expected, transfer)
+    carried = plan.pairs().likelihood_weights.sum(axis=1) / plan.pairs().train.sum(axis=1)
+    np.testing.assert_allclose(plan.exponents, carried)
+
+
+@TRANSFERS
+@pytest.mark.parametrize("start", [1, 3, 5])
+@pytest.mark.parametrize("orders", [[range(6)], [[3, 1, 5, 0, 2, 4], [5, 4, 3, 2, 1, 0]]], ids=len)
+def test_prefixes_train_and_the_next_row_is_tested(orders, start, transfer):
+    w = some_data(6).weights
+    expected = [
+        (only(w, order[:t]), only(w, [order[t]])) for order in orders for t in range(start, 6)
+    ]
+    plan = PrefixPlan(w, np.array(orders), start, transfer)
+    assert_pairs(plan, expected, transfer)
+    pairs = plan.pairs()
+    np.testing.assert_allclose(
+        np.concatenate([plan.exponents(np.array(order)) for order in orders]),
+        pairs.likelihood_weights.sum(axis=1) / pairs.train.sum(axis=1),
+    )
+
+
+def test_safe_bayes_keeps_the_order_unless_told_otherwise():
+    data = some_data()
+    plan = strategies.SafeBayes("alpha", start=2).plan(data, generator())
+    np.testing.assert_array_equal(plan.orders, [np.arange(len(data))])
+    assert (plan.start, plan.transfer) == (2, "alpha")
+    shuffled = strategies.SafeBayes(permutations=4).plan(data, generator())
+    assert shuffled.orders.shape == (4, len(data))
+    np.testing.assert_array_equal(np.sort(shuffled.orders), np.tile(np.arange(len(data)), (4, 1)))
+    assert len(np.unique(shuffled.orders, axis=0)) == 4
+
+
+def test_permutations_average_the_curves_of_the_orders():
+    data = some_data()
+    model = models.GaussianLinear()
+    plan = strategies.SafeBayes(permutations=3).plan(data, generator())
+    together = model.risk_curve(data, plan)
+    betas = np.array([0.0, 0.5, 2.0])
+    tested = [data.weights[order[1:]].sum() for order in plan.orders]
+    apart = [
+        model.risk_curve(data, PrefixPlan(plan.weights, order[None]))(betas)
+        for order in plan.orders
+    ]
+    np.testing.assert_allclose(together(betas), np.average(apart, axis=0, weights=tested))
+
+
+@TRANSFERS
+@pytest.mark.parametrize("n, folds", [(11, 2), (11, 4), (11, 11), (10, 5)])
+def test_each_fold_is_tested_once(n, folds, transfer):
+    data = some_data(n)
+    plan = strategies.KFold(folds, transfer).plan(data, generator())
+    tested = plan.test > 0
+    np.testing.assert_array_equal(tested.sum(axis=0), 1)
+    assert np.ptp(tested.sum(axis=1)) <= 1
+    expected = [
+        (only(data.weights, np.flatnonzero(~fold)), only(data.weights, np.flatnonzero(fold)))
+        for fold in tested
+    ]
+    assert_pairs(plan, expected, transfer)
+
+
+def doubled(data, copies=2):
+    """Each row in ``copies`` places, far apart."""
+    return Data(*(np.concatenate([part] * copies) for part in (data.X, data.y, data.weights)))
+
+
+def test_duplicates_share_a_fold():
+    data = some_data(10)
+    fold = np.argmax(strategies.KFold(5).plan(doubled(data), generator()).test > 0, axis=0)
+    np.testing.assert_array_equal(fold[:10], fold[10:])
+    np.testing.assert_array_equal(np.bincount(fold), 4)
+    # A row that differs in the last column only is another row.
+    X = np.ones((6, 3))
+    X[:, 2] = np.arange(6)
+    plan = strategies.KFold(6).plan(Data(X, np.ones(6), np.ones(6)), generator())
+    np.testing.assert_array_equal(np.sort(plan.test, axis=None), [0] * 30 + [1] * 6)
+
+
+def test_duplicates_are_separated_on_request():
+    data = doubled(some_data(10))
+    fold = np.argmax(
+        strategies.KFold(5, separate_duplicates=True).plan(data, generator()).test > 0, axis=0
+    )
+    assert np.any(fold[:10] != fold[10:])
+    same = Data(np.ones((20, 1)), np.ones(20), np.ones(20))
+    plan = strategies.KFold(5, separate_duplicates=True).plan(same, generator())
+    np.testing.assert_array_equal(plan.test.sum(axis=1), 4)
+
+
+ORDER_FREE = [
+    strategies.KFold(4),
+    strategies.KFold(3, "alpha"),
+    strategies.LeaveOneOut(),
+    strategies.Naive(),
+    strategies.Bayes(),
+]
+
+
+@pytest.mark.parametrize("strategy", ORDER_FREE, ids=str)
+def test_the_order_of_the_rows_does_not_matter(strategy):
+    data = some_data(13, 3)
+    order = np.random.default_rng(1).permutation(13)
+    one, other = (
+        calibrate(SURE, d.X, d.y, strategy, weights=d.weights, seed=7, risk="predictive")
+        for d in (data, Data(data.X[order], data.y[order], data.weights[order]))
+    )
+    assert summary(one) == pytest.approx(summary(other), rel=1e-7)
+
+
+def test_the_order_of_the_rows_matters_to_safe_bayes():
+    data = some_data(13, 3)
+    one, other = (
+        calibrate(SURE, data.X[rows], data.y[rows], "safe-bayes")
+        for rows in (slice(None), slice(None, None, -1))
+    )
+    assert abs(one.risk - other.risk) > 1e-3
+
+
+def summary(calibration):
+    return [
+        calibration.beta,
+        calibration.alpha,
+        calibration.risk,
+        calibration.standard_error,
+        calibration.gain,
+        calibration.gain_standard_error,
+    ]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [strategies.KFold(4), strategies.KFold(4, "alpha"), strategies.Naive(), strategies.Bayes()],
+    ids=str,
+)
+@pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+@pytest.mark.parametrize(
+    "model", [SURE, models.NormalInverseGammaLinear()], ids=["known variance", "unknown variance"]
+)
+def test_a_weight_counts_like_as_many_copies(strategy, risk, model):
+    data = some_data(9, 3, seed=4)
+    copies = np.array([1, 3, 2, 1, 1, 4, 2, 1, 0])
+    weighted = calibrate(model, data.X, data.y, strategy, risk=risk, weights=copies)
+    repeated = calibrate(
+        model, np.repeat(data.X, copies, axis=0), np.repeat(data.y, copies), strategy, risk=risk
+    )
+    assert summary(weighted) == pytest.approx(summary(repeated), rel=1e-7)
+    if isinstance(strategy, strategies.KFold):
+        assert not weighted.at_bound
+
+
+def test_separated_duplicates_do_not_count_like_a_weight():
+    data = some_data(9, 3, seed=4)
+    strategy = strategies.KFold(4, separate_duplicates=True)
+    weighted = calibrate(SURE, data.X, data.y, strategy, weights=[2] * 9)
+    twice = doubled(data)
+    repeated = calibrate(SURE, twice.X, twice.y, strategy)
+    assert abs(weighted.risk - repeated.risk) > 1e-3
+
+
+@pytest.mark.parametrize("size", [11.0, 11.3, 0.2])
+def test_a_resample_is_as_large_as_the_data(size):
+    data = some_data()
+    data = Data(data.X, data.y, data.weights * size / data.weights.sum())
+    plan = strategies.Bootstrap(50).plan(data, generator())
+    assert plan.train.shape == (50, 11)
+    np.testing.assert_allclose(plan.train.sum(axis=1), size)
+    np.testing.assert_allclose(plan.test, np.tile(data.weights, (50, 1)))
+    units = plan.train / (size / max(1, round(size)))
+    np.testing.assert_allclose(units, np.round(units), atol=1e-12)
+
+
+def test_resamples_draw_rows_in_proportion_to_their_weight():
+    data = some_data()
+    counts = strategies.Bootstrap(4000).plan(data, generator()).train
+    share = data.weights / data.weights.sum()
+    error = counts.std(axis=0) / np.sqrt(len(counts))
+    assert np.all(np.abs(counts.mean(axis=0) - data.size * share) < 4 * error)
+    assert np.any(np.abs(counts.mean(axis=0) - data.size / 11) > 4 * error)
+
+
+def test_out_of_bag_rows_are_those_that_were_not_drawn():
+    data = Data(*(part[:4] for part in (some_data().X, some_data().y, np.ones(11))))
+    inside = strategies.Bootstrap(200).plan(data, generator())
+    outside = strategies.Bootstrap(200, out_of_bag=True).plan(data, generator())
+    # The same seed draws the same resamples; those without a row to test are left out.
+    kept = (inside.train == 0).any(axis=1)
+    assert not kept.all()
+    np.testing.assert_array_equal(outside.train, inside.train[kept])
+    np.testing.assert_array_equal(outside.test, (inside.train[kept] == 0) * data.weights)
+
+
+SPLITTERS = {
+    "k-fold": model_selection.KFold(3),
+    "shuffled": model_selection.KFold(3, shuffle=True, random_state=1),
+    "stratified": model_selection.StratifiedKFold(3),
+    "groups": model_selection.GroupKFold(3),
+    "random": model_selection.ShuffleSplit(4, test_size=0.3, random_state=2),
+    "leave one out": model_selection.LeaveOneOut(),
+    "predefined": model_selection.PredefinedSplit([-1, 0, 1, 0] * 3),
+}
+GROUPS = np.array(list("aabbccddeeff"))
+
+
+@TRANSFERS
+@pytest.mark.parametrize("splitter", SPLITTERS.values(), ids=SPLITTERS)
+def test_a_splitter_says_who_trains_and_who_is_tested(splitter, transfer):
+    data = some_data(12)
+    data = Data(data.X, (np.arange(12) % 2).astype(float), data.weights)
+    groups = GROUPS if isinstance(splitter, model_selection.GroupKFold) else None
+    expected = [
+        (only(data.weights, train), only(data.weights, test))
+        for train, test in splitter.split(data.X, data.y, groups)
+    ]
+    plan = strategies.FromSplitter(splitter, transfer, groups).plan(data, generator())
+    assert_pairs(plan, expected, transfer)
+
+
+@TRANSFERS
+def test_a_splitter_leads_to_the_same_choice_as_our_own(transfer):
+    data = some_data(12)
+    ours, theirs = (
+        calibrate(SURE, data.X, data.y, strategy, weights=data.weights, risk="predictive")
+        for strategy in (
+            strategies.LeaveOneOut(transfer),
+            strategies.FromSplitter(model_selection.LeaveOneOut(), transfer),
+        )
+    )
+    assert summary(ours) == pytest.approx(summary(theirs), rel=1e-7)
+
+
+def test_a_splitter_serves_a_model_without_inputs():
+    strategy = strategies.FromSplitter(model_selection.KFold(3))
+    assert np.isfinite(calibrate(models.GaussianMean(), None, some_data().y, strategy).risk)
+
+
+def test_the_oracle_trains_on_the_data_and_tests_on_what_it_knows():
+    data, fresh = some_data(6), some_data(8, seed=1)
+    strategy = strategies.Oracle(fresh.X, fresh.y, fresh.weights)
+    rows, plan = strategy.planned(data, generator())
+    np.testing.assert_array_equal(rows.X, np.vstack([data.X, fresh.X]))
+    np.testing.assert_array_equal(rows.y, np.concatenate([data.y, fresh.y]))
+    assert plan.size == data.size
+    assert_pairs(plan, [([*data.weights, *[0] * 8], [*[0] * 6, *fresh.weights])])
+    model = models.GaussianLinear()
+    calibration = calibrate(model, data.X, data.y, strategy, weights=data.weights)
+    expected = expected_risk(
+        model,
+        (data.X, data.y, data.weights),
+        (fresh.X, fresh.y, fresh.weights),
+        calibration.alpha,
+    )
+    assert calibration.risk == pytest.approx(expected, rel=1e-10)
+    assert len(calibration.data) == 6
+
+
+def test_names_give_strategies_with_their_defaults():
+    for name, strategy in strategies.NAMES.items():
+        assert strategies.strategy_named(name) == strategy()
+    nameless = {strategies.FromSplitter, strategies.Oracle}  # they need an argument
+    public = [getattr(strategies, name) for name in strategies.__all__]
+    named = {kind for kind in public if isinstance(kind, type)} - nameless
+    assert named == set(strategies.NAMES.values())
+
+
+RANDOM = [
+    strategies.KFold(3),
+    strategies.Bootstrap(5),
+    strategies.SafeBayes(permutations=2),
+    strategies.SampleSplitting(shuffle=True),
+]
+
+
+@pytest.mark.parametrize("strategy", RANDOM, ids=str)
+def test_the_same_seed_gives_the_same_plan(strategy):
+    data = some_data()
+    first, again, other = (
+        strategy.plan(data, np.random.default_rng(seed)).pairs().train for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.any(first != other)
+
+
+def test_tested_rows_are_listed_and_padded():
+    test = np.array([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 3.0, 0.0], [1.0, 1.0, 0.0, 1.0]])
+    rows, weights = Plan(np.ones((3, 4)), test, 4.0).tested()
+    assert rows.shape == weights.shape == (3, 3)
+    for listed, weight, row in zip(rows, weights, test, strict=True):
+        again = np.zeros(4)
+        np.add.at(again, listed, weight)
+        np.testing.assert_array_equal(again, row)
+
+
+def second_moments(rows, weightings):
+    return [[(rows.T * w) @ rows for w in weighting] for weighting in weightings]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data())
+def test_condensed_rows_keep_their_second_moments(data):
+    pairs, profiles = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    n, columns = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    rows = rng.standard_normal((n, columns))
+    profile = rng.choice([0.0, 0.5, 1.0, 3.0], size=(2 * pairs, profiles))
+    weights = profile[:, rng.integers(profiles, size=n)] * 10.0 ** rng.uniform(-3, 3, n)
+    train, test = weights[:pairs], weights[pairs:]
+    fewer, *condensed = condense(rows, train, test)
+    assert len(fewer) <= n
+    assert [part.shape for part in condensed] == [(pairs, len(fewer))] * 2
+    for found, expected in zip(
+        second_moments(fewer, condensed), second_moments(rows, (train, test)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * weights.max())
+
+
+def test_condensing_is_worth_it_or_not_done():
+    rows = np.random.default_rng(0).standard_normal((1000, 3))
+    folds = (np.arange(1000) % 10 == np.arange(10)[:, None]).astype(float)
+    assert condense(rows, 1 - folds, folds)[0].shape == (30, 3)
+    different = np.random.default_rng(1).random((2, 1000))
+    assert condense(rows, different)[0] is rows
+    many = np.ones((2 * MOST_PAIRS + 1, 1000))
+    assert condense(rows, many)[0] is rows
+
+
+columns = st.integers(1, 4).flatmap(
+    lambda width: st.lists(
+        st.tuples(*[st.sampled_from([-1.5, -0.0, 0.0, 2.0])] * width), min_size=1, max_size=12
+    )
+)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(columns)
+def test_distinct_tuples_are_numbered_in_order(tuples):
+    numbered = sorted(set(tuples))
+    found = number_distinct(np.array(tuples).T)
+    assert found.tolist() == [numbered.index(each) for each in tuples]
+
+
+def test_columns_after_the_telling_one_are_not_looked_at():
+    def columns():
+        yield np.array([1.0, 2.0, 1.0])
+        yield np.array([5.0, 4.0, 3.0])
+        raise AssertionError("looked at")
+
+    assert number_distinct(columns()).tolist() == [1, 2, 0]
+    with pytest.raises(ValueError, match="^columns must hold at least one column, got 0$"):
+        number_distinct([])
