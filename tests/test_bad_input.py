@@ -305,12 +305,12 @@ BAD = {
     ),
     "model class": (
         lambda: calibrate(models.GaussianLinear, X, y),
-        "model must be an instance from temperance.models, got "
-        "<class 'temperance.models.gaussian_linear.GaussianLinear'>",
+        "model must be an instance, got <class 'temperance.models.gaussian_linear.GaussianLinear'>",
     ),
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),
-        "model must be an instance from temperance.models, got 'linear'",
+        "model must have the methods posterior, loss, risk_curve, got 'linear' without posterior, "
+        "loss, risk_curve",
     ),
     "strategy name, nearly": (
         linear(strategy="kfold"),
@@ -361,9 +361,9 @@ BAD = {
     "n_folds one": (lambda: strategies.KFold(np.int64(1)), "n_folds must be at least 2, got 1"),
     "n_folds float": (lambda: strategies.KFold(5.0), "n_folds must be an integer, got 5.0"),
     "n_folds bool": (lambda: strategies.KFold(True), "n_folds must be an integer, got True"),
-    "separate_duplicates": (
-        lambda: strategies.KFold(separate_duplicates="no"),
-        "separate_duplicates must be one of False, True, got 'no'",
+    "group_duplicates": (
+        lambda: strategies.KFold(group_duplicates="no"),
+        "group_duplicates must be one of False, True, got 'no'",
     ),
     "n_draws zero": (lambda: strategies.Bootstrap(0), "n_draws must be at least 1, got 0"),
     "out_of_bag": (
@@ -381,11 +381,11 @@ BAD = {
     ),
     "too few rows for the folds": (
         linear(X=X[:5], y=y[:5]),
-        "n_folds must be at most the number of distinct rows, got 10 for 5 distinct rows of 5",
+        "n_folds must be at most the number of rows, got 10 for 5",
     ),
     "too few distinct rows for the folds": (
-        linear(X=np.ones((N, 1)), y=LABELS, strategy=strategies.KFold(3)),
-        "n_folds must be at most the number of distinct rows, got 3 for 2 distinct rows of 12",
+        linear(X=np.ones((N, 1)), y=LABELS, strategy=strategies.KFold(3, group_duplicates=True)),
+        "n_folds must be at most the number of distinct rows, got 3 for 2",
     ),
     "too few rows to leave one out": (
         linear(X=X[:1], y=y[:1], strategy="leave-one-out"),

@@ -12,6 +12,7 @@ import pytest
 from temperance import Calibration, calibrate, expected_risk, models, strategies
 from temperance.calibration import mean_and_error
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
+from temperance.optimise import Minimum
 
 matplotlib.use("Agg")
 
@@ -205,10 +206,14 @@ def test_a_flat_curve_is_told(bounds, closest):
     assert "nowhere: the curve is flat; this is the point closest to Bayes" in repr(calibration)
 
 
+def test_a_fixed_choice_speaks_of_no_minimum():
+    assert "  minimum   not sought: beta is given\n" in repr(calibrated("bayes"))
+
+
 def test_the_result_answers_in_words():
     calibration = replace(
         calibrated(weights=WEIGHTS * 25 / WEIGHTS.sum()),
-        beta=0.123456,
+        minimum=Minimum(0.123456),
         risk=1.234567,
         standard_error=0.0456,
         bayes_risk=1.5,
@@ -216,7 +221,7 @@ def test_the_result_answers_in_words():
     )
     assert repr(calibration).splitlines() == [
         "Calibration of GaussianLinear by "
-        "KFold(n_folds=10, transfer='beta', separate_duplicates=False)",
+        "KFold(n_folds=10, transfer='beta', group_duplicates=False)",
         "  beta      0.1235  (alpha = 3.086 for n = 25; Bayes is beta = 1)",
         "  risk      1.2346 ± 0.0456  (gibbs)",
         "  Bayes     1.5,  gain 0.26543 ± 0.00789",
@@ -235,9 +240,7 @@ def test_the_result_answers_in_words():
     ],
 )
 def test_digits_follow_the_error(error, words):
-    calibration = replace(
-        calibrated(risk="predictive"), risk=1234.56789, standard_error=error, flat=False
-    )
+    calibration = replace(calibrated(risk="predictive"), risk=1234.56789, standard_error=error)
     assert f"  risk      {words}\n" in repr(calibration)
 
 

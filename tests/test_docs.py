@@ -182,8 +182,8 @@ def strategy_page():
 PLANS = {
     "naive": Naive(),
     "halves, alpha": SampleSplitting(transfer="alpha"),
-    "folds, beta": KFold(5, separate_duplicates=True),
-    "folds, alpha": KFold(5, transfer="alpha", separate_duplicates=True),
+    "folds, beta": KFold(5),
+    "folds, alpha": KFold(5, transfer="alpha"),
     "leave-one-out, alpha": LeaveOneOut(transfer="alpha"),
     "prefixes, alpha": SafeBayes(transfer="alpha", permutations=2),
     "resamples": Bootstrap(n_draws=7, out_of_bag=True),
@@ -296,7 +296,7 @@ class TestModelSkeleton:
     @pytest.mark.parametrize("transfer", ["beta", "alpha"])
     def test_leave_one_out_is_n_folds(self, poisson, counts, transfer):
         betas = np.array([0.0, 0.3, 1.0, 3.0])
-        folds = KFold(len(counts), transfer=transfer, separate_duplicates=True)
+        folds = KFold(len(counts), transfer=transfer)
         one = curve_of(poisson, counts, LeaveOneOut(transfer=transfer))(betas)
         assert one == pytest.approx(curve_of(poisson, counts, folds)(betas), rel=1e-12)
 
@@ -320,8 +320,8 @@ class TestModelSkeleton:
     def test_every_strategy_calibrates_it(self, poisson, counts, strategy_page, risk, optimiser):
         own = (
             strategy_page["RollingOrigin"](n_blocks=4),
-            strategy_page["UnlessBayesWillDo"](n_folds=3, separate_duplicates=True),
-            strategy_page["FixedBeta"](0.4, KFold(3, separate_duplicates=True)),
+            strategy_page["UnlessBayesWillDo"](n_folds=3),
+            strategy_page["FixedBeta"](0.4, KFold(3)),
         )
         rules = (
             *(

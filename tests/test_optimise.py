@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.optimise import minimise, scan_points, stochastic_minimise
+from temperance.optimise import Minimum, minimise, scan_points, stochastic_minimise
 
 TINY = 1e-200
 
@@ -129,12 +129,14 @@ def test_a_flat_curve_leads_to_bayes(bounds, closest, level, rounding):
         noise = level * rounding * np.sin(1e9 * beta)
         return level + noise, noise
 
-    assert minimise(evaluate, bounds) == (closest, False, True)
+    assert minimise(evaluate, bounds) == Minimum(closest, at_bound=False, flat=True)
     assert evaluated < 100
 
 
 def test_a_small_slope_is_not_flat():
-    assert minimise(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == (0.0, True, False)
+    assert minimise(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == Minimum(
+        0.0, at_bound=True, flat=False
+    )
 
 
 def test_noise_is_not_refined_without_end():

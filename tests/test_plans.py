@@ -159,31 +159,33 @@ def doubled(data, copies=2):
     return Data(*(np.concatenate([part] * copies) for part in (data.X, data.y, data.weights)))
 
 
-def test_duplicates_share_a_fold():
+def test_duplicates_share_a_fold_on_request():
     data = some_data(10)
-    fold = np.argmax(strategies.KFold(5).plan(doubled(data), generator()).test > 0, axis=0)
+    strategy = strategies.KFold(5, group_duplicates=True)
+    fold = np.argmax(strategy.plan(doubled(data), generator()).test > 0, axis=0)
     np.testing.assert_array_equal(fold[:10], fold[10:])
     np.testing.assert_array_equal(np.bincount(fold), 4)
     # A row that differs in the last column only is another row.
     X = np.ones((6, 3))
     X[:, 2] = np.arange(6)
-    plan = strategies.KFold(6).plan(Data(X, np.ones(6), np.ones(6)), generator())
+    plan = strategies.KFold(6, group_duplicates=True).plan(
+        Data(X, np.ones(6), np.ones(6)), generator()
+    )
     np.testing.assert_array_equal(np.sort(plan.test, axis=None), [0] * 30 + [1] * 6)
 
 
-def test_duplicates_are_separated_on_request():
+def test_duplicates_are_rows_like_any_other():
     data = doubled(some_data(10))
-    fold = np.argmax(
-        strategies.KFold(5, separate_duplicates=True).plan(data, generator()).test > 0, axis=0
-    )
+    fold = np.argmax(strategies.KFold(5).plan(data, generator()).test > 0, axis=0)
     assert np.any(fold[:10] != fold[10:])
     same = Data(np.ones((20, 1)), np.ones(20), np.ones(20))
-    plan = strategies.KFold(5, separate_duplicates=True).plan(same, generator())
+    plan = strategies.KFold(5).plan(same, generator())
     np.testing.assert_array_equal(plan.test.sum(axis=1), 4)
 
 
 ORDER_FREE = [
     strategies.KFold(4),
+    strategies.KFold(4, group_duplicates=True),
     strategies.KFold(3, "alpha"),
     strategies.LeaveOneOut(),
     strategies.Naive(),
@@ -224,7 +226,12 @@ def summary(calibration):
 
 @pytest.mark.parametrize(
     "strategy",
-    [strategies.KFold(4), strategies.KFold(4, "alpha"), strategies.Naive(), strategies.Bayes()],
+    [
+        strategies.KFold(4, group_duplicates=True),
+        strategies.KFold(4, "alpha", group_duplicates=True),
+        strategies.Naive(),
+        strategies.Bayes(),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
@@ -243,9 +250,9 @@ def test_a_weight_counts_like_as_many_copies(strategy, risk, model):
         assert not weighted.at_bound
 
 
-def test_separated_duplicates_do_not_count_like_a_weight():
+def test_ungrouped_duplicates_do_not_count_like_a_weight():
     data = some_data(9, 3, seed=4)
-    strategy = strategies.KFold(4, separate_duplicates=True)
+    strategy = strategies.KFold(4)
     weighted = calibrate(SURE, data.X, data.y, strategy, weights=[2] * 9)
     twice = doubled(data)
     repeated = calibrate(SURE, twice.X, twice.y, strategy)
@@ -351,7 +358,8 @@ def test_the_oracle_trains_on_the_data_and_tests_on_what_it_knows():
 def test_names_give_strategies_with_their_defaults():
     for name, strategy in strategies.NAMES.items():
         assert strategies.strategy_named(name) == strategy()
-    nameless = {strategies.FromSplitter, strategies.Oracle}  # they need an argument
+    # These need an argument, or a plan.
+    nameless = {strategies.FromSplitter, strategies.Oracle, strategies.CurveStrategy}
     public = [getattr(strategies, name) for name in strategies.__all__]
     named = {kind for kind in public if isinstance(kind, type)} - nameless
     assert named == set(strategies.NAMES.values())

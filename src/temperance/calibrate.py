@@ -43,7 +43,7 @@ def calibrate(
     y : array of shape (n,)
     strategy : Strategy or str
         How to estimate the risk, or its name.  By default 10-fold cross-validation that holds
-        beta: in simulations of the thesis' settings it was never significantly worse than Bayes.
+        beta; docs/how-to-choose.md says why, with what was measured.
     bounds : (float, float)
         Where beta may lie.
     risk : {"gibbs", "predictive"}
@@ -77,8 +77,10 @@ def calibrate(
         raise ValueError(f"risk must be 'gibbs' for the stochastic optimiser, got {risk!r}")
     chosen = _as_strategy(strategy)
     limits = as_bounds(bounds)
+    _refuse_other_than_models(model, optimiser)
     data = as_data(X, y, weights)
-    _as_model(model).check(data)
+    if hasattr(model, "check"):
+        model.check(data)
     return chosen.select(model, data, limits, _as_generator(seed), risk, optimiser)
 
 
@@ -134,7 +136,7 @@ def expected_risk(
         raise ValueError(f"risk must be 'gibbs' for the covariance gradient, got {risk!r}")
     whole("n_draws", n_draws, 2)
     at, rng = as_non_negative("alpha", alpha), _as_generator(seed)
-    _as_model(model)
+    _refuse_other_than_models(model)
     known, new = (_part(name, part) for name, part in (("train", train), ("test", test)))
     if known.X.shape[1] != new.X.shape[1]:
         raise ValueError(
@@ -175,10 +177,16 @@ def _as_strategy(strategy: Strategy | str | None) -> Strategy:
     return strategy
 
 
-def _as_model(model: Model) -> Model:
-    if isinstance(model, type) or not isinstance(model, Model):
-        raise ValueError(f"model must be an instance from temperance.models, got {shown(model)}")
-    return model
+def _refuse_other_than_models(model: Any, optimiser: str = "deterministic") -> None:
+    needed = ("posterior", "loss") + (("risk_curve",) if optimiser == "deterministic" else ())
+    if isinstance(model, type):
+        raise ValueError(f"model must be an instance, got {shown(model)}")
+    missing = [name for name in needed if not callable(getattr(model, name, None))]
+    if missing:
+        raise ValueError(
+            f"model must have the methods {', '.join(needed)}, got {shown(model)} without "
+            f"{', '.join(missing)}"
+        )
 
 
 def _as_generator(seed: int | np.random.Generator | None) -> np.random.Generator:

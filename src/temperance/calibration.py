@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from temperance.types import Array, Data, Model, Risk, RiskCurve, Strategy
+from temperance.curves import RiskCurve
+from temperance.optimise import Minimum
+from temperance.types import Array, Data, Model, Risk, Strategy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,14 +34,27 @@ class Calibration:
     strategy: Strategy
     kind: Risk
     bounds: tuple[float, float]
-    beta: float
+    minimum: Minimum
     risk: float
     standard_error: float
-    at_bound: bool
-    flat: bool
     bayes_risk: float
     gain_standard_error: float
     curve: RiskCurve
+
+    @property
+    def beta(self) -> float:
+        """Exponent on each observation's likelihood; Bayes is 1."""
+        return self.minimum.beta
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether the choice lies at a bound."""
+        return self.minimum.at_bound
+
+    @property
+    def flat(self) -> bool:
+        """Whether the estimated risk does not depend on beta."""
+        return self.minimum.flat
 
     @property
     def alpha(self) -> float:
@@ -78,6 +93,8 @@ class Calibration:
 
     def _where(self) -> str:
         lower, upper = (f"{end:g}" for end in self.bounds)
+        if not self.minimum.searched:
+            return "not sought: beta is given"
         if self.flat:
             return "nowhere: the curve is flat; this is the point closest to Bayes"
         if self.at_bound and self.beta == 0:

@@ -1,15 +1,45 @@
-"""From losses of rows to a risk curve: what models without a faster way share."""
+"""Risk as a function of beta, and the way to it from losses of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from temperance.types import Array, Plan, RiskCurve
+from temperance.types import Array, Plan
+from temperance.validation import as_non_negative
 
 Losses = Callable[[float], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCurve:
+    """Estimated risk as a function of beta.
+
+    Parameters
+    ----------
+    evaluate : function
+        From betas of shape (g,) to the risk and its derivative in beta, each (g,).
+    rows : function
+        From one beta to the loss of each row (n,), averaged over the pairs that test it, and the
+        row's total test weight (n,).
+    method : str
+        How the numbers were obtained, in words.
+    """
+
+    evaluate: Callable[[Array], tuple[Array, Array]]
+    rows: Callable[[float], tuple[Array, Array]]
+    method: str
+
+    def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
+        """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
+        at = as_non_negative("beta", beta)
+        parts = self.evaluate(at.ravel()) if at.size else (at, at)
+        value, slope = (part.reshape(at.shape)[()] for part in parts)
+        return (value, slope) if derivative else value
 
 
 def curve_of_losses(

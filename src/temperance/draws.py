@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from temperance.types import Array, Data, Plan, RiskCurve
+from temperance.curves import RiskCurve
+from temperance.types import Array, Data, Plan
 
 
 def pair_draws(

@@ -18,11 +18,12 @@ Evaluate = Callable[[Array], tuple[Array, Array]]
 
 
 class Minimum(NamedTuple):
-    """Where a curve is smallest within bounds."""
+    """A point on a curve, and what it is: by default the smallest, inside the bounds."""
 
     beta: float
-    at_bound: bool
-    flat: bool
+    at_bound: bool = False
+    flat: bool = False
+    searched: bool = True
 
 
 def scan_points(lower: float, upper: float, count: int = 17) -> Array:
@@ -46,7 +47,7 @@ def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float =
     lower, upper = bounds
     points, values, slopes = _scan(evaluate, lower, upper)
     if np.ptp(values) <= _rounding(values):
-        return Minimum(float(np.clip(1.0, lower, upper)), at_bound=False, flat=True)
+        return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
     betas: list[float] = []
     heights: list[float] = []
     cubic = _Cubics(points, values, slopes)
@@ -66,7 +67,7 @@ def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float =
     betas.append(float(points[np.argmin(values)]))
     heights.append(float(values.min()))
     beta = betas[int(np.argmin(heights))]
-    return Minimum(beta, at_bound=beta in (lower, upper), flat=False)
+    return Minimum(beta, at_bound=beta in (lower, upper))
 
 
 def _scan(evaluate: Evaluate, lower: float, upper: float) -> tuple[Array, Array, Array]:
@@ -156,10 +157,14 @@ def stochastic_minimise(
             move = width / 8 / np.sqrt(step) * noisy / np.sqrt(square / seen)
             beta = float(np.clip(beta - move, lower, upper))
         path.append(beta)
-        third = len(path) // 3
-        last = float(np.mean(path[-third:])) if third else beta
         if step >= least_steps and step % 100 == 0:
-            middle = np.mean(path[-2 * third : -third])
+            middle, last = _thirds(path)
             if abs(last - middle) < tolerance * width:
                 return last, True
-    return last, False
+    return _thirds(path)[1], False
+
+
+def _thirds(path: list[float]) -> tuple[float, float]:
+    """Averages of the middle and the last third."""
+    third = max(1, len(path) // 3)
+    return float(np.mean(path[-2 * third : -third])), float(np.mean(path[-third:]))

@@ -3,15 +3,15 @@ r"""From a risk curve to a choice: what all strategies that estimate risk share.
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from temperance.calibration import Calibration, mean_and_error
+from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning
 from temperance.draws import covariance_slope, sampled_risk_curve
 from temperance.optimise import Minimum, minimise, stochastic_minimise
-from temperance.types import AnyPlan, Data, Model, Plan, Risk, RiskCurve, Strategy
+from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
 
 PAIRS_PER_STEP = 8
 DRAWS_PER_PAIR = 200
@@ -58,54 +58,25 @@ class CurveStrategy:
     ) -> Calibration:
         """Choose beta within ``bounds``."""
         rows, plan = self.planned(data, rng)
-        if optimiser == "stochastic":
-            curve, minimum = _stochastic(model, rows, plan, bounds, rng)
-        else:
+        if optimiser == "deterministic":
             curve = model.risk_curve(rows, plan, risk)
             minimum = self.locate(curve, bounds)
-        calibration = _conclude(model, data, rows, self, risk, bounds, curve, minimum)
+        else:
+            pairs = plan.pairs()
+            curve = sampled_risk_curve(model, rows, pairs, seed=int(rng.integers(2**32)))
+            # A strategy with a rule of its own reads the curve from draws.
+            own_rule = type(self).locate is not CurveStrategy.locate
+            minimum = (
+                self.locate(curve, bounds)
+                if own_rule
+                else _descend(model, rows, pairs, bounds, rng)
+            )
+        calibration = conclude(model, data, rows, self, risk, bounds, curve, minimum)
         _warn(calibration)
         return calibration
 
 
-def _stochastic(
-    model: Any,
-    rows: Data,
-    plan: AnyPlan,
-    bounds: tuple[float, float],
-    rng: np.random.Generator,
-) -> tuple[RiskCurve, Minimum]:
-    """Descend noisy slopes of a few pairs at a time; the curve is from draws, too."""
-    pairs = plan.pairs()
-    share = pairs.test.sum(axis=1) / pairs.test.sum()
-    few = min(len(share), PAIRS_PER_STEP)
-
-    def slope(beta: float) -> float:
-        chosen = (
-            np.arange(len(share)) if few == len(share) else rng.choice(len(share), few, p=share)
-        )
-        # Pairs drawn in proportion to their test weight count the same.
-        test = pairs.test[chosen]
-        if few < len(share):
-            test = test / test.sum(axis=1, keepdims=True)
-        part = Plan(pairs.train[chosen], test, pairs.size, pairs.transfer)
-        return covariance_slope(model, rows, part, beta, DRAWS_PER_PAIR, rng)
-
-    beta, converged = stochastic_minimise(slope, bounds)
-    if not converged:
-        warnings.warn(
-            f"the stochastic optimiser did not settle (beta = {beta:.3g}); use "
-            'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    near = 0.01 * (bounds[1] - bounds[0])
-    if min(beta - bounds[0], bounds[1] - beta) < near:
-        beta = bounds[0] if beta - bounds[0] < near else bounds[1]
-    return sampled_risk_curve(model, rows, pairs), Minimum(beta, beta in bounds, flat=False)
-
-
-def _conclude(
+def conclude(
     model: Model,
     data: Data,
     rows: Data,
@@ -115,6 +86,7 @@ def _conclude(
     curve: RiskCurve,
     minimum: Minimum,
 ) -> Calibration:
+    """Say what is known about a point on a curve that was estimated on ``rows``."""
     loss, share = curve.rows(minimum.beta)
     bayes, _ = curve.rows(1.0)
     estimate, error = mean_and_error(loss, share, rows.weights)
@@ -125,15 +97,49 @@ def _conclude(
         strategy=strategy,
         kind=risk,
         bounds=bounds,
-        beta=minimum.beta,
+        minimum=minimum,
         risk=estimate,
         standard_error=error,
-        at_bound=minimum.at_bound,
-        flat=minimum.flat,
         bayes_risk=estimate + difference,
         gain_standard_error=paired_error,
         curve=curve,
     )
+
+
+def _descend(
+    model: SamplingModel,
+    rows: Data,
+    pairs: Plan,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> Minimum:
+    """Descend noisy slopes of a few pairs at a time."""
+    share = pairs.test.sum(axis=1) / pairs.test.sum()
+    # Pairs drawn in proportion to their test weight count the same.
+    even = pairs.test / pairs.test.sum(axis=1, keepdims=True)
+
+    def slope(beta: float) -> float:
+        if len(share) <= PAIRS_PER_STEP:
+            part = pairs
+        else:
+            chosen = rng.choice(len(share), PAIRS_PER_STEP, p=share)
+            part = Plan(pairs.train[chosen], even[chosen], pairs.size, pairs.transfer)
+        return covariance_slope(model, rows, part, beta, DRAWS_PER_PAIR, rng)
+
+    beta, converged = stochastic_minimise(slope, bounds)
+    if not converged:
+        warnings.warn(
+            f"the stochastic optimiser did not settle (beta = {beta:.3g}); use "
+            'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    # Averages of iterates come close to a bound, never onto it.
+    near = 0.01 * (bounds[1] - bounds[0])
+    for bound in bounds:
+        if abs(beta - bound) < near:
+            return Minimum(bound, at_bound=True)
+    return Minimum(beta)
 
 
 def _warn(calibration: Calibration) -> None:

@@ -11,12 +11,16 @@ and a *strategy* chooses beta.  Models and strategies meet here and nowhere else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from temperance.calibration import Calibration
+    from temperance.curves import RiskCurve
 
 Array = NDArray[np.floating[Any]]
 Risk = Literal["gibbs", "predictive"]
@@ -141,31 +145,6 @@ class PrefixPlan:
 AnyPlan = Plan | LeaveOneOutPlan | PrefixPlan
 
 
-@dataclass(frozen=True, eq=False)
-class RiskCurve:
-    """Estimated risk as a function of beta.
-
-    Parameters
-    ----------
-    evaluate : betas of shape (g,) -> risk and its derivative in beta, each (g,)
-    rows : one beta -> loss of each row (n,), averaged over the pairs that test it, and its weight
-    (n,) method : how the numbers were obtained, in words
-    """
-
-    evaluate: Callable[[Array], tuple[Array, Array]]
-    rows: Callable[[float], tuple[Array, Array]]
-    method: str
-
-    def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
-        """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
-        from temperance.validation import as_non_negative
-
-        at = as_non_negative("beta", beta)
-        parts = self.evaluate(at.ravel()) if at.size else (at, at)
-        value, slope = (part.reshape(at.shape)[()] for part in parts)
-        return (value, slope) if derivative else value
-
-
 @runtime_checkable
 class Posterior(Protocol):
     """What every posterior can do."""
@@ -184,12 +163,8 @@ class Posterior(Protocol):
 
 
 @runtime_checkable
-class Model(Protocol):
-    """A loss, a prior, and the risk curve of any plan."""
-
-    def check(self, data: Data) -> None:
-        """Raise a ``ValueError`` that names the argument if the model cannot take these data."""
-        ...
+class SamplingModel(Protocol):
+    """A loss and a posterior that can be sampled: enough for the stochastic optimiser."""
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
@@ -200,6 +175,15 @@ class Model(Protocol):
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         """Loss of each draw (rows) at each observation (columns)."""
         ...
+
+
+@runtime_checkable
+class Model(SamplingModel, Protocol):
+    """A loss, a prior, and the risk curve of any plan.
+
+    A model may also have ``check(data)``, which raises a ``ValueError`` that names the argument
+    when it cannot be calibrated on these data.
+    """
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates."""
@@ -218,8 +202,8 @@ class Strategy(Protocol):
         rng: np.random.Generator,
         risk: Risk = "gibbs",
         optimiser: str = "deterministic",
-    ) -> Any:
-        """Return a :class:`temperance.Calibration`."""
+    ) -> Calibration:
+        """Return the choice and what is known about it."""
         ...
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.posterior import linear_posterior, whitened_rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.posteriors import GaussianRegressionPosterior
-from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
+from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_data, as_inputs, non_negative, positive
 
 

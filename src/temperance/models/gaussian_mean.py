@@ -31,6 +31,6 @@ class GaussianMean(KnownVarianceRegression):
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
 
-    def design(self, X: ArrayLike) -> Array:
-        """One column of ones, whatever the inputs."""
-        return np.ones((len(as_inputs(X)), 1))
+    def design(self, X: ArrayLike | None) -> Array:
+        """One column of ones, whatever the inputs; one row for ``None``."""
+        return np.ones((1 if X is None else len(as_inputs(X)), 1))

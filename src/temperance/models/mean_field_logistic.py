@@ -8,13 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.curves import RiskCurve
 from temperance.models.logistic.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.logistic.diagonal_covariance import DiagonalCovarianceSystem
 from temperance.models.logistic.expected_loss import exact
 from temperance.models.logistic.model import LogisticRegression, check_labels
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior
-from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
+from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_numbers, non_negative, one_of, positive, whole
 
 

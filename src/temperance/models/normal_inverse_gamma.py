@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.curves import RiskCurve
 from temperance.models.gaussian_linear import nonempty_inputs
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.posterior import linear_posterior, whitened_rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.posteriors import NormalInverseGammaPosterior
-from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
+from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_data, non_negative, positive
 
 

@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 
+from temperance.selection import CurveStrategy
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
 from temperance.strategies.from_splitter import FromSplitter
@@ -16,6 +17,7 @@ from temperance.types import Strategy
 __all__ = [
     "Bayes",
     "Bootstrap",
+    "CurveStrategy",
     "FromSplitter",
     "KFold",
     "LeaveOneOut",
@@ -44,7 +46,7 @@ def strategy_named(name: str) -> Strategy:
     Examples
     --------
     >>> strategy_named("k-fold")
-    KFold(n_folds=10, transfer='beta', separate_duplicates=False)
+    KFold(n_folds=10, transfer='beta', group_duplicates=False)
     """
     if name not in NAMES:
         near = get_close_matches(name, NAMES, n=1)

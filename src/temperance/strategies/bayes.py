@@ -3,13 +3,13 @@ r"""Bayes: beta = 1, whatever the data."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from temperance.calibration import Calibration
+from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
 from temperance.strategies.naive import Naive
-from temperance.types import Data, Model, Risk, RiskCurve
+from temperance.types import Data, Model
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,12 @@ class Bayes(Naive):
 
     def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
         """Return beta = 1."""
-        return Minimum(1.0, at_bound=False, flat=False)
+        return Minimum(1.0, searched=False)
 
     def select(
-        self,
-        model: Model,
-        data: Data,
-        bounds: tuple[float, float],
-        rng: np.random.Generator,
-        risk: Risk = "gibbs",
-        optimiser: str = "deterministic",
+        self, model: Model, data: Data, bounds: tuple[float, float], *args: Any, **options: Any
     ) -> Calibration:
-        """Choose beta = 1; there is nothing to optimise, by whichever optimiser."""
-        lower, upper = bounds
-        if not lower <= 1 <= upper:
+        """Refuse bounds without 1 before anything is computed."""
+        if not bounds[0] <= 1 <= bounds[1]:
             raise ValueError(f"bounds must contain beta = 1 for Bayes, got {bounds!r}")
-        return super().select(model, data, bounds, rng, risk)
+        return super().select(model, data, bounds, *args, **options)

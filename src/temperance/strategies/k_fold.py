@@ -16,40 +16,40 @@ from temperance.validation import one_of, whole
 class KFold(CurveStrategy):
     r"""Each of ``n_folds`` random parts is tested once by the posterior of the others.
 
-    Identical rows share a fold: a row cannot be tested by its own copy, a row of weight k counts
-    like k copies, and the result does not depend on the order of the rows.
+    Folds are drawn over the sorted rows, so the result does not depend on their order.
 
     Parameters
     ----------
     n_folds : int
     transfer : {"beta", "alpha"}
         What is held from the training folds to the whole.
-    separate_duplicates : bool
-        Let copies of a row fall into different folds, as is right when inputs take few values.
+    group_duplicates : bool
+        Keep identical rows in one fold.  Then a row is never tested by its own copy, and a row of
+        weight k counts exactly like k copies.  Leave it off when inputs and response take few
+        values: equal rows are then different observations, and to leave them all out misleads.
     """
 
     n_folds: int = 10
     transfer: Transfer = "beta"
-    separate_duplicates: bool = False
+    group_duplicates: bool = False
 
     def __post_init__(self) -> None:
         """Refuse fewer than two folds."""
         whole("n_folds", self.n_folds, 2)
         one_of("transfer", self.transfer, ("beta", "alpha"))
-        one_of("separate_duplicates", self.separate_duplicates, (False, True))
+        one_of("group_duplicates", self.group_duplicates, (False, True))
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per fold."""
-        if self.separate_duplicates:
-            labels = np.arange(len(data))
-        else:
-            labels = number_distinct([data.y, *data.X.T])
-        count = int(labels.max()) + 1
+        unit = number_distinct([data.y, *data.X.T])
+        if not self.group_duplicates:
+            unit = np.argsort(np.lexsort([data.weights, unit]))
+        count = int(unit.max()) + 1
         if count < self.n_folds:
+            kind = "distinct rows" if self.group_duplicates else "rows"
             raise ValueError(
-                f"n_folds must be at most the number of distinct rows, got {self.n_folds!r} for "
-                f"{count} distinct rows of {len(data)}"
+                f"n_folds must be at most the number of {kind}, got {self.n_folds!r} for {count}"
             )
-        fold = (rng.permutation(count) % self.n_folds)[labels]
+        fold = (rng.permutation(count) % self.n_folds)[unit]
         tested = fold == np.arange(self.n_folds)[:, None]
         return Plan(~tested * data.weights, tested * data.weights, data.size, self.transfer)

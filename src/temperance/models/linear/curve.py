@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.curves import RiskCurve
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import Moments, MomentSource
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
-from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, Risk, RiskCurve
+from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, Risk
 
 
 def linear_risk_curve(rows: Array, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from temperance.curves import curve_of_losses
+from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.curve import predictor_loss
 from temperance.models.logistic.system import Predictor, Rows
-from temperance.types import Array, Plan, Risk, RiskCurve, batches
+from temperance.types import Array, Plan, Risk, batches
 
 START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from temperance.curves import curve_of_losses
+from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.continuation import follow, prior_anchor
 from temperance.models.logistic.system import Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
-from temperance.types import Array, Plan, Risk, RiskCurve, batches
+from temperance.types import Array, Plan, Risk, batches
 
 SystemOf = Callable[[Rows], System]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.curves import RiskCurve
 from temperance.models.gaussian_linear import nonempty_inputs
 from temperance.models.logistic.continuation import follow, prior_anchor
 from temperance.models.logistic.curve import logistic_risk_curve
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior, row_space
 from temperance.posteriors import LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, Risk, RiskCurve
+from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_data, non_negative
 
 
