@@ -36,6 +36,7 @@ from temperance.types import Array, PrefixPlan
 
 TOLERANCE = 1e-11
 SMALLEST_BLOCK = 32
+LEAST_RANGE = 1.0  # betas up to which to interpolate at least
 
 
 class Innovations(NamedTuple):
@@ -168,30 +169,33 @@ class PrefixMoments:
 
     rows: Array
     plan: PrefixPlan
-    _interpolants: dict[tuple[int, float], Interpolant] = field(default_factory=dict, repr=False)
+    _interpolants: dict[int, tuple[float, Interpolant]] = field(default_factory=dict)
 
     def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
         """Yield the moments, one order of the rows at a time."""
-        for order, blocks in zip(self.plan.orders, self._blocks, strict=True):
+        for which, order in enumerate(self.plan.orders):
             exponents = self.plan.exponents(order)
             if self.plan.transfer == "beta":
-                parts = _at_shared_beta(blocks, beta)
+                parts = _at_shared_beta(self._blocks[which], beta)
             else:
-                parts = self._at_own_beta(blocks, beta, exponents)
+                parts = self._at_own_beta(which, beta, exponents)
             yield self._assemble(order, exponents, beta, parts)
 
-    def _at_own_beta(self, blocks: Blocks, beta: Array, exponents: Array) -> Innovations:
+    def _at_own_beta(self, which: int, beta: Array, exponents: Array) -> Innovations:
         """Moments (n, g) when row t has beta times its exponent."""
+        blocks = self._blocks[which]
         count, size = blocks.response.shape
         exponent = np.zeros((count * size, 1))
         exponent[self.plan.start : self.plan.start + len(exponents), 0] = exponents
-        # One interpolant serves all betas up to the next power of two.
-        ceiling = 2.0 ** np.ceil(np.log2(max(float(beta.max()), 2.0**-20)))
-        key = (id(blocks), ceiling)
-        if key not in self._interpolants:
+        highest = max(float(beta.max()), LEAST_RANGE)
+        ceiling, series = self._interpolants.get(which, (0.0, None))
+        if series is None or ceiling < highest:
+            # Up to the next power of two, so that later betas seldom ask for more.
+            ceiling = 2.0 ** np.ceil(np.log2(highest))
             top = ceiling * exponent.reshape(count, size).max(axis=1)
-            self._interpolants[key] = interpolate(blocks, np.where(top > 0, top, ceiling))
-        return self._interpolants[key](beta, exponent)
+            series = interpolate(blocks, np.where(top > 0, top, ceiling))
+            self._interpolants[which] = ceiling, series
+        return series(beta, exponent)
 
     def _assemble(
         self, order: NDArray[np.intp], exponents: Array, beta: Array, parts: Innovations
