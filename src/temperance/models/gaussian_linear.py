@@ -11,34 +11,20 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.posterior import linear_posterior, whitened_rows
-from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.models.regression import Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
-from temperance.validation import as_data, as_inputs, non_negative, positive
+from temperance.validation import as_data, non_negative, positive
 
 
-class KnownVarianceRegression:
+class KnownVarianceRegression(Regression):
     """What regressions with a known noise variance share; a preset writes its ``design``."""
 
     noise_variance: float
-    prior_mean: ArrayLike
-    prior_cov: ArrayLike
 
     def __post_init__(self) -> None:
         """Refuse a noise variance that is none."""
         positive("noise_variance", self.noise_variance)
-
-    def design(self, X: ArrayLike) -> Array:
-        """Map inputs to the rows z of the linear predictor z'theta."""
-        raise NotImplementedError
-
-    def prior(self, dimension: int) -> GaussianPrior:
-        """Return the prior of ``dimension`` coefficients."""
-        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
-
-    def check(self, data: Data) -> None:
-        """Refuse inputs that do not fit the design or the prior."""
-        self.prior(self.design(data.X).shape[1])
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
@@ -95,15 +81,3 @@ class GaussianLinear(KnownVarianceRegression):
     noise_variance: float = 1.0
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-
-    def design(self, X: ArrayLike) -> Array:
-        """Take inputs as rows; add a column of ones for an intercept."""
-        return nonempty_inputs(X)
-
-
-def nonempty_inputs(X: ArrayLike) -> Array:
-    """Validate an input matrix of at least one column."""
-    inputs = as_inputs(X)
-    if inputs.shape[1] == 0:
-        raise ValueError("X must have at least one column, got 0")
-    return inputs

@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.models.gaussian_linear import nonempty_inputs
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.posterior import linear_posterior, whitened_rows
-from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.models.regression import Regression
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_data, non_negative, positive
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseGammaLinear:
+class NormalInverseGammaLinear(Regression):
     r"""Linear regression whose noise variance s2 is a parameter.
 
     .. math::
@@ -61,18 +60,6 @@ class NormalInverseGammaLinear:
         """Refuse an improper prior of the variance."""
         positive("a", self.a)
         positive("b", self.b)
-
-    def design(self, X: ArrayLike) -> Array:
-        """Take inputs as rows; add a column of ones for an intercept."""
-        return nonempty_inputs(X)
-
-    def prior(self, dimension: int) -> GaussianPrior:
-        """Return the prior of ``dimension`` coefficients in units of the noise."""
-        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
-
-    def check(self, data: Data) -> None:
-        """Refuse inputs that do not fit the prior."""
-        self.prior(self.design(data.X).shape[1])
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

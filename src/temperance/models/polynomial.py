@@ -37,7 +37,7 @@ class Polynomial(KnownVarianceRegression):
     n_powers: int
     noise_variance: float = 1.0
     prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike | None = None  # type: ignore[assignment]
+    prior_cov: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         """Refuse fewer than one power."""

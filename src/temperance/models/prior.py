@@ -26,13 +26,8 @@ class GaussianPrior:
         r"""Map columns u to C u."""
         return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions
 
-    @property
-    def variances(self) -> Array:
-        """Prior variance of each coefficient, shape (d,)."""
-        return self.root**2 if self.root.ndim == 1 else (self.root**2).sum(axis=1)
 
-
-def gaussian_prior(mean: ArrayLike, cov: ArrayLike, dimension: int) -> GaussianPrior:
+def gaussian_prior(mean: ArrayLike, cov: ArrayLike | None, dimension: int) -> GaussianPrior:
     """Build the prior from a mean (scalar, vector) and a covariance (scalar, variances, matrix)."""
     location, spread = as_numbers("prior_mean", mean), as_numbers("prior_cov", cov)
     if location.shape not in ((), (dimension,)):

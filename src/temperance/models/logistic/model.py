@@ -6,24 +6,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.models.gaussian_linear import nonempty_inputs
 from temperance.models.logistic.continuation import follow, prior_anchor
 from temperance.models.logistic.curve import logistic_risk_curve
 from temperance.models.logistic.system import Rows, System
-from temperance.models.prior import GaussianPrior, gaussian_prior, row_space
+from temperance.models.prior import row_space
+from temperance.models.regression import Regression
 from temperance.posteriors import LogisticPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_data, non_negative
 
 
-class LogisticRegression:
+class LogisticRegression(Regression):
     r"""Loss softplus(z'theta) - y z'theta, prior N(mu_0, S_0); a subclass writes its equations.
 
     The slope of its risk curves is that of the approximation, by the implicit function theorem.
     """
-
-    prior_mean: ArrayLike
-    prior_cov: ArrayLike
 
     def system(self, rows: Rows) -> System:
         """Return the equations of the approximation."""
@@ -37,20 +34,12 @@ class LogisticRegression:
         """Return the number of elements of the largest temporary of one pair."""
         return n * k
 
-    def design(self, X: ArrayLike) -> Array:
-        """Take inputs as rows; add a column of ones for an intercept."""
-        return nonempty_inputs(X)
-
-    def prior(self, dimension: int) -> GaussianPrior:
-        """Return the prior of ``dimension`` coefficients."""
-        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
-
     def check(self, data: Data) -> None:
         """Refuse strange labels, a single class, and inputs that do not fit the prior."""
         check_labels(data.y)
         if np.ptp(data.y) == 0:
             raise ValueError(f"y must hold both classes 0 and 1, got only {float(data.y[0])!r}")
-        self.prior(self.design(data.X).shape[1])
+        super().check(data)
 
     def labelled(self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> Data:
         """Validate observations with labels 0 and 1; a part of the data may hold one class."""

@@ -1,0 +1,31 @@
+r"""What all models of a linear predictor z'theta share: rows from inputs, a Gaussian prior."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.types import Array, Data
+from temperance.validation import as_inputs
+
+
+class Regression:
+    """Rows z from inputs and the prior of their coefficients; presets write their own."""
+
+    prior_mean: ArrayLike
+    prior_cov: ArrayLike | None
+
+    def design(self, X: ArrayLike) -> Array:
+        """Take inputs as rows; add a column of ones for an intercept."""
+        inputs = as_inputs(X)
+        if inputs.shape[1] == 0:
+            raise ValueError("X must have at least one column, got 0")
+        return inputs
+
+    def prior(self, dimension: int) -> GaussianPrior:
+        """Return the prior of ``dimension`` coefficients."""
+        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
+
+    def check(self, data: Data) -> None:
+        """Refuse inputs that do not fit the design or the prior."""
+        self.prior(self.design(data.X).shape[1])
