@@ -22,8 +22,10 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 
 $(VENV)/.installed: pyproject.toml constraints.txt
-	rm -rf $(VENV)
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'temperance needs Python 3.11 or newer, $(PYTHON) is ' + sys.version.split()[0])"
+	@echo "Setting up $(VENV); the first time takes about a minute"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
 	touch $@
 

@@ -8,7 +8,7 @@ The true distribution enters as a handful of weighted test rows.  The Gibbs risk
 models are sums of terms in z z', z y and y^2 of the test rows and nothing else, so any rows whose
 weighted means of these three equal the population's give R itself, without sampling error.
 
-    python docs/compare_strategies.py --repeats 200 --seed 0
+    .venv/bin/python docs/compare_strategies.py --repeats 200 --seed 0
 """
 
 from __future__ import annotations
@@ -201,6 +201,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=200, help="data sets for each setting")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    if arguments.repeats < 2:
+        parser.error(f"--repeats must be at least 2, got {arguments.repeats}")
     warnings.simplefilter("ignore", TemperanceWarning)
     began = time.perf_counter()
     problems = settings(arguments.seed)

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.types import Plan
 from temperance.validation import as_data
 
 rng = np.random.default_rng(0)
@@ -21,6 +22,7 @@ LABELS = (np.arange(N) % 2).astype(int)
 LINEAR = models.GaussianLinear()
 LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
+NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
 NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out"
 
 
@@ -94,8 +96,8 @@ BAD = {
         "X must hold real numbers, got datetime.date(2020, 2, 3)",
     ),
     "X None": (linear(X=[[1.0, None]] * N), "X must hold real numbers, got None"),
-    "X missing": (linear(X=None), "X must have at least one column, got 0"),
-    "X without columns": (linear(X=np.empty((N, 0))), "X must have at least one column, got 0"),
+    "X missing": (linear(X=None), NO_COLUMN),
+    "X without columns": (linear(X=np.empty((N, 0))), NO_COLUMN),
     "X ragged": (
         linear(X=[[1.0, 2.0], [3.0]] * (N // 2)),
         "X must hold real numbers, got rows of different lengths",
@@ -320,7 +322,43 @@ BAD = {
     "strategy class": (
         linear(strategy=strategies.KFold),
         "strategy must be a name or an instance with a method select, got "
-        "<class 'temperance.strategies.k_fold.KFold'>",
+        "<class 'temperance.strategies.k_fold.KFold'> (did you mean KFold()?)",
+    ),
+    "splitter as a strategy": (
+        linear(
+            strategy=type("Splitter", (), {"split": None, "__repr__": lambda self: "Split()"})()
+        ),
+        "strategy must be a name or an instance with a method select, got Split() (wrap a splitter "
+        "in strategies.FromSplitter)",
+    ),
+    "strategy name, as its class": (
+        linear(strategy="KFold"),
+        f"strategy must be one of {NAMED}, got 'KFold' (did you mean 'k-fold'?)",
+    ),
+    "strategy name, abbreviated": (
+        linear(strategy="LOO"),
+        f"strategy must be one of {NAMED}, got 'LOO' (did you mean 'leave-one-out'?)",
+    ),
+    # plans
+    "plan of one dimension": (
+        lambda: Plan(np.ones(3), np.ones(3), 3.0),
+        "a plan's train weights must have shape (pairs, n), got (3,)",
+    ),
+    "plan of two shapes": (
+        lambda: Plan(np.ones((1, 3)), np.ones((1, 4)), 3.0),
+        "a plan's test weights must have shape (pairs, n), got (1, 4)",
+    ),
+    "plan that trains on nothing": (
+        lambda: Plan(np.array([[1.0, 1.0], [0.0, 0.0]]), np.ones((2, 2)), 2.0),
+        "a plan's train weights must be positive somewhere, got only 0 in pair 1",
+    ),
+    "plan that tests nothing": (
+        lambda: Plan(np.ones((1, 2)), np.zeros((1, 2)), 2.0),
+        "a plan's test weights must be positive somewhere, got only 0 in pair 0",
+    ),
+    "plan with a negative weight": (
+        lambda: Plan(np.array([[1.0, -2.0]]), np.ones((1, 2)), 2.0),
+        "a plan's train weights must be non-negative, got -2.0",
     ),
     # options of expected_risk
     "gradient": (
@@ -381,11 +419,12 @@ BAD = {
     ),
     "too few rows for the folds": (
         linear(X=X[:5], y=y[:5]),
-        "n_folds must be at most the number of rows, got 10 for 5",
+        "n_folds must be at most the number of rows, got 10 for 5; use KFold(5) or LeaveOneOut()",
     ),
     "too few distinct rows for the folds": (
         linear(X=np.ones((N, 1)), y=LABELS, strategy=strategies.KFold(3, group_duplicates=True)),
-        "n_folds must be at most the number of distinct rows, got 3 for 2",
+        "n_folds must be at most the number of distinct rows, got 3 for 2; "
+        "use KFold(2) or LeaveOneOut()",
     ),
     "too few rows to leave one out": (
         linear(X=X[:1], y=y[:1], strategy="leave-one-out"),

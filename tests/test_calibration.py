@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+import warnings
 from dataclasses import replace
 
 import matplotlib
 import numpy as np
 import pytest
+from scenarios import MODELS, data_for
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from temperance import Calibration, calibrate, expected_risk, models, strategies
+from temperance import Calibration, calibrate, expected_risk, models, strategies, threads
 from temperance.calibration import mean_and_error
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.optimise import Minimum
@@ -160,8 +164,9 @@ BOUNDS = {
     "upper": (
         (X, y, "naive", (0, 2.5)),
         2.5,
-        "the estimated risk is smallest at the upper bound beta = 2.5; widen bounds to see whether "
-        "it falls further, or check whether the prior is too tight",
+        "the estimated gibbs risk is smallest at the upper bound beta = 2.5; widen bounds to see "
+        'whether it falls further, or use risk="predictive" if predictions should know their '
+        "uncertainty: the Gibbs risk favours narrow posteriors",
         "at the upper bound of [0, 2.5]: the risk may be lower beyond it",
     ),
     "lower": (
@@ -278,3 +283,41 @@ def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match=r"^plots need matplotlib: pip install 'temperance\[plot"):
         calibration.plot()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("strategy", ["k-fold", "leave-one-out", "safe-bayes"])
+def test_results_travel_between_processes(name, strategy):
+    """Pickled in memory, as joblib does; no file of ours is ever a pickle."""
+    data = data_for(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundWarning)
+        sent = calibrate(MODELS[name], data.X, data.y, strategy)
+    received = pickle.loads(pickle.dumps(sent))
+    assert received.curve(0.3) == pytest.approx(sent.curve(0.3), rel=1e-12)
+    np.testing.assert_allclose(received.posterior.mean, sent.posterior.mean, rtol=1e-12)
+
+
+def test_small_problems_use_one_thread_of_blas(monkeypatch):
+    limits = []
+
+    class Watched(strategies.Naive):
+        def plan(self, data, rng):
+            limits.extend(pool["num_threads"] for pool in blas_pools())
+            return super().plan(data, rng)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = [pool["num_threads"] for pool in blas_pools()]
+        with pytest.warns(BoundWarning):
+            calibrate(MODEL, X, y, Watched())
+        assert [pool["num_threads"] for pool in blas_pools()] == before
+        assert set(limits) == {1}
+        monkeypatch.setattr(threads, "LARGE", 10)
+        limits.clear()
+        with pytest.warns(BoundWarning):
+            calibrate(MODEL, X, y, Watched())
+        assert limits == before
+
+
+def blas_pools():
+    return [pool for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -11,6 +11,7 @@ from temperance.calibration import Calibration
 from temperance.draws import covariance_slope
 from temperance.selection import stack
 from temperance.strategies import KFold, strategy_named
+from temperance.threads import threads_for
 from temperance.types import Data, Model, Risk, Strategy
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
 
@@ -81,7 +82,9 @@ def calibrate(
     data = as_data(X, y, weights)
     if hasattr(model, "check"):
         model.check(data)
-    return chosen.select(model, data, limits, _as_generator(seed), risk, optimiser)
+    rng = _as_generator(seed)
+    with threads_for(data.X.size):
+        return chosen.select(model, data, limits, rng, risk, optimiser)
 
 
 def expected_risk(
@@ -144,11 +147,13 @@ def expected_risk(
         )
     rows, plan = stack(known, new)
     beta = at / known.size
-    value, slope = model.risk_curve(rows, plan, risk)(beta, derivative=True)
-    if derivative and gradient == "covariance":
-        slope = np.vectorize(
-            lambda each: covariance_slope(model, rows, plan, each, n_draws, rng), otypes=[float]
-        )(beta)
+    with threads_for(rows.X.size):
+        value, slope = model.risk_curve(rows, plan, risk)(beta, derivative=True)
+        if derivative and gradient == "covariance":
+            slope = np.vectorize(
+                lambda each: covariance_slope(model, rows, plan, each, n_draws, rng),
+                otypes=[float],
+            )(beta)
     value, slope = (float(v) if at.ndim == 0 else v for v in (value, slope / known.size))
     return (value, slope) if derivative else value
 
@@ -171,8 +176,14 @@ def _as_strategy(strategy: Strategy | str | None) -> Strategy:
     if isinstance(strategy, str):
         return strategy_named(strategy)
     if isinstance(strategy, type) or not isinstance(strategy, Strategy):
+        hint = ""
+        if isinstance(strategy, type):
+            hint = f" (did you mean {strategy.__name__}()?)"
+        elif hasattr(strategy, "split"):
+            hint = " (wrap a splitter in strategies.FromSplitter)"
         raise ValueError(
-            f"strategy must be a name or an instance with a method select, got {shown(strategy)}"
+            f"strategy must be a name or an instance with a method select, got "
+            f"{shown(strategy)}{hint}"
         )
     return strategy
 

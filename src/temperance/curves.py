@@ -64,19 +64,27 @@ def curve_of_losses(
     n = plan.test.shape[1]
     rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
     weight = np.take_along_axis(plan.test, rows, axis=1)
-    total = weight.sum()
+    averages = _Averages(losses, rows, weight, n)
+    return RiskCurve(averages.evaluate, averages.rows, method)
 
-    def evaluate(beta: Array) -> tuple[Array, Array]:
+
+@dataclass(frozen=True, eq=False)
+class _Averages:
+    losses: Losses
+    index: NDArray[np.intp]
+    weight: Array
+    n: int
+
+    def evaluate(self, beta: Array) -> tuple[Array, Array]:
         sums = np.empty((len(beta), 2))
         for j in np.argsort(beta):  # upwards, for models that follow their solution
-            sums[j] = [(weight * part).sum() for part in losses(float(beta[j]))]
+            sums[j] = [(self.weight * part).sum() for part in self.losses(float(beta[j]))]
+        total = self.weight.sum()
         return sums[:, 0] / total, sums[:, 1] / total
 
-    def row_losses(beta: float) -> tuple[Array, Array]:
-        value, _ = losses(beta)
-        summed, share = np.zeros(n), np.zeros(n)
-        np.add.at(summed, rows, weight * value)
-        np.add.at(share, rows, weight)
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        value, _ = self.losses(beta)
+        summed, share = np.zeros(self.n), np.zeros(self.n)
+        np.add.at(summed, self.index, self.weight * value)
+        np.add.at(share, self.index, self.weight)
         return summed / np.where(share > 0, share, 1.0), share
-
-    return RiskCurve(evaluate, row_losses, method)

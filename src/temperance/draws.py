@@ -7,24 +7,29 @@ For an exact posterior the slope of the curve is minus a covariance (thesis, Pro
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from temperance.curves import RiskCurve
-from temperance.types import Array, Data, Plan
+from temperance.types import Array, Data, Plan, SamplingModel
 
 
 def pair_draws(
-    model: Any, data: Data, weights: Array, beta: float, size: int, rng: np.random.Generator
+    model: SamplingModel,
+    data: Data,
+    weights: Array,
+    beta: float,
+    size: int,
+    rng: np.random.Generator,
 ) -> Array:
     """Losses (size, n) of draws from the posterior of one pair."""
-    posterior = model.posterior(data.X, data.y, beta * weights.sum(), weights)
+    posterior = model.posterior(data.X, data.y, float(beta * weights.sum()), weights)
     return model.loss(posterior.sample(size, rng), data.X, data.y)
 
 
 def covariance_slope(
-    model: Any, data: Data, plan: Plan, beta: float, size: int, rng: np.random.Generator
+    model: SamplingModel, data: Data, plan: Plan, beta: float, size: int, rng: np.random.Generator
 ) -> float:
     """Estimate the slope of the curve at ``beta`` by the covariance."""
     total = 0.0
@@ -36,24 +41,41 @@ def covariance_slope(
 
 
 def sampled_risk_curve(
-    model: Any, data: Data, plan: Plan, size: int = 1000, seed: int = 0
+    model: SamplingModel, data: Data, plan: Plan, size: int = 1000, seed: int = 0
 ) -> RiskCurve:
     """Curve from ``size`` draws per pair, the same random numbers at every beta."""
+    losses = SampledLosses(model, data, plan, size, seed)
+    return RiskCurve(losses.evaluate, losses.rows, f"{size} posterior draws per pair")
 
-    def row_losses(beta: float) -> tuple[Array, Array]:
-        rng = np.random.default_rng(seed)
-        total = np.zeros(len(data))
-        for weights, test in zip(plan.likelihood_weights, plan.test, strict=True):
-            total += test * pair_draws(model, data, weights, beta, size, rng).mean(axis=0)
-        weight = plan.test.sum(axis=0)
-        return total / np.where(weight > 0, weight, 1.0), weight
 
-    def evaluate(beta: Array) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class SampledLosses:
+    """Losses from posterior draws, averaged over the pairs and rows that a plan tests."""
+
+    model: SamplingModel
+    data: Data
+    plan: Plan
+    size: int
+    seed: int
+
+    def evaluate(self, beta: Array) -> tuple[Array, Array]:
+        """Return the risk at betas (g,) and its slope by the covariance."""
         values, slopes = np.empty(len(beta)), np.empty(len(beta))
         for i, at in enumerate(beta):
-            loss, weight = row_losses(at)
+            loss, weight = self.rows(float(at))
             values[i] = loss @ weight / weight.sum()
-            slopes[i] = covariance_slope(model, data, plan, at, size, np.random.default_rng(seed))
+            rng = np.random.default_rng(self.seed)
+            slopes[i] = covariance_slope(
+                self.model, self.data, self.plan, float(at), self.size, rng
+            )
         return values, slopes
 
-    return RiskCurve(evaluate, row_losses, f"{size} posterior draws per pair")
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        """Return the loss of each row and its weight."""
+        rng = np.random.default_rng(self.seed)
+        total = np.zeros(len(self.data))
+        for weights, test in zip(self.plan.likelihood_weights, self.plan.test, strict=True):
+            losses = pair_draws(self.model, self.data, weights, beta, self.size, rng)
+            total += test * losses.mean(axis=0)
+        weight = self.plan.test.sum(axis=0)
+        return total / np.where(weight > 0, weight, 1.0), weight

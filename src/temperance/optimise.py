@@ -76,7 +76,7 @@ def _scan(evaluate: Evaluate, lower: float, upper: float) -> tuple[Array, Array,
     values, slopes = _finite(evaluate, points)
     for _ in range(MOST_REFINEMENTS):
         cubic = _Cubics(points, values, slopes)
-        unsafe = cubic.doubt > max(1e-3 * np.ptp(values), _rounding(values))
+        unsafe = cubic.doubt > max(1e-3 * float(np.ptp(values)), _rounding(values))
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * np.ptp(values)
         split = unsafe & (hidden | (cubic.depth - cubic.doubt < values.min()))

@@ -68,10 +68,11 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
 def _interesting(calibration: Calibration, values: Array) -> tuple[float, float]:
     """Limits that keep the steep start of a curve from flattening the rest."""
     error = calibration.standard_error if np.isfinite(calibration.standard_error) else 0.0
-    low = min(values.min(), calibration.risk - error)
-    high = max(np.quantile(values, 0.85), calibration.risk + error)
+    low = min(float(values.min()), calibration.risk - error)
+    high = max(float(np.quantile(values, 0.85)), calibration.risk + error)
     if calibration.bounds[0] <= 1 <= calibration.bounds[1]:
         high = max(high, calibration.bayes_risk)
     height = high - low
-    top = values.max() if values.max() < low + 3 * height else low + 1.5 * height
+    highest = float(values.max())
+    top = highest if highest < low + 3 * height else low + 1.5 * height
     return low - 0.08 * (top - low), top + 0.05 * (top - low)

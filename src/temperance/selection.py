@@ -37,7 +37,7 @@ class CurveStrategy:
 
     def plan(self, data: Data, rng: np.random.Generator) -> AnyPlan:
         """Return the pairs of train and test weights."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must write its plan")
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, AnyPlan]:
         """Return the rows that the plan is about and the plan; by default the data's own rows."""
@@ -153,8 +153,8 @@ def _warn(calibration: Calibration) -> None:
         )
     elif calibration.at_bound and calibration.beta == upper:
         warnings.warn(
-            f"the estimated risk is smallest at the upper bound beta = {upper:g}; widen bounds to "
-            "see whether it falls further, or check whether the prior is too tight",
+            f"the estimated {calibration.kind} risk is smallest at the upper bound beta = "
+            f"{upper:g}; widen bounds to see whether it falls further, or {_advice(calibration)}",
             BoundWarning,
             stacklevel=4,
         )
@@ -172,3 +172,12 @@ def _warn(calibration: Calibration) -> None:
             BoundWarning,
             stacklevel=4,
         )
+
+
+def _advice(calibration: Calibration) -> str:
+    if calibration.kind == "gibbs":
+        return (
+            'use risk="predictive" if predictions should know their uncertainty: the Gibbs risk '
+            "favours narrow posteriors"
+        )
+    return "check whether the prior is too tight"

@@ -64,6 +64,23 @@ class Plan:
     size: float
     transfer: Transfer = "beta"
 
+    def __post_init__(self) -> None:
+        """Refuse weights that are none, and pairs without training or tested rows."""
+        for name, weights in (("train", self.train), ("test", self.test)):
+            if np.ndim(weights) != 2 or weights.shape != self.train.shape:
+                raise ValueError(
+                    f"a plan's {name} weights must have shape (pairs, n), got {np.shape(weights)}"
+                )
+            if not weights.size or not np.all(weights >= 0):
+                least = float(weights.min()) if weights.size else "none"
+                raise ValueError(f"a plan's {name} weights must be non-negative, got {least}")
+            empty = np.flatnonzero(~weights.any(axis=1))
+            if len(empty):
+                raise ValueError(
+                    f"a plan's {name} weights must be positive somewhere, got only 0 in pair "
+                    f"{empty[0]}"
+                )
+
     def pairs(self) -> Plan:
         """Return the plan as explicit pairs: itself."""
         return self

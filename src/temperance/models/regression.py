@@ -19,7 +19,7 @@ class Regression:
         """Take inputs as rows; add a column of ones for an intercept."""
         inputs = as_inputs(X)
         if inputs.shape[1] == 0:
-            raise ValueError("X must have at least one column, got 0")
+            raise ValueError("X must have at least one column, got 0 (None is for GaussianMean)")
         return inputs
 
     def prior(self, dimension: int) -> GaussianPrior:

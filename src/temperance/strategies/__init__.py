@@ -1,7 +1,5 @@
 """Strategies: rules that choose beta from the data."""
 
-from difflib import get_close_matches
-
 from temperance.selection import CurveStrategy
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
@@ -49,7 +47,16 @@ def strategy_named(name: str) -> Strategy:
     KFold(n_folds=10, transfer='beta', group_duplicates=False)
     """
     if name not in NAMES:
-        near = get_close_matches(name, NAMES, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ValueError(f"strategy must be one of {', '.join(NAMES)}, got {name!r}{hint}")
+        raise ValueError(
+            f"strategy must be one of {', '.join(NAMES)}, got {name!r}{_suggestion(name)}"
+        )
     return NAMES[name]()
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    spellings = {kind.__name__.lower(): known for known, kind in NAMES.items()}
+    spellings |= {known: known for known in NAMES} | {"loo": "leave-one-out", "cv": "k-fold"}
+    near = get_close_matches(name.lower(), spellings, n=1)
+    return f" (did you mean {spellings[near[0]]!r}?)" if near else ""

@@ -48,7 +48,8 @@ class KFold(CurveStrategy):
         if count < self.n_folds:
             kind = "distinct rows" if self.group_duplicates else "rows"
             raise ValueError(
-                f"n_folds must be at most the number of {kind}, got {self.n_folds!r} for {count}"
+                f"n_folds must be at most the number of {kind}, got {self.n_folds!r} for {count}; "
+                f"use KFold({count}) or LeaveOneOut()"
             )
         fold = (rng.permutation(count) % self.n_folds)[unit]
         tested = fold == np.arange(self.n_folds)[:, None]

@@ -2,6 +2,8 @@ r"""Risk curve of a linear model: moments of the plan, losses of the noise, aver
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from temperance.curves import RiskCurve
@@ -19,41 +21,8 @@ def linear_risk_curve(rows: Array, plan: AnyPlan, noise: Noise, risk: Risk) -> R
     Only SafeBayes at fixed alpha interpolates, to the tolerance stated in
     :mod:`temperance.models.linear.prefixes`.
     """
-    source = moment_source(rows, plan)
-
-    def evaluate(beta: Array) -> tuple[Array, Array]:
-        value, slope, count = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
-        for moments in source.moments(beta, condensed=risk == "gibbs"):
-            if risk == "gibbs":
-                part, d_part = _gibbs_sums(beta, moments, noise)
-            else:
-                weight = moments.weight[:, :, None]
-                part, d_part = (
-                    (weight * loss).sum(axis=(0, 1)) for loss in noise.predictive(beta, moments)
-                )
-            value += part
-            slope += d_part
-            count += moments.tested.sum()
-        return value / count, slope / count
-
-    def row_losses(beta: float) -> tuple[Array, Array]:
-        at = np.array([beta])
-        total, weight = np.zeros(len(rows)), np.zeros(len(rows))
-        for moments in source.moments(at, condensed=False):
-            if risk == "gibbs":
-                gibbs = noise.gibbs(at, moments)
-                loss = (
-                    gibbs.slope[:, None] * moments.error**2
-                    + 0.5 * moments.variance
-                    + gibbs.constant[:, None]
-                )
-            else:
-                loss, _ = noise.predictive(at, moments)
-            np.add.at(total, moments.rows, moments.weight * loss[:, :, 0])
-            np.add.at(weight, moments.rows, moments.weight)
-        return total / np.where(weight > 0, weight, 1.0), weight
-
-    return RiskCurve(evaluate, row_losses, "closed form")
+    losses = LinearLosses(moment_source(rows, plan), noise, risk, len(rows))
+    return RiskCurve(losses.evaluate, losses.rows, "closed form")
 
 
 def moment_source(rows: Array, plan: AnyPlan) -> MomentSource:
@@ -65,14 +34,61 @@ def moment_source(rows: Array, plan: AnyPlan) -> MomentSource:
     return PairMoments(rows, plan)
 
 
+@dataclass(frozen=True, eq=False)
+class LinearLosses:
+    """Losses of n rows, averaged over the pairs and rows that a plan tests."""
+
+    source: MomentSource
+    noise: Noise
+    risk: Risk
+    n: int
+
+    def evaluate(self, beta: Array) -> tuple[Array, Array]:
+        """Return the risk at betas (g,) and its derivative."""
+        value, slope, tested = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
+        for moments in self.source.moments(beta, condensed=self.risk == "gibbs"):
+            if self.risk == "gibbs":
+                part, d_part = _gibbs_sums(beta, moments, self.noise)
+            else:
+                weight = moments.weight[:, :, None]
+                part, d_part = (
+                    (weight * loss).sum(axis=(0, 1))
+                    for loss in self.noise.predictive(beta, moments)
+                )
+            value += part
+            slope += d_part
+            tested += float(moments.tested.sum())
+        return value / tested, slope / tested
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        """Return the loss of each row and its weight."""
+        at = np.array([beta])
+        total, weight = np.zeros(self.n), np.zeros(self.n)
+        for moments in self.source.moments(at, condensed=False):
+            loss = self._row_losses(at, moments)
+            np.add.at(total, moments.rows, moments.weight * loss[:, :, 0])
+            np.add.at(weight, moments.rows, moments.weight)
+        return total / np.where(weight > 0, weight, 1.0), weight
+
+    def _row_losses(self, beta: Array, moments: Moments) -> Array:
+        if self.risk == "predictive":
+            return self.noise.predictive(beta, moments)[0]
+        gibbs = self.noise.gibbs(beta, moments)
+        return (
+            gibbs.slope[:, None] * moments.error**2
+            + 0.5 * moments.variance
+            + gibbs.constant[:, None]
+        )
+
+
 def _gibbs_sums(beta: Array, moments: Moments, noise: Noise) -> tuple[Array, Array]:
     weight = moments.weight[:, :, None]
     square = (weight * moments.error**2).sum(axis=1)
     d_square = 2 * (weight * moments.error * moments.d_error).sum(axis=1)
     gibbs = noise.gibbs(beta, moments)
-    count = moments.tested[:, None]
-    value = gibbs.slope * square + count * gibbs.constant
-    slope = gibbs.d_slope * square + gibbs.slope * d_square + count * gibbs.d_constant
+    tested = moments.tested[:, None]
+    value = gibbs.slope * square + tested * gibbs.constant
+    slope = gibbs.d_slope * square + gibbs.slope * d_square + tested * gibbs.d_constant
     spread, d_spread = (
         0.5 * (weight * part).sum(axis=1) for part in (moments.variance, moments.d_variance)
     )

@@ -13,9 +13,11 @@ References: C. Blundell et al., Weight uncertainty in neural networks, ICML 2015
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from temperance.curves import RiskCurve, curve_of_losses
@@ -82,24 +84,34 @@ def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | N
     return Fit(m, np.logaddexp(0.0, rho), dm, expit(rho) * drho)
 
 
+@dataclass(frozen=True, eq=False)
+class BackpropLosses:
+    """Losses of the tested rows ``index`` (pairs, widest) under stochastic fits."""
+
+    rows: Rows
+    index: NDArray[np.intp]
+    risk: Risk
+    schedule: Schedule
+
+    def __call__(self, beta: float) -> tuple[Array, Array]:
+        """Return the losses and their slopes, (pairs, widest)."""
+        Z, squares = self.rows.Z, self.rows.Z**2
+        value, slope = np.empty((2, *self.index.shape))
+        for part in batches(len(self.index), Z.size):
+            rows = self.rows._replace(weights=self.rows.weights[part])
+            fit = backprop(rows, np.array([[beta]]), self.schedule)
+            m, s, dm, ds = (field[:, 0] for field in fit)
+            everywhere = Predictor(
+                rows.offset + m @ Z.T, s**2 @ squares.T, dm @ Z.T, (2 * s * ds) @ squares.T
+            )
+            index = self.index[part]
+            tested = Predictor(*(np.take_along_axis(p, index, axis=1) for p in everywhere))
+            value[part], slope[part] = predictor_loss(tested, rows.y[index], self.risk)
+        return value, slope
+
+
 def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) -> RiskCurve:
     """Curve of the stochastic fits, losses by quadrature."""
     index, _ = plan.tested()
-    squares = rows.Z**2
-
-    def losses(beta: float) -> tuple[Array, Array]:
-        value, slope = np.empty((2, *index.shape))
-        for part in batches(len(index), rows.Z.size):
-            fit = backprop(rows._replace(weights=rows.weights[part]), np.array([[beta]]), schedule)
-            m, s, dm, ds = (field[:, 0] for field in fit)
-            everywhere = Predictor(
-                rows.offset + m @ rows.Z.T,
-                s**2 @ squares.T,
-                dm @ rows.Z.T,
-                (2 * s * ds) @ squares.T,
-            )
-            tested = Predictor(*(np.take_along_axis(p, index[part], axis=1) for p in everywhere))
-            value[part], slope[part] = predictor_loss(tested, rows.y[index[part]], risk)
-        return value, slope
-
+    losses = BackpropLosses(rows, index, risk, schedule)
     return curve_of_losses(plan, losses, "Bayes by Backprop, losses by quadrature", index)

@@ -3,8 +3,10 @@ r"""Risk curve of a Gaussian approximation: moments of the predictor, losses by 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.continuation import follow, prior_anchor
@@ -15,8 +17,8 @@ from temperance.types import Array, Plan, Risk, batches
 SystemOf = Callable[[Rows], System]
 
 
-class PathBatch:
-    """Pairs whose approximations are followed along beta; remembers where it was last."""
+class Path:
+    """Approximations followed along beta; remembers where it was last."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -28,6 +30,26 @@ class PathBatch:
         start = self._last if beta >= 0.5 * self._last.beta else self._origin
         self._last = follow(self.system, start, beta)
         return self.system.predictor(self._last.x, self._last.tangent, beta)
+
+
+@dataclass(frozen=True, eq=False)
+class PathLosses:
+    """Losses of the tested rows ``index`` (pairs, widest) under approximations in batches."""
+
+    paths: list[Path]
+    parts: list[slice]
+    index: NDArray[np.intp]
+    y: Array
+    risk: Risk
+
+    def __call__(self, beta: float) -> tuple[Array, Array]:
+        """Return the losses and their slopes, (pairs, widest)."""
+        value, slope = np.empty((2, *self.index.shape))
+        for part, path in zip(self.parts, self.paths, strict=True):
+            rows = self.index[part]
+            tested = Predictor(*(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta)))
+            value[part], slope[part] = predictor_loss(tested, self.y[rows], self.risk)
+        return value, slope
 
 
 def logistic_risk_curve(
@@ -43,17 +65,8 @@ def logistic_risk_curve(
     index, _ = plan.tested()
     weights = plan.likelihood_weights
     parts = list(batches(len(weights), unknowns))
-    paths = [PathBatch(system_of(Rows(Z, offset, y, weights[part]))) for part in parts]
-
-    def losses(beta: float) -> tuple[Array, Array]:
-        """Losses of the tested rows and their slopes, (pairs, widest)."""
-        value, slope = np.empty((2, *index.shape))
-        for part, path in zip(parts, paths, strict=True):
-            rows = index[part]
-            tested = Predictor(*(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta)))
-            value[part], slope[part] = predictor_loss(tested, y[rows], risk)
-        return value, slope
-
+    paths = [Path(system_of(Rows(Z, offset, y, weights[part]))) for part in parts]
+    losses = PathLosses(paths, parts, index, y, risk)
     return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
 
 
