@@ -438,9 +438,15 @@ BAD = {
         linear(X=X[:3], y=y[:3], strategy=strategies.SafeBayes(start=3)),
         "start must be less than the number of rows, got 3 for 3 rows",
     ),
+    "too few rows to resample": (
+        linear(X=X[:1], y=y[:1], strategy=strategies.Bootstrap(4)),
+        "weights must count observations, at least 2 in all to be resampled, got 1.0",
+    ),
     "no row out of the bag": (
-        linear(X=X[:1], y=y[:1], strategy=strategies.Bootstrap(4, out_of_bag=True)),
-        "n_draws must be larger for out-of-bag testing of 1 rows: none of 4 resamples left a row "
+        linear(
+            X=X[:2], y=y[:2], weights=[1e6, 2e6], strategy=strategies.Bootstrap(4, out_of_bag=True)
+        ),
+        "n_draws must be larger for out-of-bag testing of 2 rows: none of 4 resamples left a row "
         "out",
     ),
     "splitter class": (

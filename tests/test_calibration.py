@@ -321,3 +321,13 @@ def test_small_problems_use_one_thread_of_blas(monkeypatch):
 
 def blas_pools():
     return [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_standard_error_of_rows_that_are_tested_unequally_often():
+    """Share p_i with variance s^2 each: the mean has variance s^2 sum p_i^2."""
+    rng = np.random.default_rng(0)
+    share = rng.integers(1, 6, 400).astype(float)
+    losses = rng.standard_normal((2000, 400))
+    estimates = [mean_and_error(loss, share, np.ones(400)) for loss in losses]
+    means, errors = np.array(estimates).T
+    assert np.mean(errors) == pytest.approx(means.std(), rel=0.05)

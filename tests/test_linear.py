@@ -1,10 +1,13 @@
 """Linear models: limits, costs counted in decompositions, tolerances stated and kept."""
 
+import mpmath
 import numpy as np
 import pytest
 from scenarios import gaussian_data
+from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.diagnostics import BoundWarning
 from temperance.models.linear import prefixes
 from temperance.types import Data, PrefixPlan
 
@@ -162,3 +165,65 @@ def test_stochastic_optimiser_agrees_with_the_curve():
     assert abs(descent.beta - curve.beta) < 0.05
     assert descent.risk == pytest.approx(curve.risk, rel=0.05)
     assert descent.curve.method == "1000 posterior draws per pair"
+
+
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+@pytest.mark.parametrize("n", [20, 120])
+@pytest.mark.parametrize("scales", [[1, 1, 1], [1e3, 1, 1e-3], [1e6, 1, 1], [1e9, 1, 1]], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [models.GaussianLinear(prior_cov=1e2), models.NormalInverseGammaLinear(prior_cov=1e2)],
+    ids=lambda model: type(model).__name__,
+)
+def test_safe_bayes_takes_columns_on_any_scale(model, scales, n, transfer):
+    """Vague priors and raw units: pivots of the innovations would drown in rounding."""
+    rng = np.random.default_rng(n)
+    Z = rng.standard_normal((n, 3)) * scales
+    data = Data(Z, Z[:, 1] + rng.standard_normal(n), np.ones(n))
+    plan = PrefixPlan(data.weights, np.arange(n)[None], transfer=transfer)
+    curve, exact = model.risk_curve(data, plan), model.risk_curve(data, plan.pairs())
+    betas = np.array([0.0, 1e-3, 1.0, 3.0, 1e3, 1e6, 1e11])
+    together = curve(betas)
+    one_by_one = [curve(beta) for beta in betas[::-1]][::-1]
+    np.testing.assert_allclose(together, exact(betas), rtol=1e-9)
+    np.testing.assert_allclose(one_by_one, together, rtol=1e-9)
+    _, slope = curve(3.0, derivative=True)
+    assert slope == pytest.approx(exact(3.0, derivative=True)[1], rel=1e-5, abs=1e-9)
+
+
+def test_a_column_that_appears_late_is_met_with_care():
+    """A dummy that is zero for two blocks has its whole prior ahead in the third."""
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([np.ones(100), 1e5 * (np.arange(100) >= 70)])
+    data = Data(Z, rng.standard_normal(100), np.ones(100))
+    model = models.GaussianLinear(prior_cov=1e4)
+    plan = PrefixPlan(data.weights, np.arange(100)[None])
+    betas = np.array([0.1, 1.0, 3.0])
+    np.testing.assert_allclose(
+        model.risk_curve(data, plan)(betas), model.risk_curve(data, plan.pairs())(betas), rtol=1e-9
+    )
+
+
+def test_nearly_collinear_columns_against_many_digits():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(12)
+    X = np.column_stack([x, x + 1e-6 * rng.standard_normal(12)])
+    y = rng.standard_normal(12)
+    posterior = models.GaussianLinear(prior_cov=1e10).posterior(X, y, 12.0)
+    with mpmath.workdps(50):
+        Z, r = mpmath.matrix(X.tolist()), mpmath.matrix(y.tolist())
+        precision = Z.T * Z + mpmath.eye(2) / mpmath.mpf(10) ** 10
+        exact = mpmath.lu_solve(precision, Z.T * r)
+    np.testing.assert_allclose(posterior.mean, [float(e) for e in exact], rtol=1e-7)
+
+
+def test_stochastic_optimiser_with_many_unequal_pairs_ends_at_the_bound():
+    """More pairs than one step uses, of different sizes; the choice is the bound itself."""
+    data = gaussian_data(30, 2, seed=1)
+    unequal = strategies.FromSplitter(GroupKFold(10), groups=np.minimum(np.arange(30), 9))
+    model = models.GaussianLinear(1.0)
+    with pytest.warns(BoundWarning):
+        curve = calibrate(model, data.X, data.y, unequal)
+    with pytest.warns(BoundWarning):
+        descent = calibrate(model, data.X, data.y, unequal, optimiser="stochastic")
+    assert descent.beta == curve.beta == 3.0

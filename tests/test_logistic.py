@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
@@ -208,11 +210,42 @@ def test_any_alpha_is_reached_without_overflow(model, case):
             for risk in ("gibbs", "predictive"):
                 numbers = expected_risk(model, (X, y), (X, y), alpha, risk=risk, derivative=True)
                 assert np.all(np.isfinite(numbers))
-            # The mode's (or mean's) stationarity, relative to the size of its terms.
-            if isinstance(model, models.LaplaceLogistic):
-                pull = X.T @ (special.expit(X @ posterior.mean) - y) * alpha / len(y)
-                size = np.abs(X.T) @ np.ones(len(y)) * alpha / len(y) + 1
-                assert np.all(np.abs(posterior.mean + pull) < 1e-9 * size)
+            assert np.all(posterior.std <= 1 + 1e-6)  # data narrow the prior
+            assert stationarity(model, X, y, alpha, posterior) < 1e-4
+
+
+def stationarity(model, X, y, alpha, posterior):
+    """Gradient of the objective in the mean, relative to the size of its terms."""
+    mean, variance = posterior.linear_predictor(X)
+    if isinstance(model, models.LaplaceLogistic):
+        expected = special.expit(mean)
+    elif isinstance(model, models.JaakkolaLogistic):
+        xi = np.sqrt(mean**2 + variance)
+        expected = 0.5 + mean * np.tanh(xi / 2) / (2 * xi)
+    else:
+        expected = softplus_expectations(mean, variance, 1)[1]
+    pull = alpha * (expected - y) / len(y)
+    size = np.abs(posterior.mean) + np.abs(pull) @ np.abs(X) + 1e-12
+    return np.max(np.abs(posterior.mean + pull @ X) / size)
+
+
+@given(
+    scale=st.floats(-3, 3),
+    spread=st.floats(-1, 3),
+    alpha=st.floats(0, 6),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60, deadline=None)
+def test_mean_field_with_one_column_is_full_covariance(scale, spread, alpha, seed):
+    rng = np.random.default_rng(seed)
+    x = 10**scale * rng.standard_normal(20)
+    y = (rng.random(20) < special.expit(x)).astype(float)
+    diagonal, full = (
+        kind(prior_cov=10**spread).posterior(x, y, 10**alpha)
+        for kind in (models.MeanFieldLogistic, models.FullCovarianceLogistic)
+    )
+    np.testing.assert_allclose(diagonal.mean, full.mean, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(diagonal.std, full.std, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace"])
@@ -263,7 +296,20 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     np.testing.assert_allclose(LOGISTIC[name].risk_curve(data, plan)(betas), one_by_one, rtol=1e-9)
 
 
-def test_giving_up_is_a_warning(monkeypatch):
+def test_giving_up_is_a_warning_every_time(monkeypatch):
+    data = binary_data()
+    plan = strategies.Naive().plan(data, np.random.default_rng(0))
+    curve = models.LaplaceLogistic().risk_curve(data, plan)
+    monkeypatch.setattr(continuation, "MOST_STEPS", 1)
+    for _ in range(2):
+        with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+04"):
+            curve(1e4)
+    monkeypatch.undo()
+    fresh = models.LaplaceLogistic().risk_curve(data, plan)
+    assert curve(1e4) == pytest.approx(fresh(1e4), rel=1e-9)
+
+
+def test_giving_up_on_a_posterior_is_a_warning(monkeypatch):
     monkeypatch.setattr(continuation, "MOST_STEPS", 1)
     data = binary_data()
     with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+03"):

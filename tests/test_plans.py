@@ -259,7 +259,7 @@ def test_ungrouped_duplicates_do_not_count_like_a_weight():
     assert abs(weighted.risk - repeated.risk) > 1e-3
 
 
-@pytest.mark.parametrize("size", [11.0, 11.3, 0.2])
+@pytest.mark.parametrize("size", [11.0, 11.3, 2.2])
 def test_a_resample_is_as_large_as_the_data(size):
     data = some_data()
     data = Data(data.X, data.y, data.weights * size / data.weights.sum())
@@ -450,3 +450,36 @@ def test_columns_after_the_telling_one_are_not_looked_at():
     assert number_distinct(columns()).tolist() == [1, 2, 0]
     with pytest.raises(ValueError, match="^columns must hold at least one column, got 0$"):
         number_distinct([])
+
+
+def test_equal_rows_of_different_weight_may_change_places():
+    X, y = np.repeat(np.arange(4.0), 5)[:, None], np.zeros(20)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 20)
+    order = np.random.default_rng(1).permutation(20)
+    one, other = (
+        strategies.KFold(4).plan(Data(X[rows], y[rows], weights[rows]), generator())
+        for rows in (np.arange(20), order)
+    )
+    np.testing.assert_array_equal(one.test[:, order], other.test)
+
+
+class Splits:
+    """A splitter with one split, whatever the data."""
+
+    def __init__(self, train, test):
+        self.rows = train, test
+
+    def split(self, X, y, groups):
+        return [self.rows]
+
+
+def test_a_splitter_may_repeat_rows():
+    data = some_data(4)
+    plan = strategies.FromSplitter(Splits([0, 0, 1], [2, 3])).plan(data, generator())
+    np.testing.assert_allclose(plan.train[0], data.weights * [2, 1, 0, 0])
+
+
+@pytest.mark.parametrize("row", [-1, 4])
+def test_a_splitter_must_name_rows_that_exist(row):
+    with pytest.raises(ValueError, match=f"train rows from 0 to 3, .* got row {row} in split 0"):
+        strategies.FromSplitter(Splits([0, row], [2])).plan(some_data(4), generator())

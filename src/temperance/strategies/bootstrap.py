@@ -37,7 +37,11 @@ class Bootstrap(CurveStrategy):
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """Multinomial counts of ``size`` observations, one pair per draw."""
         size = data.size
-        units = max(1, round(size))
+        units = round(size)
+        if units < 2:
+            raise ValueError(
+                f"weights must count observations, at least 2 in all to be resampled, got {size!r}"
+            )
         counts = rng.multinomial(units, data.weights / size, size=self.n_draws)
         train = counts.astype(float) * (size / units)
         if not self.out_of_bag:

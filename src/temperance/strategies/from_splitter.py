@@ -13,7 +13,7 @@ from temperance.types import Data, Plan, Transfer
 from temperance.validation import one_of, shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FromSplitter(CurveStrategy):
     """Train and test as a scikit-learn splitter says.
 
@@ -56,11 +56,12 @@ class FromSplitter(CurveStrategy):
         for name, weights, part in (("train", train, 0), ("test", test, 1)):
             for pair, split in enumerate(splits):
                 rows = np.asarray(split[part])
-                if not rows.size or rows.max() >= n:
-                    got = f"row {rows.max()}" if rows.size else "none"
+                if not rows.size or rows.max() >= n or rows.min() < 0:
+                    outside = rows[(rows < 0) | (rows >= n)]
+                    got = f"row {outside[0]}" if rows.size else "none"
                     raise ValueError(
                         f"splitter must give {name} rows from 0 to {n - 1}, the rows of positive "
                         f"weight, got {got} in split {pair}"
                     )
-                weights[pair, rows] = data.weights[rows]
+                np.add.at(weights[pair], rows, data.weights[rows])
         return Plan(train, test, data.size, self.transfer)

@@ -28,9 +28,9 @@ def condense(rows: Array, *weightings: Array) -> tuple[Array, ...]:
     -------
     The rows and the weightings of the condensed problem; as given when that would not be smaller.
     """
-    stacked = np.concatenate(weightings)
-    if len(stacked) > 2 * MOST_PAIRS:
+    if sum(map(len, weightings)) > 2 * MOST_PAIRS:
         return rows, *weightings
+    stacked = np.concatenate(weightings)
     scale = stacked.max(axis=0)
     scaled = np.where(scale > 0, scale, 1.0)
     profile = np.round(stacked / scaled, 13)

@@ -36,7 +36,7 @@ class PairMoments:
             for part in batches(pairs, (tests.shape[1] + k) * max(k, len(beta))):
                 yield self._batch(part, tests[part], np.ones((1, 1)), none[part], beta)
         else:
-            index, weight = self.plan.tested()
+            index, weight = self._tested
             for part in batches(pairs, (weight.shape[1] + k) * max(k, len(beta))):
                 yield self._batch(part, self.rows[index[part]], weight[part], index[part], beta)
 
@@ -59,6 +59,10 @@ class PairMoments:
             tested=self.plan.test[part].sum(axis=1),
             rows=index,
         )
+
+    @cached_property
+    def _tested(self) -> tuple[NDArray[np.intp], Array]:
+        return self.plan.tested()
 
     @cached_property
     def _condensed(self) -> tuple[Array, ...]:

@@ -1,7 +1,7 @@
 r"""Moments of one-step-ahead prediction: the innovations of blocks of rows.
 
-Before a block the posterior is known from the spectrum of the earlier rows: mean U x, covariance U
-diag(s) U'. With T = Z_b U the block's rows in that basis and I + beta T diag(s) T' = L D L' (L
+Before a block the posterior is known from the spectrum of the earlier rows: mean U x, covariance
+U diag(s) U'.  With T = Z_b U the block's rows in that basis and I + beta T diag(s) T' = L D L' (L
 unit lower triangular),
 
     e = L^-1 (r_b - T x),     a_t = S_{t-1} z_t: the rows of L^-1 T diag(s),     v_t = a_t'T_t,
@@ -13,10 +13,15 @@ n_{t-1} = S_{t-1} sum_{i<t} z_i r_i, the derivatives in beta are
 
 and the misfit of the rows up to t grows by beta e_t^2 / (1 + beta v_t).
 
+The pivots 1 + beta v_t carry a rounding error of beta h_t eps, h_t = T_t'diag(s) T_t.  Blocks where
+beta h_t is beyond ``TAME`` (a vague prior met for the first time, columns on very different scales)
+get a spectrum for each of their rows instead.
+
 When alpha is held, each prefix has its own beta.  The moments of a block are analytic in
-u = log(1 + beta lam_max) with singularities on the lines |Im u| = pi only, so they are
-interpolated in u by Chebyshev polynomials whose degree makes the error at most ``TOLERANCE`` of
-their size.
+u = log(1 + beta lam_max) with singularities on the lines |Im u| = pi only, so they are interpolated
+in u by Chebyshev polynomials whose degree makes the error at most ``TOLERANCE`` of their size;
+variance and misfit, sums of positive c_j / (1 + beta lam_j) without zeros off the negative axis, by
+their logarithms, since they range over many orders of magnitude.
 """
 
 from __future__ import annotations
@@ -32,15 +37,16 @@ from numpy.typing import NDArray
 
 from temperance.models.linear.moments import Moments
 from temperance.models.linear.spectrum import Spectrum, posterior_state, spectrum_of, triangle
-from temperance.types import Array, PrefixPlan
+from temperance.types import Array, PrefixPlan, batches
 
 TOLERANCE = 1e-11
+TAME = 1e5
 SMALLEST_BLOCK = 32
-LEAST_RANGE = 1.0  # betas up to which to interpolate at least
+LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
 class Innovations(NamedTuple):
-    """Moments of each block's rows at one beta per block, (blocks, size); misfit is Q / beta."""
+    """Moments of rows, their misfit divided by beta, and derivatives in the rows' own beta."""
 
     error: Array
     variance: Array
@@ -52,28 +58,39 @@ class Innovations(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Rows in order, scaled by the roots of their weights, in blocks with their prefix spectra."""
+    """Rows [Z r] in order, scaled by the roots of their weights, in blocks with their prefixes."""
 
-    spectrum: Spectrum
+    rows: Array  # (blocks, size, k + 1)
+    prefix: Array  # (blocks, k + 1, k + 1): triangular factors of the earlier rows
+    spectrum: Spectrum  # of the earlier rows
     rotated: Array  # (blocks, size, k): T
-    response: Array  # (blocks, size): r
     largest: Array  # (blocks,): largest eigenvalue of any training set in the block
 
+    def take(self, which: NDArray[np.intp]) -> Blocks:
+        """Return some of the blocks."""
+        spectrum = Spectrum(*(part[which] for part in self.spectrum))
+        others = (self.rows, self.prefix, self.rotated, self.largest)
+        rows, prefix, rotated, largest = (part[which] for part in others)
+        return Blocks(rows, prefix, spectrum, rotated, largest)
+
+    def tame(self, beta: Array) -> NDArray[np.bool_]:
+        """Tell which blocks keep beta h_t within ``TAME`` up to their beta (blocks,)."""
+        at = beta[:, None]
+        share = at / (1.0 + at * self.spectrum.sigma**2)
+        return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
+
     def innovations(self, beta: Array) -> Innovations:
-        """Predict every row of each block from the rows before it, one beta per block."""
+        """Predict every row from the rows before it, one beta per block: (blocks, size)."""
         state = posterior_state(self.spectrum, beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
-        sigma2 = self.spectrum.sigma**2
         at = beta[:, None]
         scaled = self.rotated * s[:, None, :]
-        size = self.response.shape[1]
+        size = self.rows.shape[1]
         kernel = np.eye(size) + at[..., None] * (scaled @ self.rotated.swapaxes(1, 2))
         root = np.linalg.cholesky(kernel)
         unit = root / np.einsum("bii->bi", root)[:, None, :]
-        ahead = np.concatenate(
-            [scaled, (self.response - np.einsum("bij,bj->bi", self.rotated, x))[..., None]], axis=2
-        )
-        solved = np.linalg.solve(unit, ahead)
+        gap = self.rows[..., -1] - np.einsum("bij,bj->bi", self.rotated, x)
+        solved = np.linalg.solve(unit, np.concatenate([scaled, gap[..., None]], axis=2))
         gain, error = solved[..., :-1], solved[..., -1]
 
         cross = gain @ self.rotated.swapaxes(1, 2)
@@ -87,7 +104,8 @@ class Blocks:
             np.einsum("bij,bj->bi", gain, start) + np.einsum("bij,bj->bi", inside, error / pivot)
         )
         d_variance = -(
-            np.einsum("bij,bj->bi", gain**2, sigma2) + ((cross * earlier) ** 2).sum(axis=2)
+            np.einsum("bij,bj->bi", gain**2, self.spectrum.sigma**2)
+            + ((cross * earlier) ** 2).sum(axis=2)
         )
         step = error**2 / pivot
         d_step = (2 * error * d_error - step * (variance + at * d_variance)) / pivot
@@ -97,11 +115,16 @@ class Blocks:
         return Innovations(
             error,
             variance,
-            before[:, None] + np.cumsum(step, axis=1) - step,
+            before[:, None] + _sum_before(step),
             d_error,
             d_variance,
-            d_before[:, None] + np.cumsum(d_step, axis=1) - d_step,
+            d_before[:, None] + _sum_before(d_step),
         )
+
+
+def _sum_before(steps: Array) -> Array:
+    """Sum of the earlier steps in each block."""
+    return np.cumsum(np.pad(steps, ((0, 0), (1, 0)))[:, :-1], axis=1)
 
 
 def blocks_of(rows: Array) -> Blocks:
@@ -116,30 +139,66 @@ def blocks_of(rows: Array) -> Blocks:
         after[: len(factor)] = factor
     spectrum = spectrum_of(prefixes[:-1])
     last = np.linalg.svd(prefixes[-1, :, :-1], compute_uv=False).max(initial=0.0)
-    return Blocks(
-        spectrum,
-        cut[..., :-1] @ spectrum.vectors,
-        cut[..., -1],
-        np.append(spectrum.sigma[1:].max(axis=1, initial=0.0), last) ** 2,
-    )
+    largest = np.append(spectrum.sigma[1:].max(axis=1, initial=0.0), last) ** 2
+    return Blocks(cut, prefixes[:-1], spectrum, cut[..., :-1] @ spectrum.vectors, largest)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpectra:
+    """One spectrum for the training set of each row of a block."""
+
+    spectrum: Spectrum
+    rotated: Array  # (size, k)
+    response: Array  # (size,)
+
+    def innovations(self, beta: Array) -> Innovations:
+        """Predict every row at betas (g,) or its own (size, g)."""
+        state = posterior_state(self.spectrum, beta)
+        squared, g2 = self.rotated**2, self.spectrum.projection**2
+
+        def total(coefficients: Array, values: Array) -> Array:
+            return np.einsum("rk,rkg->rg", coefficients, values)
+
+        return Innovations(
+            self.response[:, None] - total(self.rotated, state.mean),
+            total(squared, state.shrinkage),
+            self.spectrum.remainder[:, None] + total(g2, state.shrinkage),
+            -total(self.rotated, state.d_mean),
+            total(squared, state.d_shrinkage),
+            total(g2, state.d_shrinkage),
+        )
+
+
+def row_spectra(prefix: Array, rows: Array) -> RowSpectra:
+    """Decompose the rows before each row of a block, with the prefix of the block."""
+    earlier = np.tri(len(rows), k=-1)
+    parts = []
+    for part in batches(len(rows), (len(prefix) + len(rows)) * rows.shape[1]):
+        seen = earlier[part][:, :, None] * rows
+        before = np.broadcast_to(prefix, (len(seen), *prefix.shape))
+        parts.append(spectrum_of(triangle(np.concatenate([before, seen], axis=1))))
+    spectrum = Spectrum(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    rotated = np.einsum("rk,rkj->rj", rows[:, :-1], spectrum.vectors)
+    return RowSpectra(spectrum, rotated, rows[:, -1])
 
 
 class Interpolant(NamedTuple):
-    """Chebyshev series of (error, variance, misfit) in u, one per row: (degree + 1, 3, n, 1)."""
+    """Chebyshev series of (error, log variance, log misfit) in u: (degree + 1, 3, n, 1)."""
 
     coefficients: Array
     rate: Array  # (n, 1): the lam_max of u = log(1 + beta lam_max)
     span: Array  # (n, 1): largest u
 
-    def __call__(self, beta: Array, exponent: Array) -> Innovations:
-        """Moments (n, g) at beta times each row's exponent (n, 1); derivatives in beta."""
-        own = exponent * beta
-        position = 2 * np.log1p(own * self.rate) / self.span - 1
-        chain = 2 / self.span * exponent * self.rate / (1 + own * self.rate)
+    def innovations(self, beta: Array) -> Innovations:
+        """Predict every row at its own betas (n, g)."""
+        position = 2 * np.log1p(beta * self.rate) / self.span - 1
+        chain = 2 / self.span * self.rate / (1 + beta * self.rate)
         value, slope = (
             chebyshev.chebval(position, series, tensor=False)
             for series in (self.coefficients, chebyshev.chebder(self.coefficients))
         )
+        value[1:] = np.exp(value[1:])
+        slope[1:] *= value[1:]
         return Innovations(*value, *(slope * chain))
 
 
@@ -152,15 +211,23 @@ def interpolate(blocks: Blocks, top: Array) -> Interpolant:
     values = np.stack(
         [np.stack(blocks.innovations(np.expm1(span * (node + 1) / 2) / rate)[:3]) for node in nodes]
     )
+    values[:, 1:] = np.log(np.maximum(values[:, 1:], np.finfo(float).tiny))
     # Discrete orthogonality on the Chebyshev points.
     vandermonde = chebyshev.chebvander(nodes, degree) * (2.0 / (degree + 1))
     vandermonde[:, 0] /= 2.0
     coefficients = np.tensordot(vandermonde.T, values, axes=1)
-    rows = blocks.response.size
+    count, size = blocks.rows.shape[:2]
     return Interpolant(
-        coefficients.reshape(degree + 1, 3, rows, 1),
-        *(np.repeat(column, rows // len(rate))[:, None] for column in (rate, span)),
+        coefficients.reshape(degree + 1, 3, count * size, 1),
+        *(np.repeat(column, size)[:, None] for column in (rate, span)),
     )
+
+
+def _degree(span: float) -> int:
+    """Smallest degree with error rho^-degree <= TOLERANCE, rho the largest ellipse in the strip."""
+    height = 0.9 * np.pi / (span / 2)
+    rho = height + np.hypot(1.0, height)
+    return int(np.ceil(-np.log(TOLERANCE) / np.log(rho))) + 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,53 +236,77 @@ class PrefixMoments:
 
     rows: Array
     plan: PrefixPlan
-    _interpolants: dict[int, tuple[float, Interpolant]] = field(default_factory=dict)
+    _kept: dict[tuple[int, ...], RowSpectra | Interpolant] = field(default_factory=dict)
 
     def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
-        """Yield the moments, one order of the rows at a time."""
-        for which, order in enumerate(self.plan.orders):
-            exponents = self.plan.exponents(order)
-            if self.plan.transfer == "beta":
-                parts = _at_shared_beta(self._blocks[which], beta)
-            else:
-                parts = self._at_own_beta(which, beta, exponents)
-            yield self._assemble(order, exponents, beta, parts)
-
-    def _at_own_beta(self, which: int, beta: Array, exponents: Array) -> Innovations:
-        """Moments (n, g) when row t has beta times its exponent."""
-        blocks = self._blocks[which]
-        count, size = blocks.response.shape
-        exponent = np.zeros((count * size, 1))
-        exponent[self.plan.start : self.plan.start + len(exponents), 0] = exponents
-        highest = max(float(beta.max()), LEAST_RANGE)
-        ceiling, series = self._interpolants.get(which, (0.0, None))
-        if series is None or ceiling < highest:
-            # Up to the next power of two, so that later betas seldom ask for more.
-            ceiling = 2.0 ** np.ceil(np.log2(highest))
+        """Yield the moments of batches of blocks, one order of the rows at a time."""
+        for which, (order, blocks) in enumerate(zip(self.plan.orders, self._blocks, strict=True)):
+            count, size = blocks.rows.shape[:2]
+            exponent = np.zeros(count * size)
+            exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+            ceiling = self._ceiling(beta)
             top = ceiling * exponent.reshape(count, size).max(axis=1)
-            series = interpolate(blocks, np.where(top > 0, top, ceiling))
-            self._interpolants[which] = ceiling, series
-        return series(beta, exponent)
+            tame = blocks.tame(top)
+            for block in np.flatnonzero(~tame):
+                rows = slice(block * size, (block + 1) * size)
+                spectra = self._spectra(which, int(block))
+                found = spectra.innovations(exponent[rows, None] * beta)
+                yield self._assemble(order, exponent, rows, beta, found)
+            calm = np.flatnonzero(tame)
+            for part in batches(len(calm), size * (size + self.rows.shape[1] + 64)):
+                chosen = calm[part]
+                rows = (chosen[:, None] * size + np.arange(size)).ravel()
+                if self.plan.transfer == "beta":
+                    found = _at_shared_beta(blocks.take(chosen), beta)
+                else:
+                    key = (which, part.start, *np.frexp([ceiling])[1])
+                    if key not in self._kept:
+                        positive = np.where(top[chosen] > 0, top[chosen], ceiling)
+                        self._kept[key] = interpolate(blocks.take(chosen), positive)
+                    found = self._kept[key].innovations(exponent[rows, None] * beta)
+                yield self._assemble(order, exponent, rows, beta, found)
+
+    def _ceiling(self, beta: Array) -> float:
+        """Beta up to which blocks must be tame: the largest asked, or the interpolants' range."""
+        highest = float(beta.max())
+        if self.plan.transfer == "beta" or highest <= LEAST_CEILING:
+            return highest if self.plan.transfer == "beta" else LEAST_CEILING
+        return LEAST_CEILING * 16.0 ** np.ceil(np.log(highest / LEAST_CEILING) / np.log(16.0))
+
+    def _spectra(self, which: int, block: int) -> RowSpectra | Interpolant:
+        key = (which, block)
+        if key not in self._kept:
+            blocks = self._blocks[which]
+            self._kept[key] = row_spectra(blocks.prefix[block], blocks.rows[block])
+        return self._kept[key]
 
     def _assemble(
-        self, order: NDArray[np.intp], exponents: Array, beta: Array, parts: Innovations
+        self,
+        order: NDArray[np.intp],
+        exponent: Array,
+        rows: slice | NDArray[np.intp],
+        beta: Array,
+        found: Innovations,
     ) -> Moments:
-        tested = slice(self.plan.start, len(order))
-        parts = Innovations(*(part[tested] for part in parts))
-        weight = self.plan.weights[order][tested][:, None]
-        exposure = exponents * np.cumsum(self.plan.weights[order])[self.plan.start - 1 : -1]
-        own = exponents[:, None] * beta
+        """Restrict the moments of rows (in order) to those tested, and undo their scaling."""
+        position = np.arange(len(exponent))[rows]
+        tested = (position >= self.plan.start) & (position < len(order))
+        position = position[tested]
+        found = Innovations(*(part[tested] for part in found))
+        weight = self.plan.weights[order][position][:, None]
+        factor = exponent[position, None]
+        before = np.cumsum(self.plan.weights[order])[position - 1]
         return Moments(
-            error=(parts.error / np.sqrt(weight))[:, None],
-            variance=(parts.variance / weight)[:, None],
-            misfit=own * parts.misfit,
-            d_error=(parts.d_error / np.sqrt(weight))[:, None],
-            d_variance=(parts.d_variance / weight)[:, None],
-            d_misfit=exponents[:, None] * parts.misfit + own * parts.d_misfit,
-            exposure=exposure,
+            error=(found.error / np.sqrt(weight))[:, None],
+            variance=(found.variance / weight)[:, None],
+            misfit=factor * beta * found.misfit,
+            d_error=(factor * found.d_error / np.sqrt(weight))[:, None],
+            d_variance=(factor * found.d_variance / weight)[:, None],
+            d_misfit=factor * (found.misfit + factor * beta * found.d_misfit),
+            exposure=factor[:, 0] * before,
             weight=weight,
             tested=weight[:, 0],
-            rows=order[tested][:, None],
+            rows=order[position][:, None],
         )
 
     @cached_property
@@ -225,19 +316,8 @@ class PrefixMoments:
 
 
 def _at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:
-    """Moments (n, g) when all prefixes have the same beta."""
-    count = len(blocks.response)
-    columns = [blocks.innovations(np.full(count, at)) for at in beta]
+    """Moments (rows, g) when all prefixes have the same beta."""
+    columns = [blocks.innovations(np.full(len(blocks.rows), at)) for at in beta]
     return Innovations(
-        *(
-            np.stack([part.ravel() for part in parts], axis=1)
-            for parts in zip(*columns, strict=True)
-        )
+        *(np.stack([part.ravel() for part in each], axis=1) for each in zip(*columns, strict=True))
     )
-
-
-def _degree(span: float) -> int:
-    """Smallest degree with error rho^-degree <= TOLERANCE, rho the largest ellipse in the strip."""
-    height = 0.9 * np.pi / (span / 2)
-    rho = height + np.hypot(1.0, height)
-    return int(np.ceil(-np.log(TOLERANCE) / np.log(rho))) + 4

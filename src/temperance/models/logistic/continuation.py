@@ -36,7 +36,7 @@ def prior_anchor(system: System) -> Anchor:
 
 
 def follow(system: System, anchor: Anchor, beta: float) -> Anchor:
-    """Carry a solution to another beta."""
+    """Carry a solution to another beta; or as far as possible, with a warning."""
     first = system.first_step()
     reach = 8.0
     for _ in range(MOST_STEPS):
@@ -54,7 +54,7 @@ def follow(system: System, anchor: Anchor, beta: float) -> Anchor:
         ConvergenceWarning,
         stacklevel=2,
     )
-    return Anchor(beta, anchor.x, anchor.tangent)
+    return anchor
 
 
 def _next_beta(current: float, goal: float, reach: float, first: float) -> float:
@@ -69,8 +69,9 @@ def _correct(system: System, anchor: Anchor, beta: float) -> Anchor | None:
     if not system.admissible(x):
         x = anchor.x
     before = np.inf
-    # Information beta / first_step per unit of prior magnifies rounding, up to a point.
-    rounding = min(1e-6 + 10 * np.finfo(float).eps * beta / system.first_step(), 1e-4)
+    # Steps below this that shrink no more are rounding, which information magnifies.
+    information = beta / system.first_step()
+    rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
     for _ in range(MOST_NEWTON_STEPS):
         try:
             step, tangent = system.newton(x, beta)

@@ -29,7 +29,7 @@ class Path:
         """Return the predictor's moments, from the nearer of the last solution and the prior."""
         start = self._last if beta >= 0.5 * self._last.beta else self._origin
         self._last = follow(self.system, start, beta)
-        return self.system.predictor(self._last.x, self._last.tangent, beta)
+        return self.system.predictor(self._last.x, self._last.tangent, self._last.beta)
 
 
 @dataclass(frozen=True, eq=False)

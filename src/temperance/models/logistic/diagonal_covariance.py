@@ -38,15 +38,14 @@ class DiagonalCovarianceSystem:
         return self.rows.first_step()
 
     def scale(self, x: Array) -> Array:
-        """Means against one or their largest, log standard deviations against one."""
+        """Means against what they do, log standard deviations against one."""
         m, rho = self._split(x)
-        largest = 1.0 + np.abs(m).max(axis=1, keepdims=True)
-        return np.concatenate([np.broadcast_to(largest, m.shape), np.ones_like(rho)], axis=1)
+        return np.concatenate([self.rows.coefficient_scale(m), np.ones_like(rho)], axis=1)
 
     def admissible(self, x: Array) -> bool:
-        """Tell whether standard deviations neither vanish nor explode."""
+        """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1."""
         _, rho = self._split(x)
-        return bool(np.all(np.isfinite(x))) and bool(np.all(np.abs(rho) < 50))
+        return bool(np.all(np.isfinite(x)) and np.all((rho > -50) & (rho < 1e-8)))
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return the Newton step and the tangent."""

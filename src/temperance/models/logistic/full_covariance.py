@@ -51,15 +51,15 @@ class FullCovarianceSystem:
         return self.rows.first_step()
 
     def scale(self, x: Array) -> Array:
-        """Coefficients against one or their largest, variances against themselves."""
+        """Coefficients against what they do, variances against themselves."""
         u, v = self._split(x)
-        largest = 1.0 + np.abs(u).max(axis=1, keepdims=True)
-        return np.concatenate([np.broadcast_to(largest, u.shape), v + 1e-300], axis=1)
+        return np.concatenate([self.rows.coefficient_scale(u), v + 1e-300], axis=1)
 
     def admissible(self, x: Array) -> bool:
-        """Variances are non-negative."""
+        """Bound variances by the prior's: data narrow a posterior."""
         _, v = self._split(x)
-        return bool(np.all(v >= 0)) and bool(np.all(np.isfinite(x)))
+        prior = (self.rows.Z**2).sum(axis=1)
+        return bool(np.all(np.isfinite(x)) and np.all((v >= 0) & (v <= prior * (1 + 1e-8))))
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return the Newton step and the tangent."""

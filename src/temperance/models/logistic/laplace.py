@@ -36,8 +36,8 @@ class LaplaceSystem:
         return self.rows.first_step()
 
     def scale(self, x: Array) -> Array:
-        """Coefficients against one or their largest."""
-        return np.broadcast_to(1.0 + np.abs(x).max(axis=1, keepdims=True), x.shape)
+        """Coefficients against what they do."""
+        return self.rows.coefficient_scale(x)
 
     def admissible(self, x: Array) -> bool:
         """Any finite mode will do."""

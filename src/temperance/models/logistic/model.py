@@ -70,7 +70,7 @@ class LogisticRegression(Regression):
     def _approximate(self, rows: Rows, beta: float) -> tuple[Array, Array]:
         system = self.system(rows)
         solution = follow(system, prior_anchor(system), beta)
-        means, roots = system.gaussian(solution.x, beta)
+        means, roots = system.gaussian(solution.x, solution.beta)
         return means[0], roots[0]
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:

@@ -63,6 +63,11 @@ class Rows(NamedTuple):
     y: Array
     weights: Array
 
+    def coefficient_scale(self, u: Array) -> Array:
+        """Return steps in u that are small in units of the prior and in what they do to f."""
+        reach = np.abs(self.Z).max(axis=0, initial=0.0)
+        return (1.0 + np.abs(u) * reach) / (1.0 + reach)
+
     def first_step(self) -> float:
         """Bound the information of any weighting per unit of beta, and invert."""
         information = 0.25 * (self.weights @ (self.Z**2).sum(axis=1)).max()
