@@ -9,6 +9,7 @@ from sklearn.model_selection import GroupKFold
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.models.linear import prefixes
+from temperance.models.linear.noise import gamma_half_step
 from temperance.types import Data, PrefixPlan
 
 
@@ -227,3 +228,61 @@ def test_stochastic_optimiser_with_many_unequal_pairs_ends_at_the_bound():
     with pytest.warns(BoundWarning):
         descent = calibrate(model, data.X, data.y, unequal, optimiser="stochastic")
     assert descent.beta == curve.beta == 3.0
+
+
+@pytest.mark.parametrize("start", [31, 32, 40, 64])
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+def test_safe_bayes_may_start_after_whole_blocks(start, transfer):
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((70, 4)) * [1, 1, 1, 1e6]
+    data = Data(Z, rng.standard_normal(70), np.ones(70))
+    plan = strategies.SafeBayes(transfer, start=start).plan(data, rng)
+    model = models.GaussianLinear(prior_cov=1e4)
+    betas = np.array([0.0, 0.5, 3.0])
+    np.testing.assert_allclose(
+        model.risk_curve(data, plan)(betas), model.risk_curve(data, plan.pairs())(betas), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+@pytest.mark.parametrize("prior_cov", [1e4, 1e8])
+@pytest.mark.parametrize("kind", [models.GaussianLinear, models.NormalInverseGammaLinear])
+def test_leave_one_out_of_a_level_seen_once(kind, prior_cov, transfer):
+    """Its row determines a coefficient alone; without it there is nothing but the prior."""
+    rng = np.random.default_rng(1)
+    Z = np.column_stack([np.ones(30), rng.standard_normal((30, 3)), np.arange(30) == 7])
+    data = Data(Z, rng.standard_normal(30), rng.uniform(0.5, 2.0, 30))
+    plan = strategies.LeaveOneOut(transfer).plan(data, rng)
+    model = kind(prior_cov=prior_cov)
+    for risk in ("gibbs", "predictive"):
+        curve = model.risk_curve(data, plan, risk)
+        exact = model.risk_curve(data, plan.pairs(), risk)
+        betas = np.array([0.01, 0.3, 3.0])
+        for one, other in zip(
+            curve(betas, derivative=True), exact(betas, derivative=True), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        loss, weight = curve.rows(0.3)
+        np.testing.assert_allclose(loss, exact.rows(0.3)[0], rtol=1e-8)
+        np.testing.assert_allclose(weight, data.weights)
+
+
+def test_gamma_half_step_against_many_digits():
+    a = np.array([0.01, 0.5, 1.0, 5.0, 19.9, 20.1, 100.0, 1e4, 6e5, 1e8, 5e11])
+    value, slope = gamma_half_step(a)
+    with mpmath.workdps(40):
+        exact = [mpmath.loggamma(each + 0.5) - mpmath.loggamma(each) for each in map(mpmath.mpf, a)]
+        digamma = [mpmath.digamma(each + 0.5) - mpmath.digamma(each) for each in map(mpmath.mpf, a)]
+    np.testing.assert_allclose(value, [float(e) for e in exact], rtol=2e-14, atol=2e-14)
+    np.testing.assert_allclose(slope, [float(e) for e in digamma], rtol=2e-13)
+
+
+def test_predictive_slope_with_very_many_observations():
+    """digamma(a + 1/2) - digamma(a) is far below the rounding of its terms."""
+    data = gaussian_data(12, 2)
+    big = Data(data.X, data.y, np.full(12, 1e8))
+    plan = strategies.Naive().plan(big, np.random.default_rng(0))
+    curve = models.NormalInverseGammaLinear().risk_curve(big, plan, "predictive")
+    _, slope = curve(1e-3, derivative=True)
+    step = 1e-5
+    assert slope == pytest.approx((curve(1e-3 + step) - curve(1e-3 - step)) / (2 * step), rel=1e-3)

@@ -18,9 +18,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.models.linear.moments import Moments
-from temperance.types import Array, LeaveOneOutPlan, batches
+from temperance.models.linear.pairs import PairMoments
+from temperance.types import Array, LeaveOneOutPlan, Plan, batches
+
+ALONE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +35,18 @@ class LeaveOneOutMoments:
     plan: LeaveOneOutPlan
 
     def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
-        """Yield the moments of batches of rows."""
+        """Yield the moments of batches of rows; rows that stand alone are deleted for real."""
         weights, exponents = self.plan.weights, self.plan.exponents
         shared = bool(np.ptp(exponents) == 0)
         k = self.rows.shape[1] - 1
-        for part in batches(len(weights), len(beta) * (6 if shared else 6 + 3 * k)):
-            weight = weights[part]
-            deleted = self._deleted(part, beta, exponents[:1] if shared else exponents[part])
-            unit = weight[:, None]
-            error, variance, misfit, d_error, d_variance, d_misfit = deleted
+        alone = self._alone
+        together = np.flatnonzero(~alone)
+        for part in batches(len(together), len(beta) * (6 if shared else 6 + 3 * k)):
+            rows = together[part]
+            unit = weights[rows, None]
+            error, variance, misfit, d_error, d_variance, d_misfit = self._deleted(
+                rows, beta, exponents[:1] if shared else exponents[rows]
+            )
             yield Moments(
                 error=(error / np.sqrt(unit))[:, None],
                 variance=(variance / unit)[:, None],
@@ -47,13 +54,15 @@ class LeaveOneOutMoments:
                 d_error=(d_error / np.sqrt(unit))[:, None],
                 d_variance=(d_variance / unit)[:, None],
                 d_misfit=d_misfit,
-                exposure=(exponents * (self.plan.size - weights))[part],
+                exposure=exponents[rows] * (self.plan.size - weights[rows]),
                 weight=unit,
-                tested=weight,
-                rows=np.arange(part.start, part.stop)[:, None],
+                tested=weights[rows],
+                rows=rows[:, None],
             )
+        if alone.any():
+            yield from self._deletions.moments(beta, condensed=False)
 
-    def _deleted(self, part: slice, beta: Array, exponents: Array) -> tuple[Array, ...]:
+    def _deleted(self, part: NDArray[np.intp], beta: Array, exponents: Array) -> tuple[Array, ...]:
         """Error, variance and misfit of the scaled rows and their derivatives, (rows, g) each."""
         left, sigma, g, outside_response, outside_row = self._decomposition
         lam = (sigma**2)[:, None]
@@ -89,6 +98,21 @@ class LeaveOneOutMoments:
             (d_leverage - variance * d_kappa) / kappa,
             exponents[:, None] * (remainder + g**2 @ s**2) - d_drop,
         )
+
+    @property
+    def _alone(self) -> NDArray[np.bool_]:
+        """Rows that determine a direction alone, where kappa is a difference of near-equals."""
+        left, _, _, _, outside_row = self._decomposition
+        square = left.shape[0] == left.shape[1]
+        return np.zeros(len(left), dtype=bool) if square else outside_row < ALONE
+
+    @cached_property
+    def _deletions(self) -> PairMoments:
+        rows = np.flatnonzero(self._alone)
+        test = np.zeros((len(rows), len(self.rows)))
+        test[np.arange(len(rows)), rows] = self.plan.weights[rows]
+        plan = Plan(self.plan.weights - test, test, self.plan.size, self.plan.transfer)
+        return PairMoments(self.rows, plan)
 
     @cached_property
     def _decomposition(self) -> tuple[Array, ...]:

@@ -83,18 +83,17 @@ class InverseGammaVariance:
         total = 1.0 + moments.variance
         standard = moments.error / total
         ratio = moments.error * standard / (2 * b)
-        # log Gamma(a) - log Gamma(a + 1/2), stable for large a.
-        normaliser = special.betaln(a, 0.5) - 0.5 * np.log(np.pi)
+        gamma_step, d_gamma_step = gamma_half_step(a)
         value = (
-            normaliser
-            + 0.5 * (np.log(2 * np.pi * b) + np.log1p(moments.variance))
+            0.5 * (np.log(2 * np.pi * b) + np.log1p(moments.variance))
             + (a + 0.5) * np.log1p(ratio)
+            - gamma_step
         )
         d_ratio = (
             (standard * moments.d_error - 0.5 * standard**2 * moments.d_variance) - ratio * d_b
         ) / b
         slope = (
-            (special.digamma(a) - special.digamma(a + 0.5) + np.log1p(ratio)) * d_a
+            (np.log1p(ratio) - d_gamma_step) * d_a
             + 0.5 * (d_b / b + moments.d_variance / total)
             + (a + 0.5) * d_ratio / (1 + ratio)
         )
@@ -108,3 +107,23 @@ class InverseGammaVariance:
             d_a + np.zeros_like(beta),
             0.5 * moments.d_misfit,
         )
+
+
+def gamma_half_step(a: Array) -> tuple[Array, Array]:
+    """Return log Gamma(a + 1/2) - log Gamma(a) and its derivative in a.
+
+    Both by their series where the differences would cancel.
+    """
+    large = a > 20.0
+    small, inverse = np.where(large, 1.0, a), 1.0 / np.where(large, a, 20.0)
+    square = inverse**2
+    value = -0.5 * np.log(inverse) - inverse * (
+        1 / 8 - square * (1 / 192 - square * (1 / 640 - square * 17 / 14336))
+    )
+    slope = inverse / 2 + square * (
+        1 / 8 - square * (1 / 64 - square * (1 / 128 - square * 17 / 2048))
+    )
+    return (
+        np.where(large, value, special.gammaln(small + 0.5) - special.gammaln(small)),
+        np.where(large, slope, special.digamma(small + 0.5) - special.digamma(small)),
+    )

@@ -244,15 +244,16 @@ class PrefixMoments:
             count, size = blocks.rows.shape[:2]
             exponent = np.zeros(count * size)
             exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+            largest = exponent.reshape(count, size).max(axis=1)
             ceiling = self._ceiling(beta)
-            top = ceiling * exponent.reshape(count, size).max(axis=1)
+            top = ceiling * largest
             tame = blocks.tame(top)
             for block in np.flatnonzero(~tame):
                 rows = slice(block * size, (block + 1) * size)
                 spectra = self._spectra(which, int(block))
                 found = spectra.innovations(exponent[rows, None] * beta)
                 yield self._assemble(order, exponent, rows, beta, found)
-            calm = np.flatnonzero(tame)
+            calm = np.flatnonzero(tame & (largest > 0))  # blocks that are tested at all
             for part in batches(len(calm), size * (size + self.rows.shape[1] + 64)):
                 chosen = calm[part]
                 rows = (chosen[:, None] * size + np.arange(size)).ravel()
@@ -261,8 +262,7 @@ class PrefixMoments:
                 else:
                     key = (which, part.start, *np.frexp([ceiling])[1])
                     if key not in self._kept:
-                        positive = np.where(top[chosen] > 0, top[chosen], ceiling)
-                        self._kept[key] = interpolate(blocks.take(chosen), positive)
+                        self._kept[key] = interpolate(blocks.take(chosen), top[chosen])
                     found = self._kept[key].innovations(exponent[rows, None] * beta)
                 yield self._assemble(order, exponent, rows, beta, found)
 
