@@ -10,7 +10,8 @@ from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.models.linear import prefixes
 from temperance.models.linear.noise import gamma_half_step
-from temperance.types import Data, PrefixPlan
+from temperance.selection import PAIRS_PER_STEP, few_pairs
+from temperance.types import Data, Plan, PrefixPlan
 
 
 @pytest.fixture
@@ -218,6 +219,17 @@ def test_nearly_collinear_columns_against_many_digits():
     np.testing.assert_allclose(posterior.mean, [float(e) for e in exact], rtol=1e-7)
 
 
+def test_a_few_pairs_stand_for_all():
+    """Pairs are drawn in proportion to what they test, so the parts average to the whole."""
+    test = np.repeat(np.eye(20), 3, axis=1) * np.repeat(np.arange(1.0, 21.0), 3)
+    pairs = Plan(np.ones_like(test), test, 60.0)
+    rng = np.random.default_rng(0)
+    parts = [few_pairs(pairs, rng).test for _ in range(4000)]
+    shares = np.mean([part.sum(axis=0) / part.sum() for part in parts], axis=0)
+    np.testing.assert_allclose(shares, test.sum(axis=0) / test.sum(), atol=4 * 0.08 / 4000**0.5)
+    assert len(parts[0]) == PAIRS_PER_STEP
+
+
 def test_stochastic_optimiser_with_many_unequal_pairs_ends_at_the_bound():
     """More pairs than one step uses, of different sizes; the choice is the bound itself."""
     data = gaussian_data(30, 2, seed=1)
@@ -244,12 +256,13 @@ def test_safe_bayes_may_start_after_whole_blocks(start, transfer):
     )
 
 
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("transfer", ["beta", "alpha"])
 @pytest.mark.parametrize("prior_cov", [1e4, 1e8])
 @pytest.mark.parametrize("kind", [models.GaussianLinear, models.NormalInverseGammaLinear])
-def test_leave_one_out_of_a_level_seen_once(kind, prior_cov, transfer):
+def test_leave_one_out_of_a_level_seen_once(kind, prior_cov, transfer, seed):
     """Its row determines a coefficient alone; without it there is nothing but the prior."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     Z = np.column_stack([np.ones(30), rng.standard_normal((30, 3)), np.arange(30) == 7])
     data = Data(Z, rng.standard_normal(30), rng.uniform(0.5, 2.0, 30))
     plan = strategies.LeaveOneOut(transfer).plan(data, rng)

@@ -114,16 +114,9 @@ def _descend(
     rng: np.random.Generator,
 ) -> Minimum:
     """Descend noisy slopes of a few pairs at a time."""
-    share = pairs.test.sum(axis=1) / pairs.test.sum()
-    # Pairs drawn in proportion to their test weight count the same.
-    even = pairs.test / pairs.test.sum(axis=1, keepdims=True)
 
     def slope(beta: float) -> float:
-        if len(share) <= PAIRS_PER_STEP:
-            part = pairs
-        else:
-            chosen = rng.choice(len(share), PAIRS_PER_STEP, p=share)
-            part = Plan(pairs.train[chosen], even[chosen], pairs.size, pairs.transfer)
+        part = few_pairs(pairs, rng) if len(pairs.test) > PAIRS_PER_STEP else pairs
         return covariance_slope(model, rows, part, beta, DRAWS_PER_PAIR, rng)
 
     beta, converged = stochastic_minimise(slope, bounds)
@@ -140,6 +133,14 @@ def _descend(
         if abs(beta - bound) < near:
             return Minimum(bound, at_bound=True)
     return Minimum(beta)
+
+
+def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
+    """Draw pairs in proportion to their test weight, so that those drawn count the same."""
+    tested = pairs.test.sum(axis=1)
+    chosen = rng.choice(len(tested), PAIRS_PER_STEP, p=tested / tested.sum())
+    test = pairs.test[chosen] / tested[chosen, None]
+    return Plan(pairs.train[chosen], test, pairs.size, pairs.transfer)
 
 
 def _warn(calibration: Calibration) -> None:

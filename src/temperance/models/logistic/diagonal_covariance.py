@@ -16,7 +16,6 @@ from temperance.models.logistic.expected_loss import ExpectedLoss
 from temperance.models.logistic.system import (
     Predictor,
     Rows,
-    solve_scaled,
     weighted_gram,
 )
 from temperance.types import Array
@@ -68,7 +67,7 @@ class DiagonalCovarianceSystem:
         index = np.arange(k)
         jacobian[:, index, index] += 1.0
         jacobian[:, k + index, k + index] += 2 * t + 4 * beta * t * spread
-        solved = -solve_scaled(jacobian, np.stack([residual, drift], axis=2))
+        solved = -np.linalg.solve(jacobian, np.stack([residual, drift], axis=2))
         return solved[..., 0], solved[..., 1]
 
     def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:

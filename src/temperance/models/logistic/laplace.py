@@ -15,7 +15,6 @@ from temperance.models.logistic.system import (
     Predictor,
     Rows,
     inverse_root,
-    solve_scaled,
     weighted_gram,
 )
 from temperance.types import Array
@@ -49,7 +48,7 @@ class LaplaceSystem:
         s = expit(self.rows.offset + x @ Z.T)
         drift = (w * (s - self.rows.y)) @ Z
         right = np.stack([x + beta * drift, drift], axis=2)
-        solved = -solve_scaled(self._precision(s, beta), right)
+        solved = -np.linalg.solve(self._precision(s, beta), right)
         return solved[..., 0], solved[..., 1]
 
     def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
@@ -57,7 +56,9 @@ class LaplaceSystem:
         Z, w = self.rows.Z, self.rows.weights
         mean, d_mean = self.rows.offset + x @ Z.T, tangent @ Z.T
         s = expit(mean)
-        spread = solve_scaled(self._precision(s, beta), np.broadcast_to(Z.T, (len(x), *Z.T.shape)))
+        spread = np.linalg.solve(
+            self._precision(s, beta), np.broadcast_to(Z.T, (len(x), *Z.T.shape))
+        )
         d_weight = w * s * (1 - s) * (1 + beta * (1 - 2 * s) * d_mean)
         d_precision = weighted_gram(Z, d_weight)
         variance = np.einsum("ni,min->mn", Z, spread)

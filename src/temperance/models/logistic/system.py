@@ -74,23 +74,9 @@ class Rows(NamedTuple):
         return 1.0 / float(information) if information > 0 else 1.0
 
 
-def solve_scaled(matrices: Array, right: Array) -> Array:
-    """Solve stacked symmetric systems, scaled to unit diagonals.
-
-    Columns of inputs on very different scales then cost no accuracy.
-    """
-    diagonal = np.abs(np.einsum("mii->mi", matrices))
-    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = scale[:, :, None] * matrices * scale[:, None, :]
-    return scale[:, :, None] * np.linalg.solve(scaled, scale[:, :, None] * right)
-
-
 def inverse_root(precisions: Array) -> Array:
-    """Return R^-1 for R'R the precision, so that the covariance is R^-1 R^-1', scaled likewise."""
-    scale = 1 / np.sqrt(np.einsum("mii->mi", precisions))
-    scaled = scale[:, :, None] * precisions * scale[:, None, :]
-    lower = np.linalg.inv(np.linalg.cholesky(scaled))
-    return scale[:, :, None] * lower.swapaxes(1, 2)
+    """Return A = R^-1 for R'R the precision, so that the covariance is A A'."""
+    return np.linalg.inv(np.linalg.cholesky(precisions)).swapaxes(1, 2)
 
 
 def weighted_gram(Z: Array, weights: Array) -> Array:
