@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from temperance.curves import RiskCurve, curve_of_losses
-from temperance.models.logistic.curve import predictor_loss
+from temperance.models.logistic.curve import tested_losses
 from temperance.models.logistic.system import Predictor, Rows
 from temperance.types import Array, Plan, Risk, batches
 
@@ -104,9 +104,9 @@ class BackpropLosses:
             everywhere = Predictor(
                 rows.offset + m @ Z.T, s**2 @ squares.T, dm @ Z.T, (2 * s * ds) @ squares.T
             )
-            index = self.index[part]
-            tested = Predictor(*(np.take_along_axis(p, index, axis=1) for p in everywhere))
-            value[part], slope[part] = predictor_loss(tested, rows.y[index], self.risk)
+            value[part], slope[part] = tested_losses(
+                everywhere, self.index[part], rows.y, self.risk
+            )
         return value, slope
 
 

@@ -46,9 +46,9 @@ class PathLosses:
         """Return the losses and their slopes, (pairs, widest)."""
         value, slope = np.empty((2, *self.index.shape))
         for part, path in zip(self.parts, self.paths, strict=True):
-            rows = self.index[part]
-            tested = Predictor(*(np.take_along_axis(p, rows, axis=1) for p in path.predictor(beta)))
-            value[part], slope[part] = predictor_loss(tested, self.y[rows], self.risk)
+            value[part], slope[part] = tested_losses(
+                path.predictor(beta), self.index[part], self.y, self.risk
+            )
         return value, slope
 
 
@@ -68,6 +68,14 @@ def logistic_risk_curve(
     paths = [Path(system_of(Rows(Z, offset, y, weights[part]))) for part in parts]
     losses = PathLosses(paths, parts, index, y, risk)
     return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
+
+
+def tested_losses(
+    predictor: Predictor, index: NDArray[np.intp], y: Array, risk: Risk
+) -> tuple[Array, Array]:
+    """Losses of the rows ``index`` (pairs, widest) and their slopes in beta."""
+    tested = Predictor(*(np.take_along_axis(part, index, axis=1) for part in predictor))
+    return predictor_loss(tested, y[index], risk)
 
 
 def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
