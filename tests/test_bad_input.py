@@ -399,9 +399,9 @@ BAD = {
     "n_folds one": (lambda: strategies.KFold(np.int64(1)), "n_folds must be at least 2, got 1"),
     "n_folds float": (lambda: strategies.KFold(5.0), "n_folds must be an integer, got 5.0"),
     "n_folds bool": (lambda: strategies.KFold(True), "n_folds must be an integer, got True"),
-    "group_duplicates": (
-        lambda: strategies.KFold(group_duplicates="no"),
-        "group_duplicates must be one of False, True, got 'no'",
+    "duplicates": (
+        lambda: strategies.KFold(duplicates=True),
+        "duplicates must be one of 'auto', 'together', 'apart', got True",
     ),
     "n_draws zero": (lambda: strategies.Bootstrap(0), "n_draws must be at least 1, got 0"),
     "out_of_bag": (
@@ -419,10 +419,11 @@ BAD = {
     ),
     "too few rows for the folds": (
         linear(X=X[:5], y=y[:5]),
-        "n_folds must be at most the number of rows, got 10 for 5; use KFold(5) or LeaveOneOut()",
+        "n_folds must be at most the number of distinct rows, got 10 for 5; "
+        "use KFold(5) or LeaveOneOut()",
     ),
     "too few distinct rows for the folds": (
-        linear(X=np.ones((N, 1)), y=LABELS, strategy=strategies.KFold(3, group_duplicates=True)),
+        linear(X=np.ones((N, 1)), y=LABELS, strategy=strategies.KFold(3, duplicates="together")),
         "n_folds must be at most the number of distinct rows, got 3 for 2; "
         "use KFold(2) or LeaveOneOut()",
     ),

@@ -225,8 +225,7 @@ def test_the_result_answers_in_words():
         gain_standard_error=0.00789,
     )
     assert repr(calibration).splitlines() == [
-        "Calibration of GaussianLinear by "
-        "KFold(n_folds=10, transfer='beta', group_duplicates=False)",
+        "Calibration of GaussianLinear by KFold(n_folds=10, transfer='beta', duplicates='auto')",
         "  beta      0.1235  (alpha = 3.086 for n = 25; Bayes is beta = 1)",
         "  risk      1.2346 ± 0.0456  (gibbs)",
         "  Bayes     1.5,  gain 0.26543 ± 0.00789",

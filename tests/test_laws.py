@@ -49,7 +49,7 @@ def test_weight_k_is_a_row_repeated_k_times(name, weights, alpha):
 
 @pytest.mark.parametrize(
     "strategy",
-    [strategies.Bayes(), strategies.Naive(), strategies.KFold(group_duplicates=True)],
+    [strategies.Bayes(), strategies.Naive(), strategies.KFold(duplicates="together")],
     ids=lambda strategy: type(strategy).__name__,
 )
 @pytest.mark.parametrize("name", MODELS)

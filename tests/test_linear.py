@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.models.linear import prefixes
-from temperance.models.linear.noise import gamma_half_step
+from temperance.posteriors.student import gamma_half_step
 from temperance.selection import PAIRS_PER_STEP, few_pairs
 from temperance.types import Data, Plan, PrefixPlan
 

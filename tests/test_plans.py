@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.grouping import number_distinct
+from temperance.grouping import distinct_rows, number_distinct, takes_few_values
 from temperance.models.linear.condense import MOST_PAIRS, condense
 from temperance.types import Data, LeaveOneOutPlan, Plan, PrefixPlan
 
@@ -159,33 +159,103 @@ def doubled(data, copies=2):
     return Data(*(np.concatenate([part] * copies) for part in (data.X, data.y, data.weights)))
 
 
-def test_duplicates_share_a_fold_on_request():
+def test_copies_share_a_fold():
     data = some_data(10)
-    strategy = strategies.KFold(5, group_duplicates=True)
-    fold = np.argmax(strategy.plan(doubled(data), generator()).test > 0, axis=0)
-    np.testing.assert_array_equal(fold[:10], fold[10:])
-    np.testing.assert_array_equal(np.bincount(fold), 4)
+    for strategy in (strategies.KFold(5), strategies.KFold(5, duplicates="together")):
+        fold = np.argmax(strategy.plan(doubled(data), generator()).test > 0, axis=0)
+        np.testing.assert_array_equal(fold[:10], fold[10:])
+        np.testing.assert_array_equal(np.bincount(fold), 4)
     # A row that differs in the last column only is another row.
     X = np.ones((6, 3))
     X[:, 2] = np.arange(6)
-    plan = strategies.KFold(6, group_duplicates=True).plan(
+    plan = strategies.KFold(6, duplicates="together").plan(
         Data(X, np.ones(6), np.ones(6)), generator()
     )
     np.testing.assert_array_equal(np.sort(plan.test, axis=None), [0] * 30 + [1] * 6)
 
 
-def test_duplicates_are_rows_like_any_other():
-    data = doubled(some_data(10))
-    fold = np.argmax(strategies.KFold(5).plan(data, generator()).test > 0, axis=0)
-    assert np.any(fold[:10] != fold[10:])
-    same = Data(np.ones((20, 1)), np.ones(20), np.ones(20))
-    plan = strategies.KFold(5).plan(same, generator())
-    np.testing.assert_array_equal(plan.test.sum(axis=1), 4)
+def test_equal_observations_fall_into_any_fold():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 2)).astype(float)
+    coins = Data(X, rng.integers(0, 2, 60).astype(float), np.ones(60))
+    plan = strategies.KFold(5, duplicates="apart").plan(coins, generator())
+    same = strategies.KFold(5).plan(coins, generator())
+    np.testing.assert_array_equal(plan.test, same.test)
+    np.testing.assert_allclose(plan.test.sum(axis=1), 12)
+    np.testing.assert_allclose(plan.train + plan.test, np.ones((5, 60)))
+    # Whole observations of each distinct row are tested, and not all of them by one fold.
+    number = number_distinct([coins.y, *X.T])
+    tested = np.stack([np.bincount(number, weights=test) for test in plan.test])
+    np.testing.assert_allclose(tested, tested.round(), atol=1e-12)
+    assert np.all((tested > 0).sum(axis=0) > 1)
+    together = strategies.KFold(5, duplicates="together").plan(coins, generator())
+    assert np.all((together.test > 0).sum(axis=0) == 1)
+
+
+@pytest.mark.parametrize("duplicates", ["auto", "together", "apart"])
+def test_joined_rows_are_planned_like_the_rows(duplicates):
+    rng = np.random.default_rng(1)
+    data = Data(
+        rng.integers(0, 3, (40, 1)).astype(float), rng.integers(0, 2, 40) + 0.0, np.ones(40)
+    )
+    strategy = strategies.KFold(5, duplicates=duplicates)
+    rows, joined = strategy.planned(data, generator())
+    plain = strategy.plan(data, generator())
+    assert len(rows) == 6
+    number = number_distinct([data.y, *data.X.T])
+    for part, whole in ((joined.train, plain.train), (joined.test, plain.test)):
+        summed = np.stack([np.bincount(number, weights=weights) for weights in whole])
+        np.testing.assert_allclose(part, summed, atol=1e-12)
+
+
+def test_weights_are_torn_into_at_most_a_hundred_pieces():
+    data = Data(np.ones((2, 1)), np.array([0.0, 1.0]), np.array([2.5, 1e9]))
+    plan = strategies.KFold(3, duplicates="apart").plan(data, generator())
+    pieces = plan.test / np.array([2.5 / 3, 1e7])
+    np.testing.assert_allclose(pieces, pieces.round(), rtol=1e-12)
+    np.testing.assert_allclose(plan.test.sum(axis=0), data.weights)
+
+
+FEW_VALUES = {
+    "binary inputs and labels": (
+        lambda rng: (rng.integers(0, 2, (200, 3)), rng.integers(0, 2, 200), 1),
+        True,
+    ),
+    "no inputs, counts": (lambda rng: (np.empty((50, 0)), rng.integers(0, 4, 50), 1), True),
+    "real inputs and labels": (
+        lambda rng: (rng.normal(size=(50, 2)), rng.integers(0, 2, 50), 1),
+        False,
+    ),
+    "real inputs and labels, large weights": (
+        lambda rng: (rng.normal(size=(50, 2)), rng.integers(0, 2, 50), 100),
+        False,
+    ),
+    "binary inputs, real response, large weights": (
+        lambda rng: (rng.integers(0, 2, (50, 2)), rng.normal(size=50), 100),
+        False,
+    ),
+    "separable binary data": (
+        lambda rng: ((X := rng.integers(0, 2, (50, 2))), X[:, 0], 1),
+        False,
+    ),
+    "rare repeats": (
+        lambda rng: (rng.integers(0, 40, (60, 1)), rng.integers(0, 2, 60), 1),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("draw", "few"), FEW_VALUES.values(), ids=FEW_VALUES)
+def test_few_values_are_told_from_copies(draw, few):
+    X, y, weight = draw(np.random.default_rng(2))
+    rows, _ = distinct_rows(Data(X + 0.0, y + 0.0, np.full(len(y), float(weight))))
+    assert takes_few_values(rows) is few
 
 
 ORDER_FREE = [
     strategies.KFold(4),
-    strategies.KFold(4, group_duplicates=True),
+    strategies.KFold(4, duplicates="together"),
+    strategies.KFold(4, duplicates="apart"),
     strategies.KFold(3, "alpha"),
     strategies.LeaveOneOut(),
     strategies.Naive(),
@@ -227,8 +297,9 @@ def summary(calibration):
 @pytest.mark.parametrize(
     "strategy",
     [
-        strategies.KFold(4, group_duplicates=True),
-        strategies.KFold(4, "alpha", group_duplicates=True),
+        strategies.KFold(4),
+        strategies.KFold(4, "alpha", duplicates="together"),
+        strategies.KFold(4, duplicates="apart"),
         strategies.Naive(),
         strategies.Bayes(),
     ],
@@ -246,16 +317,16 @@ def test_a_weight_counts_like_as_many_copies(strategy, risk, model):
         model, np.repeat(data.X, copies, axis=0), np.repeat(data.y, copies), strategy, risk=risk
     )
     assert summary(weighted) == pytest.approx(summary(repeated), rel=1e-7)
-    if isinstance(strategy, strategies.KFold):
+    # Copies that are tested by themselves ask for more trust, up to the bound.
+    if isinstance(strategy, strategies.KFold) and strategy.duplicates != "apart":
         assert not weighted.at_bound
 
 
-def test_ungrouped_duplicates_do_not_count_like_a_weight():
+def test_a_weight_does_not_count_like_copies_when_each_is_left_out_alone():
     data = some_data(9, 3, seed=4)
-    strategy = strategies.KFold(4)
-    weighted = calibrate(SURE, data.X, data.y, strategy, weights=[2] * 9)
+    weighted = calibrate(SURE, data.X, data.y, "leave-one-out", weights=[2] * 9)
     twice = doubled(data)
-    repeated = calibrate(SURE, twice.X, twice.y, strategy)
+    repeated = calibrate(SURE, twice.X, twice.y, "leave-one-out")
     assert abs(weighted.risk - repeated.risk) > 1e-3
 
 
@@ -460,7 +531,7 @@ def test_equal_rows_of_different_weight_may_change_places():
         strategies.KFold(4).plan(Data(X[rows], y[rows], weights[rows]), generator())
         for rows in (np.arange(20), order)
     )
-    np.testing.assert_array_equal(one.test[:, order], other.test)
+    np.testing.assert_allclose(one.test[:, order], other.test, rtol=1e-12)
 
 
 class Splits:

@@ -1,4 +1,4 @@
-"""Numbering what is distinct."""
+"""Which rows are the same, and whether that means anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array
+from temperance.types import Array, Data
 
 
 def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
@@ -27,3 +27,30 @@ def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
     if labels is None:
         raise ValueError("columns must hold at least one column, got 0")
     return labels
+
+
+def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
+    """Join identical rows, in sorted order, and say where each row went; their weights add up."""
+    number = number_distinct([data.y, *data.X.T])
+    _, first = np.unique(number, return_index=True)
+    weights = np.bincount(number, weights=data.weights)
+    return Data(data.X[first], data.y[first], weights), number
+
+
+def takes_few_values(rows: Data) -> bool:
+    """Whether equal rows must be different observations; ``rows`` are distinct, with weights.
+
+    So it is when most observations repeat another, most sit at inputs that were seen with several
+    responses, and the responses repeat from input to input.  Copies of one observation, or a large
+    weight on it, would repeat its response too.
+    """
+    half = rows.size / 2
+    inputs = number_distinct(rows.X.T) if rows.X.shape[1] else np.zeros(len(rows), dtype=int)
+    disputed = np.bincount(inputs)[inputs] > 1
+    same_inputs = inputs.max() == 0
+    responses = len(np.unique(rows.y))
+    return bool(
+        len(rows) <= half
+        and rows.weights[disputed].sum() >= half
+        and (same_inputs or responses <= len(rows) / 2)
+    )

@@ -71,6 +71,14 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def open_unit(name: str, value: Any) -> float:
+    """Return a number strictly between 0 and 1."""
+    number = _number(name, value)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {shown(value)}")
+    return number
+
+
 def whole(name: str, value: Any, least: int) -> int:
     """Return an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

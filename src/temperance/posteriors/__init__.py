@@ -6,10 +6,12 @@ from temperance.posteriors.gaussian import (
     LogisticPosterior,
 )
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
+from temperance.posteriors.student import StudentT
 
 __all__ = [
     "GaussianPosterior",
     "GaussianRegressionPosterior",
     "LogisticPosterior",
     "NormalInverseGammaPosterior",
+    "StudentT",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.posteriors.student import StudentT
 from temperance.quadrature import log_expected_sigmoid
 from temperance.types import Array
 
@@ -60,6 +61,12 @@ class GaussianPosterior:
         quadratic = (standard**2).sum(axis=0).reshape(deviation.shape[:-1])
         return (-0.5 * (quadratic + len(self.mean) * np.log(2 * np.pi)) - log_scale)[()]
 
+    def combination(self, directions: Array) -> StudentT:
+        """Law of each row of ``directions`` (k, d) times theta."""
+        return StudentT(
+            directions @ self.mean, np.sqrt(((directions @ self.root) ** 2).sum(axis=1))
+        )
+
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of z'theta for each row of ``X``."""
         Z = self.design(X)
@@ -74,15 +81,33 @@ class GaussianRegressionPosterior(GaussianPosterior):
 
     noise_variance: float = 1.0
 
+    def predictive(self, X: ArrayLike) -> StudentT:
+        """Law of a new response at each row of ``X``: Gaussian."""
+        mean, variance = self.linear_predictor(X)
+        return StudentT(mean, np.sqrt(self.noise_variance + variance))
+
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and standard deviation of a new response at each row of ``X``."""
-        mean, variance = self.linear_predictor(X)
-        return mean, np.sqrt(self.noise_variance + variance)
+        forecast = self.predictive(X)
+        return forecast.mean, forecast.std
+
+    def sample_response(
+        self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
+    ) -> Array:
+        """Draw new responses at the rows of ``X``, shape (size, n); a draw shares one theta."""
+        rng = np.random.default_rng(seed)
+        noise_free = self.sample(size, rng) @ self.design(X).T
+        return rng.normal(noise_free, np.sqrt(self.noise_variance))
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticPosterior(GaussianPosterior):
     """Gaussian coefficients of a binary response."""
+
+    def log_predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Log probabilities of the classes 0 and 1, exact where ``predict`` rounds to 0 or 1."""
+        mean, variance = self.linear_predictor(X)
+        return log_expected_sigmoid(-mean, variance), log_expected_sigmoid(mean, variance)
 
     def predict(self, X: ArrayLike) -> Array:
         """Probability of class 1 at each row of ``X``: the posterior expectation, by quadrature."""

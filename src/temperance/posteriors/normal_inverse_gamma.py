@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.posteriors.student import StudentT
 from temperance.types import Array
 
 
@@ -75,11 +76,25 @@ class NormalInverseGammaPosterior:
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
         return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
 
-    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
-        r"""Mean and standard deviation of a new response: a Student-t of 2a degrees of freedom.
+    def combination(self, directions: Array) -> StudentT:
+        """Law of each row of ``directions`` (k, d) times theta, of 2a degrees of freedom."""
+        scale = np.sqrt(self.b / self.a * ((directions @ self.root) ** 2).sum(axis=1))
+        return StudentT(directions @ self.mean, scale, 2 * self.a)
 
-        Its variance is b (1 + z'Sz) / (a - 1); infinite when a <= 1.
-        """
+    def predictive(self, X: ArrayLike) -> StudentT:
+        r"""Law of a new response: Student-t of 2a degrees and scale^2 (b/a)(1 + z'Sz)."""
         mean, variance = self.linear_predictor(X)
-        factor = self.b / (self.a - 1) if self.a > 1 else np.inf
-        return mean, np.sqrt(factor * (1.0 + variance))
+        return StudentT(mean, np.sqrt(self.b / self.a * (1.0 + variance)), 2 * self.a)
+
+    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and standard deviation of a new response; infinite deviation when a <= 1."""
+        forecast = self.predictive(X)
+        return forecast.mean, forecast.std
+
+    def sample_response(
+        self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
+    ) -> Array:
+        """Draw new responses at the rows of ``X``, shape (size, n); a draw shares theta and s2."""
+        rng = np.random.default_rng(seed)
+        draws = self.sample(size, rng)
+        return rng.normal(draws[:, :-1] @ self.design(X).T, np.sqrt(draws[:, -1:]))

@@ -44,7 +44,7 @@ def strategy_named(name: str) -> Strategy:
     Examples
     --------
     >>> strategy_named("k-fold")
-    KFold(n_folds=10, transfer='beta', group_duplicates=False)
+    KFold(n_folds=10, transfer='beta', duplicates='auto')
     """
     if name not in NAMES:
         raise ValueError(

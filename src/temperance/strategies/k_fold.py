@@ -3,54 +3,78 @@ r"""K-fold cross-validation."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from temperance.grouping import number_distinct
+from temperance.grouping import distinct_rows, takes_few_values
 from temperance.selection import CurveStrategy
 from temperance.types import Data, Plan, Transfer
 from temperance.validation import one_of, whole
+
+PIECES_PER_ROW = 100  # more would not make the shares of the folds much finer
 
 
 @dataclass(frozen=True)
 class KFold(CurveStrategy):
     r"""Each of ``n_folds`` random parts is tested once by the posterior of the others.
 
-    Folds are drawn over the sorted rows, so the result does not depend on their order.
+    Folds are drawn over the sorted distinct rows, so the result does not depend on the order of the
+    rows, and a row of weight k counts exactly like k copies of it.
 
     Parameters
     ----------
     n_folds : int
     transfer : {"beta", "alpha"}
         What is held from the training folds to the whole.
-    group_duplicates : bool
-        Keep identical rows in one fold.  Then a row is never tested by its own copy, and a row of
-        weight k counts exactly like k copies.  Leave it off when inputs and response take few
-        values: equal rows are then different observations, and to leave them all out misleads.
+    duplicates : {"auto", "together", "apart"}
+        Whether identical rows share a fold.  Copies of one observation should, or a row would be
+        tested by itself.  Different observations that happen to be equal should not: to leave them
+        all out leaves out a piece of the truth.  By default they share a fold unless inputs and
+        response take few values.
     """
 
     n_folds: int = 10
     transfer: Transfer = "beta"
-    group_duplicates: bool = False
+    duplicates: Literal["auto", "together", "apart"] = "auto"
 
     def __post_init__(self) -> None:
         """Refuse fewer than two folds."""
         whole("n_folds", self.n_folds, 2)
         one_of("transfer", self.transfer, ("beta", "alpha"))
-        one_of("group_duplicates", self.group_duplicates, (False, True))
+        one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
+
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan]:
+        """Join identical rows, which are cheaper to test once."""
+        rows, _ = distinct_rows(data)
+        return rows, self._over(rows, rng)
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per fold."""
-        unit = number_distinct([data.y, *data.X.T])
-        if not self.group_duplicates:
-            unit = np.argsort(np.lexsort([data.weights, unit]))
-        count = int(unit.max()) + 1
+        rows, number = distinct_rows(data)
+        plan = self._over(rows, rng)
+        share = data.weights / rows.weights[number]
+        train, test = (part[:, number] * share for part in (plan.train, plan.test))
+        return Plan(train, test, plan.size, plan.transfer)
+
+    def _over(self, rows: Data, rng: np.random.Generator) -> Plan:
+        pieces = self._pieces(rows)
+        count = int(pieces.sum())
         if count < self.n_folds:
-            kind = "distinct rows" if self.group_duplicates else "rows"
             raise ValueError(
-                f"n_folds must be at most the number of {kind}, got {self.n_folds!r} for {count}; "
-                f"use KFold({count}) or LeaveOneOut()"
+                f"n_folds must be at most the number of distinct rows, got {self.n_folds!r} for "
+                f"{count}; use KFold({count}) or LeaveOneOut()"
             )
-        fold = (rng.permutation(count) % self.n_folds)[unit]
-        tested = fold == np.arange(self.n_folds)[:, None]
-        return Plan(~tested * data.weights, tested * data.weights, data.size, self.transfer)
+        fold, row = rng.permutation(count) % self.n_folds, np.repeat(np.arange(len(rows)), pieces)
+        tested = np.zeros((self.n_folds, len(rows)), dtype=int)
+        np.add.at(tested, (fold, row), 1)
+        piece = rows.weights / pieces
+        return Plan((pieces - tested) * piece, tested * piece, rows.size, self.transfer)
+
+    def _pieces(self, rows: Data) -> NDArray[np.int_]:
+        """In how many parts, of about one observation each, a row can be torn."""
+        apart = self.duplicates == "apart" or (self.duplicates == "auto" and takes_few_values(rows))
+        if not apart:
+            return np.ones(len(rows), dtype=int)
+        return np.clip(np.ceil(rows.weights), 1, PIECES_PER_ROW).astype(int)

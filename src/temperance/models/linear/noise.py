@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from temperance.models.linear.moments import Moments
+from temperance.posteriors.student import gamma_half_step
 from temperance.types import Array
 
 
@@ -107,23 +108,3 @@ class InverseGammaVariance:
             d_a + np.zeros_like(beta),
             0.5 * moments.d_misfit,
         )
-
-
-def gamma_half_step(a: Array) -> tuple[Array, Array]:
-    """Return log Gamma(a + 1/2) - log Gamma(a) and its derivative in a.
-
-    Both by their series where the differences would cancel.
-    """
-    large = a > 20.0
-    small, inverse = np.where(large, 1.0, a), 1.0 / np.where(large, a, 20.0)
-    square = inverse**2
-    value = -0.5 * np.log(inverse) - inverse * (
-        1 / 8 - square * (1 / 192 - square * (1 / 640 - square * 17 / 14336))
-    )
-    slope = inverse / 2 + square * (
-        1 / 8 - square * (1 / 64 - square * (1 / 128 - square * 17 / 2048))
-    )
-    return (
-        np.where(large, value, special.gammaln(small + 0.5) - special.gammaln(small)),
-        np.where(large, slope, special.digamma(small + 0.5) - special.digamma(small)),
-    )
