@@ -1,16 +1,33 @@
 """Calibrate the temperature of Gibbs posteriors from the data at hand."""
 
+from typing import TYPE_CHECKING, Any
+
 from temperance import models, strategies
 from temperance.calibrate import calibrate, expected_risk
 from temperance.calibration import Calibration
 
+if TYPE_CHECKING:
+    from temperance.estimators import GibbsClassifier as GibbsClassifier
+    from temperance.estimators import GibbsRegressor as GibbsRegressor
+
 __all__ = ["Calibration", "calibrate", "expected_risk", "models", "strategies"]
 
+# scikit-learn takes seconds to import and is an extra: it waits until one of these is asked for.
+ESTIMATORS = ("GibbsClassifier", "GibbsRegressor")
 
-def __getattr__(name: str) -> str:
-    """Look the version up when it is asked for."""
+
+def __getattr__(name: str) -> Any:
+    """Look up the estimators and the version when they are asked for."""
+    if name in ESTIMATORS:
+        from temperance import estimators
+
+        return getattr(estimators, name)
     if name == "__version__":
         from importlib.metadata import version
 
         return version("temperance")
     raise AttributeError(f"module 'temperance' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *ESTIMATORS, "__version__"])

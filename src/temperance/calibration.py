@@ -11,6 +11,7 @@ import numpy as np
 from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
 from temperance.types import Array, Data, Model, Risk, Strategy
+from temperance.validation import non_negative
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +70,12 @@ class Calibration:
     @cached_property
     def posterior(self) -> Any:
         """The posterior at ``alpha`` on all data."""
-        return self.model.posterior(self.data.X, self.data.y, self.alpha, self.data.weights)
+        return self.posterior_at(self.beta)
+
+    def posterior_at(self, beta: float) -> Any:
+        """Return the posterior at another beta on all data; Bayes is 1."""
+        alpha = non_negative("beta", beta) * self.data.size
+        return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve with the choice and Bayes marked; returns the axes."""

@@ -33,7 +33,7 @@ def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
     """Join identical rows, in sorted order, and say where each row went; their weights add up."""
     number = number_distinct([data.y, *data.X.T])
     _, first = np.unique(number, return_index=True)
-    weights = np.bincount(number, weights=data.weights)
+    weights = np.bincount(number, weights=data.weights).astype(float)
     return Data(data.X[first], data.y[first], weights), number
 
 

@@ -1,5 +1,7 @@
 """Strategies: rules that choose beta from the data."""
 
+from typing import Any
+
 from temperance.selection import CurveStrategy
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
@@ -38,8 +40,8 @@ NAMES: dict[str, type] = {
 }
 
 
-def strategy_named(name: str) -> Strategy:
-    """Return the strategy of this name with its defaults.
+def strategy_named(name: str, **options: Any) -> Strategy:
+    """Return the strategy of this name, with its defaults where ``options`` say nothing.
 
     Examples
     --------
@@ -50,7 +52,7 @@ def strategy_named(name: str) -> Strategy:
         raise ValueError(
             f"strategy must be one of {', '.join(NAMES)}, got {name!r}{_suggestion(name)}"
         )
-    return NAMES[name]()
+    return NAMES[name](**options)
 
 
 def _suggestion(name: str) -> str:

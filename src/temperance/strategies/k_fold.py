@@ -58,6 +58,11 @@ class KFold(CurveStrategy):
         train, test = (part[:, number] * share for part in (plan.train, plan.test))
         return Plan(train, test, plan.size, plan.transfer)
 
+    def most_folds(self, data: Data) -> int:
+        """Return the number of folds that the data can fill."""
+        rows, _ = distinct_rows(data)
+        return int(self._pieces(rows).sum())
+
     def _over(self, rows: Data, rng: np.random.Generator) -> Plan:
         pieces = self._pieces(rows)
         count = int(pieces.sum())

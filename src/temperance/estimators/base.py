@@ -1,0 +1,94 @@
+"""What both estimators do with their arguments, their inputs and the core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from temperance.calibrate import calibrate
+from temperance.calibration import Calibration
+from temperance.estimators.coordinates import Coordinates, coordinates_of
+from temperance.strategies import KFold, strategy_named
+from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
+from temperance.validation import as_data, one_of, positive, whole
+
+
+class GibbsEstimator(BaseEstimator):
+    """Coordinates for the inputs and a calibration of the rows."""
+
+    degree: int
+    strategy: Strategy | str
+    transfer: Transfer
+    risk: Risk
+    bounds: tuple[float, float]
+    prior_scale: float
+    standardize: bool
+    fit_intercept: bool
+    random_state: Any
+    coordinates_: Coordinates
+
+    @property
+    def _prior_variance(self) -> float:
+        return positive("prior_scale", self.prior_scale) ** 2
+
+    def _choose_coordinates(self, X: Array, weights: Array) -> Coordinates:
+        degree = whole("degree", self.degree, 1)
+        one_of("standardize", self.standardize, (False, True))
+        one_of("fit_intercept", self.fit_intercept, (False, True))
+        return coordinates_of(X, weights, degree, self.standardize, self.fit_intercept)
+
+    def _calibrate(
+        self, model: Model, rows: Array, y: Array, weights: Array, seed: int
+    ) -> Calibration:
+        data = as_data(rows, y, weights)
+        return calibrate(
+            model,
+            data.X,
+            data.y,
+            as_strategy(self.strategy, self.transfer, data),
+            bounds=self.bounds,
+            risk=self.risk,
+            weights=data.weights,
+            seed=seed,
+        )
+
+    def _rows(self, X: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return self.coordinates_.rows(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+def as_strategy(strategy: Strategy | str, transfer: Transfer, data: Data) -> Strategy:
+    """Return an instance as it is; one by its name holds ``transfer`` and fits the data.
+
+    Where there are fewer than ten distinct rows, "k-fold" has as many folds as there are.
+    """
+    one_of("transfer", transfer, ("beta", "alpha"))
+    if not isinstance(strategy, str):
+        return strategy
+    named: Any = strategy_named(strategy)
+    if hasattr(named, "transfer"):
+        named = replace(named, transfer=transfer)
+    if isinstance(named, KFold):
+        most = named.most_folds(data)
+        if most < 2:
+            raise ValueError(f"X and y must have at least 2 distinct rows, got {most}")
+        named = replace(named, n_folds=min(named.n_folds, most))
+    return named
+
+
+def as_weights(sample_weight: Any, X: Array) -> Array:
+    """Return one non-negative weight per row."""
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def as_seed(random_state: Any) -> int:
+    """Return an integer as it is, and draw one from a generator or from numpy's global one."""
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

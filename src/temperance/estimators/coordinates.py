@@ -1,0 +1,99 @@
+r"""From inputs x to the rows z of a model, and from its coefficients back to those of x.
+
+The terms t(x) are the inputs themselves, or all monomials of the standardised inputs up to a
+degree; z = (1, (t - centre) / unit).  The linear predictor z'theta is then
+
+    theta_0 - sum_j theta_j centre_j / unit_j  +  sum_j (theta_j / unit_j) t_j(x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from temperance.posteriors import StudentT
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """An affine change of units, column by column: (x - centre) / unit."""
+
+    centre: Array
+    unit: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Return ``X`` in the new units."""
+        return (X - self.centre) / self.unit
+
+
+def standard_scale(X: Array, weights: Array, centred: bool = True) -> Scale:
+    """Return the scale on which columns have mean 0 (if ``centred``) and variance 1."""
+    scaler = StandardScaler(with_mean=centred).fit(X, sample_weight=weights)
+    return Scale(scaler.mean_ if centred else np.zeros(X.shape[1]), scaler.scale_)
+
+
+def raw_scale(columns: int) -> Scale:
+    """Return the scale that changes nothing."""
+    return Scale(np.zeros(columns), np.ones(columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Rows of a model from inputs, and the way back.
+
+    Parameters
+    ----------
+    inputs : scale of the inputs before powers are taken
+    powers : the monomials, or ``None`` for the inputs themselves
+    terms : scale of the terms
+    intercept : whether the rows begin with a 1
+    """
+
+    inputs: Scale
+    powers: PolynomialFeatures | None
+    terms: Scale
+    intercept: bool
+
+    def rows(self, X: Array) -> Array:
+        """Return the rows z of the model, shape (n, p)."""
+        scaled = self.terms(X if self.powers is None else self.powers.transform(self.inputs(X)))
+        return np.column_stack([np.ones(len(X)), scaled]) if self.intercept else scaled
+
+    def names(self, inputs: Sequence[str]) -> list[str]:
+        """Return the names of the terms."""
+        if self.powers is None:
+            return list(inputs)
+        return list(self.powers.get_feature_names_out(np.asarray(inputs, dtype=object)))
+
+    def coefficients(self, posterior: Any, response: Scale | None = None) -> StudentT:
+        """Law of the intercept and then of each term's coefficient, in units of the response."""
+        unit = 1.0 if response is None else float(response.unit[0])
+        slopes = np.diag(1 / self.terms.unit)
+        constant = -self.terms.centre / self.terms.unit
+        if self.intercept:
+            slopes = np.column_stack([np.zeros(len(slopes)), slopes])
+            constant = np.concatenate([[1.0], constant])
+        law = posterior.combination(unit * np.vstack([constant, slopes]))
+        location = law.location.copy()
+        location[0] += 0.0 if response is None else response.centre[0]
+        return StudentT(location, law.scale, law.dof)
+
+
+def coordinates_of(
+    X: Array, weights: Array, degree: int, standardize: bool, intercept: bool
+) -> Coordinates:
+    """Choose coordinates in which all terms have the same scale, if ``standardize``."""
+    if degree == 1:
+        inputs, powers, terms = raw_scale(X.shape[1]), None, X
+    else:
+        inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
+        powers = PolynomialFeatures(degree, include_bias=False).fit(X)
+        terms = powers.transform(inputs(X))
+    columns = terms.shape[1]
+    scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
+    return Coordinates(inputs, powers, scale, intercept)

@@ -1,0 +1,441 @@
+"""The estimators: scikit-learn's own checks, and agreement with the core to the last digit."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import temperance
+from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
+from temperance.diagnostics import TemperanceWarning
+from temperance.estimators.classifier import POSTERIORS
+
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+
+CHECKED = [
+    GibbsRegressor(),
+    GibbsRegressor(noise_variance=0.5, transfer="alpha"),
+    GibbsRegressor(degree=2, risk="predictive", standardize=False),
+    GibbsRegressor(fit_intercept=False, prior_scale=0.5),
+    GibbsClassifier(),
+    GibbsClassifier("laplace", risk="predictive"),
+    GibbsClassifier("jaakkola", strategy="bayes", degree=2),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks warn of their own making
+@parametrize_with_checks(CHECKED)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_no_check_is_skipped_for_want_of_a_setting():
+    """One check needs a variable of the environment, set before scipy is imported."""
+    script = """
+from sklearn.utils.estimator_checks import check_estimator
+from temperance import GibbsClassifier, GibbsRegressor
+
+for estimator in (GibbsRegressor(strategy="bayes"), GibbsClassifier("laplace", strategy="bayes")):
+    for result in check_estimator(estimator, on_skip=None):
+        assert result["status"] == "passed", result
+"""
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    return X[:120], y[:120]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return X[:90, :6], y[:90]
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X[::2], np.array(["setosa", "versicolor", "virginica"])[y[::2]]
+
+
+WEIGHTS = np.random.default_rng(0).integers(0, 4, 120).astype(float)
+
+
+def scaled(values, weights):
+    """Columns of weighted mean 0 and variance 1, from the definition."""
+    mean = np.average(values, axis=0, weights=weights)
+    return (values - mean) / np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
+
+
+class TestAgreementWithTheCore:
+    """One line of each estimator is written out with the core alone."""
+
+    @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+    @pytest.mark.parametrize("strategy", strategies.NAMES)
+    def test_regression(self, diabetes, strategy, risk):
+        X, y = (part.to_numpy() for part in diabetes)
+        ours = GibbsRegressor(strategy=strategy, risk=risk, random_state=3)
+        ours.fit(X, y, sample_weight=WEIGHTS)
+        kept = WEIGHTS > 0
+        X, y, weights = X[kept], y[kept], WEIGHTS[kept]
+        mean, deviation = np.average(y, weights=weights), ours._response.unit[0]
+        rows = np.column_stack([np.ones(len(y)), scaled(X, weights)])
+        core = calibrate(
+            models.NormalInverseGammaLinear(),
+            rows,
+            scaled(y, weights),
+            strategy,
+            risk=risk,
+            weights=weights,
+            seed=3,
+        )
+        assert ours.inverse_temperature_ == pytest.approx(core.beta, rel=1e-9)
+        assert ours.calibration_.risk == pytest.approx(core.risk, rel=1e-12)
+        forecast, deviations = ours.predict(X, return_std=True)
+        theirs = core.posterior.predict(rows)
+        np.testing.assert_allclose(forecast, mean + deviation * theirs[0], rtol=1e-10)
+        np.testing.assert_allclose(deviations, deviation * theirs[1], rtol=1e-10)
+
+    def test_the_numbers_are_the_cores_to_the_last_digit(self, diabetes):
+        X, y = diabetes
+        ours = GibbsRegressor(noise_variance=3000.0, random_state=0).fit(X, y)
+        core = calibrate(
+            models.GaussianLinear(noise_variance=3000.0 / ours._response.unit[0] ** 2),
+            ours.coordinates_.rows(X.to_numpy()),
+            ours._response(y.to_numpy()[:, None])[:, 0],
+            seed=0,
+        )
+        for name in ("beta", "alpha", "risk", "standard_error", "gain", "gain_standard_error"):
+            assert getattr(ours.calibration_, name) == getattr(core, name)
+
+    @pytest.mark.parametrize("posterior", POSTERIORS)
+    def test_two_classes(self, cancer, posterior):
+        X, y = cancer
+        ours = GibbsClassifier(posterior, random_state=0).fit(X, y)
+        rows = ours.coordinates_.rows(X)
+        core = calibrate(POSTERIORS[posterior](), rows, y, seed=0)
+        assert ours.inverse_temperature_ == core.beta
+        assert ours.calibration_.risk == core.risk
+        np.testing.assert_allclose(
+            ours.predict_proba(X)[:, 1], core.posterior.predict(rows), rtol=1e-12
+        )
+
+    def test_many_classes_are_told_from_the_rest_one_by_one(self, iris):
+        X, y = iris
+        ours = GibbsClassifier("laplace", random_state=0).fit(X, y)
+        rows = ours.coordinates_.rows(X)
+        core = [calibrate(models.LaplaceLogistic(), rows, y == c, seed=0) for c in ours.classes_]
+        np.testing.assert_array_equal(ours.inverse_temperature_, [each.beta for each in core])
+        assert [each.risk for each in ours.calibration_] == [each.risk for each in core]
+        own = np.column_stack([each.posterior.predict(rows) for each in core])
+        np.testing.assert_allclose(
+            ours.predict_proba(X), own / own.sum(axis=1, keepdims=True), rtol=1e-12
+        )
+        assert ours.coef_.shape == (3, 4)
+        assert ours.intercept_.shape == (3,)
+
+    def test_bayes_with_a_wide_prior_is_least_squares(self, diabetes):
+        X, y = diabetes
+        ours = GibbsRegressor(strategy="bayes", prior_scale=1e4).fit(X, y)
+        least_squares = np.linalg.lstsq(np.column_stack([np.ones(len(y)), X]), y, rcond=None)[0]
+        np.testing.assert_allclose(ours.intercept_, least_squares[0], rtol=1e-4)
+        np.testing.assert_allclose(ours.coef_, least_squares[1:], rtol=1e-4)
+
+
+class TestUnits:
+    @pytest.mark.parametrize("noise_variance", ["unknown", 2000.0])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_a_change_of_units_changes_nothing_else(
+        self, diabetes, noise_variance, fit_intercept, degree
+    ):
+        X, y = (part.to_numpy() for part in diabetes)
+        X = X[:, :3]
+        options = {"degree": degree, "fit_intercept": fit_intercept, "random_state": 0}
+        shift = 100.0 if fit_intercept else 0.0
+        one = GibbsRegressor(noise_variance, **options).fit(X, y)
+        other_variance = noise_variance if noise_variance == "unknown" else 9 * noise_variance
+        other = GibbsRegressor(other_variance, **options).fit(1e3 * X + shift, 3 * y + shift)
+        assert other.inverse_temperature_ == pytest.approx(one.inverse_temperature_, rel=1e-5)
+        ours, theirs = one.predict_interval(X), other.predict_interval(1e3 * X + shift)
+        np.testing.assert_allclose(theirs, 3 * ours + shift, rtol=1e-5)
+
+    @pytest.mark.parametrize("degree", [1, 3])
+    @pytest.mark.parametrize("standardize", [True, False])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_coefficients_give_the_predictions(self, diabetes, degree, standardize, fit_intercept):
+        X, y = diabetes[0].to_numpy()[:, :2], diabetes[1].to_numpy()
+        model = GibbsRegressor(
+            degree=degree, standardize=standardize, fit_intercept=fit_intercept, random_state=0
+        ).fit(X, y)
+        inputs = X
+        if degree > 1 and standardize:
+            inputs = StandardScaler(with_mean=fit_intercept).fit_transform(X)
+        terms = PolynomialFeatures(degree, include_bias=False).fit_transform(inputs)
+        np.testing.assert_allclose(
+            model.predict(X), model.intercept_ + terms @ model.coef_, rtol=1e-7
+        )
+        if not fit_intercept:
+            assert model.intercept_ == 0
+        names = model.coordinates_.names(["a", "b"])
+        assert names[:2] == ["a", "b"]
+        assert len(names) == len(model.coef_)
+
+    def test_coefficient_intervals_are_those_of_draws(self, diabetes):
+        X, y = diabetes[0].to_numpy()[:, :3], diabetes[1].to_numpy()
+        model = GibbsRegressor(strategy="bayes").fit(X, y)
+        draws = model.calibration_.posterior.sample(20_000, seed=1)[:, :-1]
+        at = np.vstack([np.zeros(3), np.eye(3)])
+        rows = model.coordinates_.rows(at)
+        values = model._response.centre[0] + model._response.unit[0] * draws @ rows.T
+        values[:, 1:] -= values[:, :1]  # slopes, from the values at 0 and 1
+        for uniform in model.coefficients().cdf(values).T:
+            assert stats.kstest(uniform, "uniform").pvalue > 1e-3
+
+    def test_logistic_coefficients_give_the_mean_of_the_predictor(self, cancer):
+        X, y = cancer
+        model = GibbsClassifier(random_state=0).fit(X, y)
+        predictor, _ = model.calibration_.posterior.linear_predictor(model.coordinates_.rows(X))
+        np.testing.assert_allclose(
+            (X @ model.coef_.T + model.intercept_)[:, 0], predictor, rtol=1e-8
+        )
+        # The probability is an expectation, nearer to one half than the plug-in.
+        plug_in, ours = special.expit(predictor), model.predict_proba(X)[:, 1]
+        assert np.all(np.abs(ours - 0.5) < np.abs(plug_in - 0.5))
+
+
+class TestForecasts:
+    def test_intervals_are_those_of_the_law(self, diabetes):
+        X, y = diabetes
+        known = GibbsRegressor(noise_variance=3000.0, random_state=0).fit(X, y)
+        mean, deviation = known.predict(X, return_std=True)
+        low, high = known.predict_interval(X, level=0.9).T
+        np.testing.assert_allclose(low, stats.norm.ppf(0.05, mean, deviation), rtol=1e-10)
+        unknown = GibbsRegressor(random_state=0).fit(X, y)
+        dof = 2 * unknown.calibration_.posterior.a
+        mean, deviation = unknown.predict(X, return_std=True)
+        low, high = unknown.predict_interval(X, level=0.9).T
+        scale = deviation * np.sqrt((dof - 2) / dof)
+        np.testing.assert_allclose(high, stats.t.ppf(0.95, dof, mean, scale), rtol=1e-10)
+
+    def test_draws_are_reproducible_and_follow_the_forecast(self, diabetes):
+        X, y = diabetes
+        model = GibbsRegressor(random_state=0).fit(X, y)
+        draws = model.sample_y(X[:3], 20_000, random_state=5)
+        assert draws.shape == (3, 20_000)
+        np.testing.assert_array_equal(draws, model.sample_y(X[:3], 20_000, random_state=5))
+        assert not np.array_equal(draws, model.sample_y(X[:3], 20_000, random_state=6))
+        law = model.forecast(X[:3])
+        for row, location, scale in zip(draws, law.location, law.scale, strict=True):
+            assert stats.kstest(row, stats.t(law.dof, location, scale).cdf).pvalue > 1e-3
+
+    def test_drawn_classes_follow_the_probabilities(self, iris):
+        X, y = iris
+        model = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
+        draws = model.sample_y(X[40:45], 20_000, random_state=1)
+        assert draws.shape == (5, 20_000)
+        share = np.stack([(draws == label).mean(axis=1) for label in model.classes_], axis=1)
+        expected = model.predict_proba(X[40:45])
+        error = np.sqrt(expected * (1 - expected) / 20_000)
+        assert np.all(np.abs(share - expected) < 4 * error + 1e-9)
+
+    def test_another_beta_can_be_asked_for(self, diabetes, cancer):
+        X, y = diabetes
+        bayes = GibbsRegressor(strategy="bayes").fit(X, y)
+        ours = GibbsRegressor(random_state=0).fit(X, y)
+        np.testing.assert_array_equal(ours.forecast(X, beta=1.0).scale, bayes.forecast(X).scale)
+        np.testing.assert_array_equal(ours.coefficients(1.0).mean, bayes.coefficients().mean)
+        X, y = cancer
+        bayes = GibbsClassifier(strategy="bayes").fit(X, y)
+        ours = GibbsClassifier(random_state=0).fit(X, y)
+        assert not np.array_equal(ours.coef_, bayes.coef_)
+        np.testing.assert_array_equal(ours.coefficients(beta=1.0).scale, bayes.coefficients().scale)
+        np.testing.assert_array_equal(ours.predict_proba(X, beta=1.0), bayes.predict_proba(X))
+
+
+class TestCitizenship:
+    def test_weights_are_copies_for_every_class(self, iris):
+        X, y = iris
+        weights = np.random.default_rng(2).integers(0, 3, len(y))
+        one = GibbsClassifier("laplace", random_state=0).fit(X, y, sample_weight=weights)
+        X_copies, y_copies = np.repeat(X, weights, axis=0), np.repeat(y, weights)
+        other = GibbsClassifier("laplace", random_state=0).fit(X_copies, y_copies)
+        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-5)
+
+    def test_pipelines_grids_and_scores(self, diabetes, cancer):
+        X, y = diabetes
+        pipeline = make_pipeline(StandardScaler(), GibbsRegressor(random_state=0))
+        pipeline.set_output(transform="pandas")
+        grid = GridSearchCV(
+            pipeline,
+            {
+                "gibbsregressor__prior_scale": [0.1, 1.0],
+                "gibbsregressor__strategy": ["bayes", "k-fold"],
+                "gibbsregressor__degree": [1, 2],
+            },
+            cv=3,
+        ).fit(X, y)
+        assert list(grid.best_estimator_[-1].feature_names_in_) == list(X.columns)
+        assert grid.best_score_ > 0.3
+        scores = cross_val_score(
+            GibbsClassifier("laplace", random_state=0), *cancer, cv=3, scoring="neg_log_loss"
+        )
+        assert scores.min() > -0.5
+
+    def test_frames_have_names_and_order_matters(self, diabetes):
+        X, y = diabetes
+        model = GibbsRegressor(random_state=0).fit(X, y)
+        assert list(model.feature_names_in_) == list(X.columns)
+        np.testing.assert_array_equal(
+            model.predict(X),
+            GibbsRegressor(random_state=0).fit(X.to_numpy(), y).predict(X.to_numpy()),
+        )
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(X[X.columns[::-1]])
+
+    def test_labels_of_any_kind(self, cancer):
+        X, y = cancer
+        numbers = GibbsClassifier("laplace", random_state=0).fit(X, y)
+        words = GibbsClassifier("laplace", random_state=0).fit(X, np.array(["a", "b"])[y])
+        series = GibbsClassifier("laplace", random_state=0).fit(X, pd.Series(y == 1))
+        np.testing.assert_array_equal(words.predict(X), np.array(["a", "b"])[numbers.predict(X)])
+        np.testing.assert_array_equal(series.predict(X), numbers.predict(X) == 1)
+
+    @pytest.mark.parametrize("estimator", [GibbsRegressor(random_state=0), GibbsClassifier("full")])
+    def test_copies_on_disk_and_in_memory(self, estimator, cancer, tmp_path):
+        X, y = cancer
+        fitted = clone(estimator).set_params(random_state=0).fit(X, y)
+        joblib.dump(fitted, tmp_path / "model.joblib")
+        for copy in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "model.joblib")):
+            np.testing.assert_array_equal(copy.predict(X), fitted.predict(X))
+            assert repr(copy.calibration_) == repr(fitted.calibration_)
+        with pytest.raises(AttributeError):
+            clone(fitted).coef_  # noqa: B018
+
+    def test_the_page_of_an_estimator_shows_its_arguments(self, diabetes):
+        page = GibbsRegressor(strategy="bayes").fit(*diabetes)._repr_html_()
+        assert "GibbsRegressor" in page
+        assert "bayes" in page
+
+    def test_random_states(self, diabetes):
+        X, y = diabetes
+        same = [
+            GibbsRegressor(random_state=state).fit(X, y).calibration_.risk
+            for state in (1, 1, np.random.RandomState(4), np.random.RandomState(4))
+        ]
+        assert same[0] == same[1]
+        assert same[2] == same[3]
+        assert same[0] != same[2]
+        free = {GibbsRegressor().fit(X, y).calibration_.risk for _ in range(4)}
+        assert len(free) > 1
+
+    def test_the_estimators_are_found_in_the_package(self):
+        assert {"GibbsClassifier", "GibbsRegressor", "__version__"} <= set(dir(temperance))
+        with pytest.raises(AttributeError, match="no attribute 'GibbsClusterer'"):
+            temperance.GibbsClusterer  # noqa: B018
+
+    def test_a_transfer_is_held_by_name_only(self, diabetes):
+        X, y = diabetes
+        by_name = GibbsRegressor(strategy="k-fold", transfer="alpha", random_state=0).fit(X, y)
+        assert by_name.calibration_.strategy == strategies.KFold(transfer="alpha")
+        own = strategies.SampleSplitting(shuffle=True)
+        assert GibbsRegressor(strategy=own, transfer="alpha").fit(X, y).calibration_.strategy is own
+        boot = GibbsRegressor(strategy="bootstrap", transfer="alpha", random_state=0).fit(X, y)
+        assert boot.calibration_.strategy == strategies.Bootstrap()
+
+    def test_few_rows_have_few_folds(self, diabetes):
+        X, y = diabetes
+        model = GibbsRegressor(random_state=0).fit(X[:6], y[:6])
+        assert model.calibration_.strategy.n_folds == 6
+
+    def test_a_choice_at_the_bound_warns(self, diabetes):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(TemperanceWarning, match='use risk="predictive"'):
+                GibbsRegressor(noise_variance=1000.0, random_state=0).fit(*diabetes)
+
+
+REFUSED = {
+    "noise_variance text": (
+        GibbsRegressor(noise_variance="known"),
+        "noise_variance must be one of 'unknown', got 'known'",
+    ),
+    "noise_variance zero": (
+        GibbsRegressor(noise_variance=0.0),
+        "noise_variance must be positive, got 0.0",
+    ),
+    "degree": (GibbsRegressor(degree=0), "degree must be at least 1, got 0"),
+    "prior_scale": (GibbsClassifier(prior_scale=-1), "prior_scale must be positive, got -1"),
+    "standardize": (
+        GibbsRegressor(standardize="yes"),
+        "standardize must be one of False, True, got 'yes'",
+    ),
+    "fit_intercept": (
+        GibbsClassifier(fit_intercept=None),
+        "fit_intercept must be one of False, True, got None",
+    ),
+    "posterior": (
+        GibbsClassifier(posterior="exact"),
+        "posterior must be one of 'mean-field', 'jaakkola', 'laplace', 'full', got 'exact'",
+    ),
+    "transfer": (
+        GibbsRegressor(transfer="gamma"),
+        "transfer must be one of 'beta', 'alpha', got 'gamma'",
+    ),
+    "risk": (GibbsRegressor(risk="mse"), "risk must be one of 'gibbs', 'predictive', got 'mse'"),
+    "bounds": (
+        GibbsRegressor(bounds=(2, 1)),
+        "bounds must satisfy 0 <= lower < upper < infinity, got (2.0, 1.0)",
+    ),
+    "strategy": (
+        GibbsRegressor(strategy="kfold"),
+        "strategy must be one of bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, "
+        "leave-one-out, got 'kfold' (did you mean 'k-fold'?)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("estimator", "message"), REFUSED.values(), ids=REFUSED)
+def test_bad_arguments_are_named(estimator, message, cancer):
+    X, y = cancer
+    with pytest.raises(ValueError) as error:
+        estimator.fit(X, y)
+    assert str(error.value) == message
+
+
+def test_bad_data_are_named(cancer):
+    X, y = cancer
+    with pytest.raises(ValueError, match=r"eights must"):
+        GibbsRegressor().fit(X, y, sample_weight=np.zeros(90))
+    with pytest.raises(ValueError, match=r"y must hold at least two classes, got 1 class: 1"):
+        GibbsClassifier().fit(X, np.ones(90, dtype=int))
+    with pytest.raises(ValueError, match=r"at least two classes, got 1 class: 0"):
+        GibbsClassifier().fit(X, y, sample_weight=y == 0)
+    with pytest.raises(ValueError, match=r"at least 2 distinct rows, got 1"):
+        GibbsRegressor().fit(np.ones((5, 2)), np.ones(5))
+    model = GibbsRegressor(strategy="bayes").fit(X, y)
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 95"):
+        model.predict_interval(X, level=95)
+    with pytest.raises(ValueError, match=r"n_samples must be at least 1, got 0"):
+        model.sample_y(X, 0)
