@@ -7,13 +7,15 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
 	$(BIN)/python demo.py
+	@echo
+	$(BIN)/temperance calibrate --risk predictive --report demo.html
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.installed
@@ -21,14 +23,26 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The report is tested in Chromium; root on Debian, as in CI, has it installed, others are told.
+browser:
+	@for name in chromium chromium-browser google-chrome; do \
+		command -v $$name >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium, to test the report in"; \
+		apt-get install -y -qq chromium >/dev/null 2>&1 \
+			|| { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || true; \
+	fi; \
+	command -v chromium >/dev/null || echo "No Chromium here: tests of the report in a browser will be skipped"
+
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'temperance needs Python 3.11 or newer, $(PYTHON) is ' + sys.version.split()[0])"
 	@echo "Setting up $(VENV); the first time takes about a minute"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png demo.html
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -89,15 +89,17 @@ class Calibration:
             f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
             f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
             " Bayes is beta = 1)",
-            f"  risk      {_with_error(self.risk, self.standard_error)}  ({self.kind})",
-            f"  Bayes     {_with_error(self.bayes_risk)},  gain"
-            f" {_with_error(self.gain, self.gain_standard_error)}",
-            f"  minimum   {self._where()}",
+            f"  risk      {with_error(self.risk, self.standard_error)}  ({self.kind})",
+            f"  Bayes     {with_error(self.bayes_risk)},  gain"
+            f" {with_error(self.gain, self.gain_standard_error)}",
+            f"  minimum   {self.where}",
             f"  method    {self.curve.method}",
         ]
         return "\n".join(lines)
 
-    def _where(self) -> str:
+    @property
+    def where(self) -> str:
+        """Where the minimum lies, in words."""
         lower, upper = (f"{end:g}" for end in self.bounds)
         if not self.minimum.searched:
             return "not sought: beta is given"
@@ -127,7 +129,8 @@ def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[floa
     return mean, float(np.sqrt(share @ (loss - mean) ** 2 / (count - 1)))
 
 
-def _with_error(value: float, error: float | None = None) -> str:
+def with_error(value: float, error: float | None = None) -> str:
+    """Write a number with its standard error, both to two digits of the error."""
     if error is None or not np.isfinite(error):
         return f"{value:.5g}"
     digits = max(0, 2 - int(np.floor(np.log10(error)))) if error > 0 else 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
+from temperance.selection import stack
 from temperance.strategies import KFold, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
 from temperance.validation import as_data, one_of, positive, whole
@@ -58,9 +60,45 @@ class GibbsEstimator(BaseEstimator):
             seed=seed,
         )
 
+    def parts(self) -> list[tuple[str, Calibration]]:
+        """Return each calibration with its name: of the class it tells from the rest, or none."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
+
+    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+        """Yield each calibration with other rows and responses as its model sees them."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
+
+    def gains(self, X: ArrayLike, y: ArrayLike) -> Array:
+        r"""Loss of each row under Bayes' posterior less that under the calibrated one.
+
+        The loss is that of the risk asked for: ``E[-log p(y | x, theta)]`` under the posterior, or
+        ``-log E[p(y | x, theta)]``.  For more than two classes it is the sum over the classes.
+
+        Parameters
+        ----------
+        X, y : arrays of shape (n, d) and (n,)
+            Rows that may be new.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        gains = [
+            _gains(known, new, self.risk)
+            for known, new in self._problems(self._rows(X), np.asarray(y))
+        ]
+        return np.sum(gains, axis=0)
+
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
         return self.coordinates_.rows(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
+    rows, plan = stack(known.data, new)
+    curve = known.model.risk_curve(rows, plan, risk)
+    loss, bayes = (curve.rows(beta)[0][-len(new) :] for beta in (known.beta, 1.0))
+    return bayes - loss
 
 
 def as_strategy(strategy: Strategy | str, transfer: Transfer, data: Data) -> Strategy:

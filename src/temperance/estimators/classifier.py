@@ -2,6 +2,7 @@ r"""Calibrated Bayesian classification as a scikit-learn estimator."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
 from temperance.models import (
     FullCovarianceLogistic,
@@ -19,8 +21,8 @@ from temperance.models import (
     MeanFieldLogistic,
 )
 from temperance.posteriors import LogisticPosterior, StudentT
-from temperance.types import Array, Risk, Strategy, Transfer
-from temperance.validation import one_of, shown, whole
+from temperance.types import Array, Data, Risk, Strategy, Transfer
+from temperance.validation import as_data, one_of, shown, whole
 
 POSTERIORS: dict[str, type] = {
     "mean-field": MeanFieldLogistic,
@@ -159,11 +161,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         rows, seed = self.coordinates_.rows(inputs), as_seed(self.random_state)
-        # Of two classes, telling the second from the first is enough.
-        told_apart = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         self._calibrations = [
             self._calibrate(model, rows, (labels == label).astype(float), weights, seed)
-            for label in told_apart
+            for label in self._told_apart
         ]
         betas = np.array([each.beta for each in self._calibrations])
         means = np.stack([self.coefficients(k).mean for k in range(len(betas))])
@@ -172,6 +172,11 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self.inverse_temperature_ = float(betas[0]) if binary else betas
         self.calibration_ = self._calibrations[0] if binary else self._calibrations
         return self
+
+    @property
+    def _told_apart(self) -> Array:
+        """Classes that are told from the rest; of two, the second is enough."""
+        return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
 
     def coefficients(self, k: int = 0, beta: float | None = None) -> StudentT:
         """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.
@@ -195,7 +200,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return own - special.logsumexp(own, axis=1, keepdims=True)
 
     def predict_proba(self, X: ArrayLike, beta: float | None = None) -> Array:
-        """Return probabilities of the classes, shape (n, n_classes)."""
+        """Return probabilities of the classes, shape (n, n_classes): posterior expectations."""
         return np.exp(self.predict_log_proba(X, beta))
 
     def predict(self, X: ArrayLike) -> Array:
@@ -203,12 +208,38 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         most_probable = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[most_probable]
 
+    def predict_interval(
+        self, X: ArrayLike, level: float = 0.95, beta: float | None = None
+    ) -> Array:
+        """Return the ends of central credible intervals of the probabilities.
+
+        Of the second of two classes, shape (n, 2); of each of more classes against the rest, shape
+        (n, n_classes, 2).
+        """
+        rows = self._rows(X)
+        ends = [
+            special.expit(
+                np.column_stack(self._posterior(k, beta).combination(rows).interval(level))
+            )
+            for k in range(len(self._calibrations))
+        ]
+        return ends[0] if len(ends) == 1 else np.stack(ends, axis=1)
+
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw classes at ``X``, each from its probabilities, shape (n, n_samples)."""
         size, rng = whole("n_samples", n_samples, 1), np.random.default_rng(as_seed(random_state))
         steps = self.predict_proba(X).cumsum(axis=1)[:, None, :-1]
         uniform = rng.random((len(steps), size, 1))
         return self.classes_[(uniform > steps).sum(axis=2)]
+
+    def parts(self) -> list[tuple[str, Calibration]]:
+        """Return each calibration with the class that it tells from the rest."""
+        check_is_fitted(self)
+        return list(zip(map(str, self._told_apart), self._calibrations, strict=True))
+
+    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+        for label, calibration in zip(self._told_apart, self._calibrations, strict=True):
+            yield calibration, as_data(rows, (y == label).astype(float))
 
     def _posterior(self, k: int, beta: float | None = None) -> LogisticPosterior:
         chosen = self._calibrations[k]

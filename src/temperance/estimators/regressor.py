@@ -2,6 +2,7 @@ r"""Calibrated Bayesian regression as a scikit-learn estimator."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
-from temperance.types import Array, Risk, Strategy, Transfer
-from temperance.validation import one_of, positive, whole
+from temperance.types import Array, Data, Risk, Strategy, Transfer
+from temperance.validation import as_data, one_of, positive, whole
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -207,6 +209,14 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         rows, size = self._rows(X), whole("n_samples", n_samples, 1)
         draws = self._posterior().sample_response(rows, size, as_seed(random_state))
         return self._response.centre[0] + self._response.unit[0] * draws.T
+
+    def parts(self) -> list[tuple[str, Calibration]]:
+        """Return the calibration, without a name."""
+        check_is_fitted(self)
+        return [("", self.calibration_)]
+
+    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+        yield self.calibration_, as_data(rows, self._response(y[:, None])[:, 0])
 
     def _posterior(self, beta: float | None = None) -> Any:
         chosen = self.calibration_

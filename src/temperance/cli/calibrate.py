@@ -1,0 +1,343 @@
+"""``temperance calibrate``: from a table to a calibrated model, a comparison, a report."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from temperance.cli.console import Steps, one_line_errors
+from temperance.cli.request import ModelName, PosteriorName, Request
+from temperance.diagnostics import BoundWarning, FlatCurveWarning
+from temperance.strategies import NAMES, Bootstrap
+from temperance.tables import Table
+
+N_HELD_OUT_FOLDS = 5
+# Enough for a picture of its choice, and a tenth of the cost.
+RESAMPLES_BESIDE = 100
+MOST_WORK = 1e9
+
+DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
+
+
+def calibrate(
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="CSV or Parquet file; without one, 442 diabetes patients that are bundled.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column to predict.", rich_help_panel=DATA),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to leave out; repeat for more.", rich_help_panel=DATA),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of weights; k counts like k copies of the row.", rich_help_panel=DATA
+        ),
+    ] = None,
+    drop_missing: Annotated[
+        bool,
+        typer.Option(
+            "--drop-missing",
+            help="Leave out rows with missing values instead of refusing them.",
+            rich_help_panel=DATA,
+        ),
+    ] = False,
+    model: Annotated[
+        ModelName | None,
+        typer.Option(
+            help="By default logistic for a target of classes, else linear.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    noise_variance: Annotated[
+        float | None,
+        typer.Option(
+            help="Known variance of the noise, for known-variance and polynomial.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    degree: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Highest power, for polynomial (default 2) and logistic (default 1).",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    posterior: Annotated[
+        PosteriorName,
+        typer.Option(help="Gaussian approximation, for logistic.", rich_help_panel=MODEL),
+    ] = "mean-field",
+    prior_scale: Annotated[
+        float,
+        typer.Option(
+            help="Prior standard deviation of standardised coefficients.", rich_help_panel=MODEL
+        ),
+    ] = 1.0,
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize/--no-standardize",
+            help="Give columns mean 0 and variance 1.",
+            rich_help_panel=MODEL,
+        ),
+    ] = True,
+    intercept: Annotated[
+        bool,
+        typer.Option(
+            "--intercept/--no-intercept", help="Include a constant.", rich_help_panel=MODEL
+        ),
+    ] = True,
+    strategy: Annotated[
+        Literal[
+            "k-fold",
+            "leave-one-out",
+            "bootstrap",
+            "safe-bayes",
+            "sample-splitting",
+            "naive",
+            "bayes",
+        ],
+        typer.Option("--strategy", "-s", help="How beta is chosen.", rich_help_panel=CHOICE),
+    ] = "k-fold",
+    transfer: Annotated[
+        Literal["beta", "alpha"],
+        typer.Option(
+            help="What is carried from a part of the rows to all of them.", rich_help_panel=CHOICE
+        ),
+    ] = "beta",
+    risk: Annotated[
+        Literal["gibbs", "predictive"],
+        typer.Option(
+            help="gibbs: expected loss of a draw from the posterior. predictive: loss of the "
+            "forecasts; take it for honest intervals and probabilities.",
+            rich_help_panel=CHOICE,
+        ),
+    ] = "gibbs",
+    bounds: Annotated[
+        tuple[float, float],
+        typer.Option(
+            metavar="LOW HIGH", help="Where beta may lie; Bayes is 1.", rich_help_panel=CHOICE
+        ),
+    ] = (0.0, 3.0),
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Source of all randomness: same seed, same result.", rich_help_panel=CHOICE
+        ),
+    ] = 0,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Run all strategies and rank them by their risk on rows held out.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a page with pictures, a slider over beta and a summary in words.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT),
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT),
+    ] = False,
+) -> None:
+    r"""Choose how much a model should trust a table of data, and say what that changes.
+
+    Fits a Bayesian regression of the target on all other columns, estimates the risk of every
+    exponent beta on the likelihood (Bayes is 1), and takes the beta with the smallest.
+
+    \b
+    temperance calibrate
+    temperance calibrate houses.csv --target price --risk predictive
+    temperance calibrate visits.parquet -t healed --compare --report visits.html
+    """
+    with one_line_errors(debug):
+        request = Request(
+            data=data,
+            target=target,
+            model=model,
+            strategy=strategy,
+            transfer=transfer,
+            risk=risk,
+            bounds=bounds,
+            noise_variance=noise_variance,
+            degree=degree,
+            posterior=posterior,
+            prior_scale=prior_scale,
+            standardize=standardize,
+            intercept=intercept,
+            weights=weights,
+            drop=tuple(drop or ()),
+            drop_missing=drop_missing,
+            seed=seed,
+            compare=compare,
+            json=json,
+            report=report,
+        )
+        result = run(request)
+        from temperance.cli import display
+
+        display.show(request, result)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One strategy: its estimator, fitted, and how it fared on rows held out if that was asked."""
+
+    name: str
+    fitted: Any
+    held: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The table, the strategy asked for, all strategies if asked, and sentences of warning."""
+
+    table: Table
+    own: Trial
+    trials: list[Trial] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def run(request: Request) -> Result:
+    """Do what was asked for, with progress on the way."""
+    table = request.table()
+    estimator = request.estimator(table.task)
+    if request.report is not None:
+        _refuse_unwritable(request.report)
+    wide = request.compare or request.report is not None
+    others = [name for name in NAMES if wide and name != request.strategy]
+    costly = [name for name in others if _too_costly(name, table)]
+    names = [request.strategy, *(name for name in others if name not in costly)]
+    held_for = names if request.compare else names[: int(wide)]
+    total = len(names) + N_HELD_OUT_FOLDS * len(held_for) + (request.report is not None)
+    with noted() as sentences, Steps(total) as steps:
+        trials = [
+            _trial(request, estimator, table, name, name in held_for, steps) for name in names
+        ]
+        result = Result(table, trials[0], trials if wide else [], sentences)
+        if costly:
+            sentences.append(
+                f"{' and '.join(costly)} would need {len(table.target)} fits and were left out; "
+                "ask for one alone with --strategy"
+            )
+        if request.report is not None:
+            steps.say("report")
+            _write_report(request, result)
+            steps.step()
+    return result
+
+
+def _too_costly(name: str, table: Table) -> bool:
+    """Whether a strategy that fits a logistic model once per row would take many minutes."""
+    rows, columns = table.inputs.shape
+    once_per_row = name in ("leave-one-out", "safe-bayes") and table.task == "classification"
+    return once_per_row and rows * rows * (columns + 1) ** 2 > MOST_WORK
+
+
+def _trial(
+    request: Request, estimator: Any, table: Table, name: str, held: bool, steps: Steps
+) -> Trial:
+    from sklearn.base import clone
+
+    from temperance.held_out import hold_out
+
+    steps.say(name)
+    beside = name == "bootstrap" and name != request.strategy
+    strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if beside else name
+    asked = clone(estimator).set_params(strategy=strategy)
+    fitted = clone(asked).fit(table.inputs, table.target, sample_weight=table.weights)
+    steps.step()
+    if not held:
+        return Trial(name, fitted)
+    steps.say(f"{name} on rows held out")
+    return Trial(
+        name,
+        fitted,
+        hold_out(
+            asked,
+            table.inputs,
+            table.target,
+            table.weights,
+            n_folds=N_HELD_OUT_FOLDS,
+            seed=request.seed,
+            step=steps.step,
+        ),
+    )
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Collect warnings as sentences, each once, but for those that the result explains."""
+    sentences: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield sentences
+    for warning in caught:
+        sentence = str(warning.message)
+        explained = issubclass(warning.category, BoundWarning | FlatCurveWarning)
+        if not explained and sentence not in sentences:
+            sentences.append(sentence)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    if path.is_dir():
+        raise ValueError(f"--report must name a file, {path} is a directory")
+    if not path.resolve().parent.is_dir():
+        raise ValueError(f"--report {path} lies in a directory that does not exist")
+
+
+def _write_report(request: Request, result: Result) -> None:
+    from temperance import report
+    from temperance.cli.display import settings
+
+    contents = report.compute(
+        result.own.fitted,
+        result.table,
+        {trial.name: [part.beta for _, part in trial.fitted.parts()] for trial in result.trials},
+        result.own.name,
+        result.own.held,
+        settings(request, result),
+        replace(request, json=False).command(),
+    )
+    assert request.report is not None
+    write_atomically(request.report, report.render(contents))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,103 @@
+"""Where words go: results to stdout; errors and progress to stderr, progress on terminals only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+QUIET_SECONDS = 2.0
+BAD_INPUT, BUG, INTERRUPTED = 2, 1, 130
+
+
+def errors() -> Console:
+    """Return a console on today's stderr."""
+    return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def one_line_errors(debug: bool) -> Iterator[None]:
+    """Turn what went wrong into one line on stderr and an exit code; ``debug`` lets it through."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        _leave("interrupted", INTERRUPTED)
+    except (ValueError, OSError) as error:
+        if debug:
+            raise
+        _leave(_line(error), BAD_INPUT)
+    except ModuleNotFoundError as error:
+        if debug:
+            raise
+        _leave(f"this needs {error.name}: pip install 'temperance[cli]'", BAD_INPUT)
+    except Exception as error:
+        if debug:
+            raise
+        _leave(
+            f"unexpected {type(error).__name__}: {_line(error)}; --debug shows where it came from",
+            BUG,
+        )
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _leave(message: str, code: int) -> None:
+    errors().print(f"temperance: {message}", markup=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+class Steps:
+    """A bar for work in steps, which shows itself after two seconds, and only on a terminal."""
+
+    def __init__(self, total: int) -> None:
+        console = errors()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=total)
+        self._timer = threading.Timer(QUIET_SECONDS, self._progress.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Steps:
+        """Wait two seconds, then show the bar."""
+        self._timer.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Take the bar away."""
+        self._timer.cancel()
+        self._timer.join()
+        self._progress.stop()
+
+    def say(self, doing: str) -> None:
+        """Name the work that is going on."""
+        self._progress.update(self._task, description=doing)
+
+    def step(self) -> None:
+        """Count one step as done."""
+        self._progress.advance(self._task)

@@ -1,0 +1,229 @@
+"""Results as tables for people and as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table as Grid
+
+import temperance
+from temperance.calibration import Calibration, with_error
+from temperance.cli.calibrate import Result, Trial
+from temperance.cli.request import Request
+from temperance.explanation import explain, explanations
+from temperance.held_out import HeldOut, coverage
+
+
+def show(request: Request, result: Result) -> None:
+    """Print the result."""
+    if request.json:
+        print(json.dumps(_plain(as_record(request, result)), indent=2, allow_nan=False))
+        return
+    console = Console(highlight=False)
+    for name, value in settings(request, result)[:4]:
+        console.print(f"[bold]{name:10}[/bold]{escape(value)}", soft_wrap=True)
+    console.print()
+    console.print(_choices(result.own.fitted))
+    for words in explanations(result.own.fitted):
+        console.print(Padding(escape(words), (1, 0, 0, 0)))
+    if request.compare:
+        console.print()
+        console.print(_ranking(result))
+        console.print("All of it on rows held out, in 5 folds; ± one standard error.")
+    notes = [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]
+    if notes:
+        console.print()
+    for note in notes:
+        console.print(f"[dim]•[/dim] {escape(note)}", soft_wrap=True)
+    if request.report is not None:
+        console.print(f"\nThe report is in {escape(str(request.report))}", soft_wrap=True)
+
+
+def settings(request: Request, result: Result) -> list[tuple[str, str]]:
+    """Return names and values that say what was done, the most important first."""
+    fitted, table = result.own.fitted, result.table
+    first = fitted.parts()[0][1]
+    rows, columns = table.inputs.shape
+    return [
+        ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
+        ("model", _model(fitted)),
+        ("strategy", repr(first.strategy)),
+        ("risk", f"{fitted.risk}, {first.curve.method}"),
+        ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),
+        ("prior", f"standard deviation {fitted.prior_scale:g} of each coefficient"),
+        ("columns", "standardised" if fitted.standardize else "as they are"),
+        ("constant", "included" if fitted.fit_intercept else "none"),
+        ("seed", str(request.seed)),
+        ("version", f"temperance {temperance.__version__}"),
+    ]
+
+
+def _model(fitted: Any) -> str:
+    degree = f", powers up to {fitted.degree}" if fitted.degree > 1 else ""
+    if hasattr(fitted, "classes_"):
+        kinds = "" if len(fitted.classes_) == 2 else ", each class against the rest"
+        return f"logistic regression{degree}, {fitted.posterior} posterior{kinds}"
+    known = isinstance(fitted.noise_variance, str)
+    noise = "unknown" if known else f"{fitted.noise_variance:g}"
+    return f"linear regression{degree}, noise variance {noise}"
+
+
+def _choices(fitted: Any) -> Grid:
+    """One line per quantity, or one per class where there are several."""
+    parts = fitted.parts()
+    if len(parts) > 1:
+        grid = _grid("class", "beta", "alpha", "risk", "Bayes' risk", "gain", "minimum")
+        for name, each in parts:
+            grid.add_row(escape(name), *(value for _, value in _quantities(each)))
+        return grid
+    grid = _grid("", "")
+    for name, value in _quantities(parts[0][1]):
+        grid.add_row(f"[bold]{name}[/bold]", value)
+    return grid
+
+
+def _quantities(part: Calibration) -> list[tuple[str, str]]:
+    return [
+        ("beta", f"{part.beta:.4g}"),
+        ("alpha", f"{part.alpha:.4g}"),
+        ("risk", with_error(part.risk, part.standard_error)),
+        ("Bayes' risk", f"{part.bayes_risk:.5g}"),
+        ("gain", with_error(part.gain, part.gain_standard_error)),
+        ("minimum", escape(part.where)),
+    ]
+
+
+def _grid(*headings: str) -> Grid:
+    grid = Grid(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        show_header=any(headings),
+    )
+    for heading in headings:
+        grid.add_column(heading)
+    return grid
+
+
+def ranked(trials: list[Trial]) -> list[Trial]:
+    """Order strategies by their gain over Bayes on rows held out, the best first."""
+    return sorted(trials, key=lambda trial: -trial.held.mean(trial.held.gains)[0])
+
+
+def _ranking(result: Result) -> Grid:
+    last = "in 95 %" if result.own.held.bayes.place is not None else "right"
+    grid = _grid("", "strategy", "beta", "gain over Bayes", "log score", last)
+    for place, trial in enumerate(ranked(result.trials), 1):
+        betas = ", ".join(f"{part.beta:.3g}" for _, part in trial.fitted.parts())
+        held = trial.held
+        hits = held.mean(hit(held, result))[0]
+        gain, score = held.mean(held.gains), held.mean(held.calibrated.log_score)
+        style = "bold" if trial is result.own else None
+        grid.add_row(
+            str(place),
+            trial.name,
+            betas,
+            with_error(*gain),
+            with_error(*score),
+            f"{hits:.1%}",
+            style=style,
+        )
+    return grid
+
+
+def hit(held: HeldOut, result: Result) -> Any:
+    """Whether each row fell into its 95 % interval, or was given its class, as 0 or 1."""
+    if held.calibrated.place is not None:
+        return coverage(held.calibrated.place, 0.95)
+    classes = result.own.fitted.classes_
+    guesses = classes[np.argmax(held.calibrated.probabilities, axis=1)]
+    return (guesses == result.table.target).astype(float)
+
+
+def as_record(request: Request, result: Result) -> dict[str, Any]:
+    """Return everything that was found, as plain values."""
+    fitted, table = result.own.fitted, result.table
+    record: dict[str, Any] = {
+        "version": temperance.__version__,
+        "command": request.command(),
+        "data": table.name,
+        "target": table.target_name,
+        "task": table.task,
+        "rows": len(table.target),
+        "columns": list(table.inputs.columns),
+        "settings": dict(settings(request, result)),
+        "results": [_result(name, part) for name, part in fitted.parts()],
+        "coefficients": _coefficients(fitted, table),
+        "notices": list(table.notices),
+        "warnings": result.warnings,
+    }
+    if request.compare:
+        record["comparison"] = [_compared(trial, result) for trial in ranked(result.trials)]
+    if request.report is not None:
+        record["report"] = str(request.report)
+    return record
+
+
+def _result(name: str, part: Calibration) -> dict[str, Any]:
+    return {
+        "class": name or None,
+        "beta": part.beta,
+        "alpha": part.alpha,
+        "n": part.data.size,
+        "risk": part.risk,
+        "standard_error": part.standard_error,
+        "bayes_risk": part.bayes_risk,
+        "gain": part.gain,
+        "gain_standard_error": part.gain_standard_error,
+        "at_bound": part.at_bound,
+        "flat": part.flat,
+        "minimum": part.where,
+        "meaning": explain(part),
+    }
+
+
+def _coefficients(fitted: Any, table: Any) -> list[dict[str, Any]]:
+    names = ["intercept", *fitted.coordinates_.names(list(table.inputs.columns))]
+    found = []
+    for k, (label, _) in enumerate(fitted.parts()):
+        law = fitted.coefficients(k) if label else fitted.coefficients()
+        for name, mean, low, high in zip(names, law.mean, *law.interval(0.95), strict=True):
+            found.append(
+                {"class": label or None, "name": name, "mean": mean, "low": low, "high": high}
+            )
+    return found
+
+
+def _compared(trial: Trial, result: Result) -> dict[str, Any]:
+    held = trial.held
+    gain, gain_error = held.mean(held.gains)
+    score, score_error = held.mean(held.calibrated.log_score)
+    return {
+        "strategy": trial.name,
+        "results": [_result(name, part) for name, part in trial.fitted.parts()],
+        "held_out_gain": gain,
+        "held_out_gain_standard_error": gain_error,
+        "held_out_log_score": score,
+        "held_out_log_score_standard_error": score_error,
+        "held_out_hits": held.mean(hit(held, result))[0],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's values into Python's, and numbers that are not finite into null."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,134 @@
+"""What was asked for on the command line, and the parts of the library that it stands for."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from temperance.tables import Table, TableError, Task, diabetes, prepare, read_frame
+
+ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
+PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
+
+LEAST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of ``temperance calibrate``; each default is that of the command."""
+
+    data: Path | None = None
+    target: str | None = None
+    model: ModelName | None = None
+    strategy: str = "k-fold"
+    transfer: str = "beta"
+    risk: str = "gibbs"
+    bounds: tuple[float, float] = (0.0, 3.0)
+    noise_variance: float | None = None
+    degree: int | None = None
+    posterior: PosteriorName = "mean-field"
+    prior_scale: float = 1.0
+    standardize: bool = True
+    intercept: bool = True
+    weights: str | None = None
+    drop: tuple[str, ...] = ()
+    drop_missing: bool = False
+    seed: int = 0
+    compare: bool = False
+    json: bool = False
+    report: Path | None = None
+
+    def table(self) -> Table:
+        """Read the data, or take the bundled ones."""
+        if self.data is None:
+            if self.target not in (None, "progression"):
+                raise TableError(
+                    f"--target {self.target!r} needs a data file; the bundled data's target is "
+                    "'progression'"
+                )
+            return diabetes()
+        frame = read_frame(self.data)
+        if self.target is None:
+            columns = ", ".join(repr(str(name)) for name in list(frame.columns)[:12])
+            more = f" and {len(frame.columns) - 12} more" if len(frame.columns) > 12 else ""
+            raise TableError(f"--target must name a column of {self.data}: {columns}{more}")
+        table = prepare(
+            frame,
+            self.target,
+            name=self.data.name,
+            task=self._task(),
+            drop=self.drop,
+            weights=self.weights,
+            drop_missing=self.drop_missing,
+        )
+        if len(table.target) < LEAST_ROWS:
+            raise TableError(
+                f"{self.data} has {len(table.target)} rows, too few to calibrate on: at least "
+                f"{LEAST_ROWS} are needed"
+            )
+        return table
+
+    def _task(self) -> Task | None:
+        if self.model is None:
+            return None
+        return "classification" if self.model == "logistic" else "regression"
+
+    def estimator(self, task: Task) -> Any:
+        """Build the estimator that the options describe."""
+        from temperance.estimators import GibbsClassifier, GibbsRegressor
+
+        shared: dict[str, Any] = {
+            "strategy": self.strategy,
+            "transfer": self.transfer,
+            "risk": self.risk,
+            "bounds": self.bounds,
+            "prior_scale": self.prior_scale,
+            "standardize": self.standardize,
+            "fit_intercept": self.intercept,
+            "random_state": self.seed,
+        }
+        model = self.model or ("logistic" if task == "classification" else "linear")
+        self._check(model)
+        if model == "logistic":
+            return GibbsClassifier(posterior=self.posterior, degree=self.degree or 1, **shared)
+        degree = (self.degree or 2) if model == "polynomial" else 1
+        variance = "unknown" if self.noise_variance is None else self.noise_variance
+        return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
+
+    def _check(self, model: ModelName) -> None:
+        if model == "known-variance" and self.noise_variance is None:
+            raise ValueError(
+                "--model known-variance needs --noise-variance, in units of the target squared"
+            )
+        if self.noise_variance is not None and model not in ("known-variance", "polynomial"):
+            raise ValueError(
+                f"--noise-variance is for the models known-variance and polynomial, not {model}"
+            )
+        if self.degree is not None and model not in ("polynomial", "logistic"):
+            raise ValueError(f"--degree is for the models polynomial and logistic, not {model}")
+
+    def command(self) -> str:
+        """Write the command line that asks for the same."""
+        words = ["temperance", "calibrate"]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                words += _option(field.name, value)
+        return shlex.join(words)
+
+
+def _option(name: str, value: Any) -> list[str]:
+    if name == "data":
+        return [str(value)]
+    if name in ("standardize", "intercept"):
+        return [f"--no-{name}"]
+    option = "--" + name.replace("_", "-")
+    if value is True:
+        return [option]
+    if name == "drop":
+        return [word for column in value for word in (option, column)]
+    if isinstance(value, tuple):
+        return [option, *(f"{part:g}" for part in value)]
+    return [option, str(value)]

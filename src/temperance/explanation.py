@@ -1,0 +1,70 @@
+"""What a calibration means, in plain words."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from temperance.calibration import Calibration, with_error
+
+
+def explain(calibration: Calibration) -> str:
+    """Say what the choice means and how sure it is, in a few sentences."""
+    if not calibration.minimum.searched:
+        return (
+            "β was given, not chosen: each observation counts once, as the likelihood says. The "
+            "risk is that on the rows which the posterior was fitted to."
+        )
+    if calibration.flat:
+        return (
+            "The estimated risk does not depend on β, so the data say nothing about it; β stays "
+            "as close to Bayes as the bounds allow."
+        )
+    return f"{_meaning(calibration)} {_gain(calibration)}"
+
+
+def explanations(fitted: Any) -> list[str]:
+    """Explain each calibration of a fitted estimator, by its class if there are several."""
+    parts = fitted.parts()
+    if len(parts) == 1:
+        return [explain(parts[0][1])]
+    return [f"{name}: {explain(calibration)}" for name, calibration in parts]
+
+
+def _meaning(calibration: Calibration) -> str:
+    beta, upper = calibration.beta, calibration.bounds[1]
+    if beta == 0:
+        return (
+            "The prior alone predicts better than anything learnt from these data (β = 0): check "
+            "the model, the units and the prior."
+        )
+    if calibration.at_bound and beta == upper:
+        advice = (
+            "it rewards narrow posteriors, so choose the predictive risk if intervals and "
+            "probabilities are what you are after"
+            if calibration.kind == "gibbs"
+            else "see whether wider bounds do better, or whether the prior is too tight"
+        )
+        return f"The {calibration.kind} risk falls up to the upper bound, β = {beta:.3g}: {advice}."
+    amount = f"each observation should count as {beta:.3g} of one"
+    if calibration.at_bound:
+        return f"The risk is smallest at the lower bound: {amount}, or less; see wider bounds."
+    if beta < 1:
+        return (
+            f"The data deserve less trust than Bayes gives them: {amount}. The calibrated "
+            "posterior is the wider one, as a model that is partly wrong should have."
+        )
+    return (
+        f"The data deserve more trust than Bayes gives them: {amount}. The calibrated posterior "
+        "is the narrower one."
+    )
+
+
+def _gain(calibration: Calibration) -> str:
+    gain, error = calibration.gain, calibration.gain_standard_error
+    if not isfinite(error):
+        return f"The estimated gain over Bayes is {gain:.3g}."
+    size = f"The estimated gain over Bayes, {with_error(gain, error)} per observation,"
+    if gain > 2 * error:
+        return f"{size} is clear."
+    return f"{size} is within two standard errors of nothing: Bayes would do about as well."

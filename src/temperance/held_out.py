@@ -1,0 +1,154 @@
+"""How the forecasts of an estimator fare on rows that had no part in the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibration import mean_and_error
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Forecasts of n responses, each by a posterior that had not seen it.
+
+    Parameters
+    ----------
+    log_score : log density or log probability of what happened, shape (n,)
+    place : for real responses, the forecast's probability of at most what happened, shape (n,)
+    probabilities : for classes, the probability of each, shape (n, classes)
+    """
+
+    log_score: Array
+    place: Any = None
+    probabilities: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Forecasts of the calibrated posterior and of Bayes', on the same held-out rows.
+
+    Parameters
+    ----------
+    calibrated, bayes : Forecasts
+    gains : loss under Bayes less loss under the choice, in the risk asked for, shape (n,)
+    weights : weights of the rows, shape (n,)
+    """
+
+    calibrated: Forecasts
+    bayes: Forecasts
+    gains: Array
+    weights: Array
+
+    def mean(self, values: Array) -> tuple[float, float]:
+        """Weighted mean of a value per row, and its standard error."""
+        return mean_and_error(values, self.weights, self.weights)
+
+
+def hold_out(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    weights: Array | None = None,
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    step: Callable[[], None] = lambda: None,
+) -> HeldOut:
+    """Fit on all folds but one and forecast that one, for each fold in turn.
+
+    Parameters
+    ----------
+    estimator : GibbsRegressor or GibbsClassifier
+        It is cloned, not fitted.
+    X : frame or array of shape (n, d)
+    y : array of shape (n,)
+    weights : array of shape (n,), optional
+    n_folds : int
+        At most; no more than the rarest class has rows.
+    seed : int
+        Source of the folds.
+    step : function without arguments
+        Called after each fit.
+    """
+    from sklearn.base import clone
+
+    y = np.asarray(y)
+    known = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    parts = []
+    for train, test in _folds(estimator, y, n_folds, seed):
+        fitted = clone(estimator).fit(_take(X, train), y[train], sample_weight=known[train])
+        new = _take(X, test)
+        parts.append(
+            _Part(
+                test,
+                forecasts(fitted, new, y[test]),
+                forecasts(fitted, new, y[test], beta=1.0),
+                fitted.gains(new, y[test]),
+            )
+        )
+        step()
+    order = np.argsort(np.concatenate([part.rows for part in parts]))
+    return HeldOut(
+        _joined([part.calibrated for part in parts], order),
+        _joined([part.bayes for part in parts], order),
+        np.concatenate([part.gains for part in parts])[order],
+        known,
+    )
+
+
+def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -> Forecasts:
+    """Return what a fitted estimator says of rows, at its choice or at another ``beta``."""
+    if hasattr(fitted, "classes_"):
+        log_probabilities = fitted.predict_log_proba(X, beta)
+        label = np.searchsorted(fitted.classes_, y)
+        return Forecasts(
+            log_probabilities[np.arange(len(y)), label], probabilities=np.exp(log_probabilities)
+        )
+    law = fitted.forecast(X, beta)
+    return Forecasts(law.log_density(y), place=law.cdf(y))
+
+
+class _Part(NamedTuple):
+    rows: NDArray[np.intp]
+    calibrated: Forecasts
+    bayes: Forecasts
+    gains: Array
+
+
+def _folds(estimator: Any, y: NDArray[Any], n_folds: int, seed: int) -> Any:
+    from sklearn.base import is_classifier
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    if not is_classifier(estimator):
+        return KFold(min(n_folds, len(y)), shuffle=True, random_state=seed).split(y)
+    labels, counts = np.unique(y, return_counts=True)
+    rarest = int(counts.min())
+    if rarest < 2:
+        raise ValueError(
+            "y must hold every class at least twice to hold rows out, got 1 row of "
+            f"{labels[np.argmin(counts)]!r}"
+        )
+    return StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=seed).split(y, y)
+
+
+def _take(X: Any, rows: NDArray[np.intp]) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+
+
+def _joined(parts: list[Forecasts], order: NDArray[np.intp]) -> Forecasts:
+    def join(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else np.concatenate(values)[order]
+
+    return Forecasts(join("log_score"), join("place"), join("probabilities"))
+
+
+def coverage(place: Array, level: float) -> Array:
+    """Whether each response fell into its central interval of this level, as 0 or 1."""
+    return (np.abs(2 * place - 1) <= level).astype(float)

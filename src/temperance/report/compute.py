@@ -1,0 +1,236 @@
+"""The numbers of a report, from a fitted estimator and the table it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from temperance import held_out
+from temperance.calibration import Calibration, with_error
+from temperance.explanation import explanations
+from temperance.posteriors import StudentT
+from temperance.report.contents import (
+    Band,
+    Choice,
+    Coefficient,
+    Contents,
+    HeldOut,
+    Interval,
+    Marginals,
+    Part,
+    Reliability,
+)
+from temperance.tables import Table
+from temperance.types import Array
+
+MOST_MARGINALS = 12
+GRID = 80
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+BINS = 10
+
+
+def compute(
+    fitted: Any,
+    table: Table,
+    choices: Mapping[str, list[float]],
+    own: str,
+    held: held_out.HeldOut,
+    settings: list[tuple[str, str]],
+    command: str,
+    step: Callable[[], None] = lambda: None,
+) -> Contents:
+    """Gather what a report says.
+
+    Parameters
+    ----------
+    fitted : GibbsRegressor or GibbsClassifier, fitted to the table
+    table : Table
+    choices : the beta of each part, by each strategy's name
+    own : name of the strategy that was asked for
+    held : forecasts of rows held out
+    settings : names and values to reproduce the result
+    command : the command that makes the report again
+    step : called after each part
+    """
+    parts = []
+    for k, (name, calibration) in enumerate(fitted.parts()):
+        chosen = [
+            Choice(strategy, betas[k], strategy == own) for strategy, betas in choices.items()
+        ]
+        parts.append(_part(fitted, table, k, name, calibration, chosen))
+        step()
+    kept = _held_out(fitted, table, held)
+    words = explanations(fitted)
+    return Contents(
+        title=f"How far to trust a model of {table.target_name}",
+        words=[*words, _fared(held, fitted.risk)],
+        risk_name=fitted.risk,
+        parts=parts,
+        held_out=kept,
+        notices=list(table.notices),
+        settings=settings,
+        command=command,
+    )
+
+
+def _betas(calibration: Calibration) -> Array:
+    """Ascending betas over the bounds, crowded near the lower and around the choice, with Bayes."""
+    lower, upper = calibration.bounds
+    spread = lower + (upper - lower) * np.linspace(0.0, 1.0, 37) ** 2
+    around = calibration.beta * np.geomspace(1 / 16, 16, 17)
+    betas = np.concatenate([spread, around, [calibration.beta, 1.0]])
+    betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
+    # Neighbours that no picture can tell apart, but never the choice or Bayes.
+    apart = np.diff(betas, prepend=-np.inf) > 1e-4 * (upper - lower)
+    return betas[apart | (betas == calibration.beta) | (betas == 1.0)]
+
+
+def _part(
+    fitted: Any, table: Table, k: int, name: str, calibration: Calibration, choices: list[Choice]
+) -> Part:
+    betas = _betas(calibration)
+    laws = [_coefficients(fitted, k, beta) for beta in betas]
+    at = int(np.searchsorted(betas, calibration.beta))
+    return Part(
+        name=name,
+        betas=betas,
+        risk=calibration.curve(betas),
+        at=at,
+        standard_error=calibration.standard_error,
+        bayes_risk=calibration.bayes_risk,
+        gain=calibration.gain,
+        gain_error=calibration.gain_standard_error,
+        choices=choices,
+        coefficients=_table(fitted, table, _coefficients(fitted, k, 1.0), laws[at]),
+        marginals=_marginals(_names(fitted, table), laws, laws[at]),
+        band=_band(fitted, table, k, name, betas),
+    )
+
+
+def _coefficients(fitted: Any, k: int, beta: float) -> StudentT:
+    return (
+        fitted.coefficients(k, beta) if hasattr(fitted, "classes_") else fitted.coefficients(beta)
+    )
+
+
+def _names(fitted: Any, table: Table) -> list[str]:
+    return ["intercept", *fitted.coordinates_.names(list(table.inputs.columns))]
+
+
+def _table(fitted: Any, table: Table, bayes: StudentT, calibrated: StudentT) -> list[Coefficient]:
+    first = 0 if fitted.fit_intercept else 1
+    pairs = zip(_names(fitted, table), _intervals(bayes), _intervals(calibrated), strict=True)
+    return [Coefficient(*each) for each in pairs][first:]
+
+
+def _intervals(law: StudentT) -> list[Interval]:
+    return [Interval(*map(float, each)) for each in zip(law.mean, *law.interval(0.95), strict=True)]
+
+
+def _marginals(names: list[str], laws: list[StudentT], chosen: StudentT) -> Marginals:
+    """Keep the coefficients that are the most standard deviations away from zero."""
+    strength = np.abs(chosen.mean[1:]) / chosen.scale[1:]
+    shown = 1 + np.sort(np.argsort(-strength, kind="stable")[:MOST_MARGINALS])
+    return Marginals(
+        [names[j] for j in shown],
+        np.stack([law.location[shown] for law in laws]),
+        np.stack([law.scale[shown] for law in laws]),
+        np.array([law.dof for law in laws]),
+    )
+
+
+def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | None:
+    if table.inputs.shape[1] != 1:
+        return None
+    column = table.inputs.columns[0]
+    inputs = table.inputs[column].to_numpy()
+    margin = 0.05 * np.ptp(inputs)
+    grid = np.linspace(inputs.min() - margin, inputs.max() + margin, GRID)
+    frame = table.inputs.iloc[:0].reindex(range(GRID)).assign(**{column: grid})
+    bands = [_forecast(fitted, k, frame, beta) for beta in betas]
+    mean, low, high = (np.stack(part) for part in zip(*bands, strict=True))
+    response, label = table.target, table.target_name
+    if hasattr(fitted, "classes_"):
+        response, label = (response.astype(str) == name).astype(float), f"{label} = {name}"
+    return Band(column, label, grid, mean, low, high, np.column_stack([inputs, response]))
+
+
+def _forecast(fitted: Any, k: int, frame: Any, beta: float) -> tuple[Array, Array, Array]:
+    if hasattr(fitted, "classes_"):
+        ends = fitted.predict_interval(frame, 0.95, beta)
+        low, high = (ends if ends.ndim == 2 else ends[:, k]).T
+        own = 1 if len(fitted.classes_) == 2 else k
+        return fitted.predict_proba(frame, beta)[:, own], low, high
+    law = fitted.forecast(frame, beta)
+    return law.mean, *law.interval(0.95)
+
+
+def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
+    both = (held.bayes, held.calibrated)
+    rows = len(held.weights)
+    scores = [
+        ("log score per row (higher is better)", *_scores(held, *(each.log_score for each in both)))
+    ]
+    if held.bayes.place is not None:
+        for level in (0.5, 0.95):
+            inside = (held_out.coverage(each.place, level) for each in both)
+            name = f"responses inside {100 * level:.0f} % intervals, in %"
+            scores.append((name, *_scores(held, *(100 * each for each in inside))))
+        bayes, calibrated = (_intervals_kept(held, each.place) for each in both)
+        return HeldOut("intervals", rows, bayes, calibrated, scores)
+    happened = table.target[:, None] == fitted.classes_
+    guesses = (np.argmax(each.probabilities, axis=1) for each in both)
+    right = (happened[np.arange(rows), guess] for guess in guesses)
+    scores.append(("classes guessed right, in %", *_scores(held, *(100 * each for each in right))))
+    bayes, calibrated = (_probabilities_kept(each.probabilities, happened) for each in both)
+    return HeldOut("probabilities", rows, bayes, calibrated, scores)
+
+
+def _scores(held: held_out.HeldOut, bayes: Array, calibrated: Array) -> tuple[str, str]:
+    first, second = (with_error(*held.mean(values.astype(float))) for values in (bayes, calibrated))
+    return first, second
+
+
+def _intervals_kept(held: held_out.HeldOut, place: Array) -> Reliability:
+    kept = [held.mean(held_out.coverage(place, level)) for level in LEVELS]
+    share, error = np.array(kept).T
+    return Reliability(LEVELS, share, error)
+
+
+def _probabilities_kept(probabilities: Array, happened: Array) -> Reliability:
+    """Pool the classes (of two, the second) in bins of the probability that they were given."""
+    skip = 1 if probabilities.shape[1] == 2 else 0
+    promised, came = (part[:, skip:].ravel() for part in (probabilities, happened))
+    index = np.minimum((promised * BINS).astype(int), BINS - 1)
+    count = np.bincount(index, minlength=BINS)
+    used = count > 0
+    mean, share = (
+        np.bincount(index, weights=part, minlength=BINS)[used] / count[used]
+        for part in (promised, came)
+    )
+    # One more of each outcome keeps the error of a bin without exception from being zero.
+    cautious = (share * count[used] + 1) / (count[used] + 2)
+    return Reliability(mean, share, np.sqrt(cautious * (1 - cautious) / (count[used] + 2)))
+
+
+def _fared(held: held_out.HeldOut, risk: str) -> str:
+    difference, error = held.mean(held.calibrated.log_score - held.bayes.log_score)
+    said = "On rows held out, "
+    if held.bayes.place is not None:
+        bayes, calibrated = (
+            held.mean(held_out.coverage(place, 0.95))[0]
+            for place in (held.bayes.place, held.calibrated.place)
+        )
+        said += (
+            f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and the calibrated "
+            f"ones {100 * calibrated:.0f} %; "
+        )
+    said += f"the log score per row changed by {with_error(difference, error)}"
+    if difference > 2 * error:
+        return f"{said}: the calibrated forecasts were clearly better."
+    if difference < -2 * error:
+        advice = "; the predictive risk would aim at them" if risk == "gibbs" else ""
+        return f"{said}: the calibrated forecasts were clearly worse{advice}."
+    return f"{said}, which is no clear difference."

@@ -1,0 +1,127 @@
+"""What a report says, as plain numbers and words: computed in one place, drawn in another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from temperance.types import Array
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A posterior mean and the ends of a central interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One coefficient under Bayes' posterior and under the calibrated one."""
+
+    name: str
+    bayes: Interval
+    calibrated: Interval
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The beta that a strategy takes; one of them is the report's own."""
+
+    strategy: str
+    beta: float
+    own: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Posterior of some coefficients at each beta: Student-t, or Gaussian where dof is infinite.
+
+    Shapes: ``names`` (p,), ``mean`` and ``scale`` (betas, p), ``dof`` (betas,).
+    """
+
+    names: list[str]
+    mean: Array
+    scale: Array
+    dof: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Predictive mean and 95 % band along a single input, at each beta.
+
+    For a response of two classes the mean is the probability of the second, and the band its
+    credible interval.  Shapes: ``grid`` (m,), ``mean``, ``low`` and ``high`` (betas, m), ``points``
+    (rows, 2) holds inputs and responses.
+    """
+
+    input_name: str
+    response_name: str
+    grid: Array
+    mean: Array
+    low: Array
+    high: Array
+    points: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One calibration: the only one, or that of one class against the rest.
+
+    ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
+    there.  ``at`` is the index of the choice.
+    """
+
+    name: str
+    betas: Array
+    risk: Array
+    at: int
+    standard_error: float
+    bayes_risk: float
+    gain: float
+    gain_error: float
+    choices: list[Choice]
+    coefficients: list[Coefficient]
+    marginals: Marginals
+    band: Band | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """What was promised against what happened, with standard errors; all of shape (k,)."""
+
+    promised: Array
+    happened: Array
+    error: Array
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """How forecasts fared on rows that had no part in them.
+
+    Kind "intervals": share of responses inside central intervals of each level.  Kind
+    "probabilities": share of a class among rows given similar probabilities.  ``scores`` are
+    rows (measure, Bayes, calibrated) in words and digits.
+    """
+
+    kind: Literal["intervals", "probabilities"]
+    rows: int
+    bayes: Reliability
+    calibrated: Reliability
+    scores: list[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A whole report."""
+
+    title: str
+    words: list[str]
+    risk_name: str
+    parts: list[Part]
+    held_out: HeldOut
+    notices: list[str]
+    settings: list[tuple[str, str]]
+    command: str

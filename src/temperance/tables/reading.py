@@ -1,0 +1,266 @@
+"""A file becomes a table of columns: CSV or Parquet, told apart by content.
+
+A file is data only; nothing in it is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temperance.validation import shown
+
+if TYPE_CHECKING:
+    import pandas
+
+NOTICES = "temperance.notices"  # where read_frame leaves its notices in frame.attrs
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+PARQUET = b"PAR1"
+FOREIGN = {
+    b"PK\x03\x04": "is an Excel workbook or a zip archive",
+    b"\xd0\xcf\x11\xe0": "is an old Excel workbook",
+    b"\x1f\x8b": "is compressed",
+    b"\xff\xfe": "is text in UTF-16",
+    b"\xfe\xff": "is text in UTF-16",
+}
+DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+
+
+class TableError(ValueError):
+    """A file or column that cannot be used; its text is one line for the user."""
+
+
+def read_frame(path: str | PathLike[str]) -> pandas.DataFrame:
+    """Read a CSV or Parquet file.
+
+    Parquet is known by its first bytes, all else is read as text in UTF-8, separated by commas,
+    semicolons or tabs, whichever the header has most of.  Cells that are empty or say NA, N/A, NaN,
+    NULL or None, and the like, are missing, as everywhere in pandas.
+
+    Parameters
+    ----------
+    path : path of the file
+
+    Returns
+    -------
+    The columns as pandas reads them, under distinct names.  Row labels and empty columns without a
+    name are left out; ``frame.attrs["temperance.notices"]`` says so in sentences.
+
+    Raises
+    ------
+    TableError
+        If there is no table in the file.
+    """
+    file = repr(str(path))
+    content = _content(Path(path), file)
+    notices: list[str] = []
+    if content.startswith(PARQUET):
+        frame = _parquet(content, file, notices)
+    elif Path(path).suffix.lower() in (".parquet", ".pq"):
+        raise TableError(f"{file} is not a Parquet file, in spite of its name")
+    else:
+        frame = _separated(_text(content, file), file, notices)
+    if not len(frame):
+        raise TableError(f"{file} has a header but no rows")
+    if frame.columns.empty:
+        raise TableError(f"{file} has no column with a name and values")
+    frame.attrs = {NOTICES: notices}
+    return frame
+
+
+def refuse_duplicates(names: Iterable[str], where: str) -> None:
+    """Refuse names that several columns share."""
+    several = [name for name, count in Counter(names).items() if count > 1]
+    if several:
+        raise TableError(f"{where} has several columns named {listed(several)}; rename them")
+
+
+def listed(names: Sequence[Any], most: int = 10) -> str:
+    """List the first few of many names in one line."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*map(shown, names[:most]), *more])
+
+
+def _content(path: Path, file: str) -> bytes:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise TableError(f"there is no file {file}") from None
+    except IsADirectoryError:
+        raise TableError(f"{file} is a directory; name a CSV or Parquet file in it") from None
+    except PermissionError:
+        raise TableError(f"there is no permission to read {file}") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
+        reason = getattr(error, "strerror", None) or error
+        raise TableError(f"{file} cannot be read: {reason}") from None
+    if not content:
+        raise TableError(f"{file} is empty")
+    return content
+
+
+def _parquet(content: bytes, file: str, notices: list[str]) -> pandas.DataFrame:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise TableError(
+            f"{file} is a Parquet file, which needs pyarrow: pip install pyarrow"
+        ) from None
+    try:
+        table = parquet.ParquetFile(pyarrow.BufferReader(content)).read()
+        refuse_duplicates(table.column_names, file)
+        labels = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
+        # What pandas noted about types and index is ignored, so that columns come as in a CSV.
+        frame = table.drop_columns(labels).to_pandas(ignore_metadata=True)
+    except TableError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError):
+        raise TableError(f"{file} begins like a Parquet file but cannot be read as one") from None
+    if labels:
+        notices.append("The row labels that pandas had stored are left out.")
+    return frame
+
+
+def _text(content: bytes, file: str) -> str:
+    for signature, what in FOREIGN.items():
+        if content.startswith(signature):
+            raise TableError(f"{file} {what}; save it as CSV in UTF-8 or as Parquet")
+    nul = content.find(b"\0")
+    if nul >= 0:
+        raise TableError(
+            f"{file} is neither text nor Parquet (byte {nul + 1} is NUL); expected CSV or Parquet"
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = error.object[error.start]
+        raise TableError(
+            f"{file} is not text in UTF-8: byte 0x{byte:02x} in line {line}; save it in UTF-8"
+        ) from None
+    if not text.strip():
+        raise TableError(f"{file} is empty")
+    # pandas and the csv module disagree about blank lines that end in a lone carriage return.
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _separated(text: str, file: str, notices: list[str]) -> pandas.DataFrame:
+    import pandas
+
+    separator = _separator(text)
+    header, n_rows = _header(text, separator, file)
+    names = [name or f"column {place}" for place, name in enumerate(header, start=1)]
+    refuse_duplicates(names, file)
+    # Newer versions read every float exactly and warn about the option that older ones need.
+    version = tuple(map(int, pandas.__version__.split(".")[:2]))
+    exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}
+    try:
+        frame = pandas.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            header=0,
+            names=names,
+            index_col=False,
+            skipinitialspace=True,
+            low_memory=False,
+            **exact,
+        )
+    except pandas.errors.ParserError as error:
+        reason = " ".join(str(error).split())
+        raise TableError(f"{file} cannot be read as CSV: {reason}") from None
+    if len(frame) != n_rows:
+        raise TableError(f"{file} has rows that can be read in two ways; check its quotes")
+    if separator == ";":
+        _convert_decimal_commas(frame, notices)
+    return _without_unnamed(frame, header, notices)
+
+
+def _separator(text: str) -> str:
+    """Return the separator that the first line has most of outside quotes."""
+    first = next(line for line in io.StringIO(text) if line.strip())
+    unquoted = re.sub(r'"[^"]*"', "", first)
+    return max(SEPARATORS, key=unquoted.count)
+
+
+def _header(text: str, separator: str, file: str) -> tuple[list[str], int]:
+    """Return the names in the first row and the number of the others, all as long as it."""
+    rows = _rows(text, separator, file)
+    _, header = next(rows, (0, [""]))
+    if len(header) == 1:
+        raise TableError(
+            f"{file} has a single column, {shown(header[0])}; expected at least two,"
+            f" separated by {', '.join(SEPARATORS.values())}"
+        )
+    n_rows = 0
+    for line, row in rows:
+        n_rows += 1
+        if len(row) != len(header):
+            raise TableError(
+                f"{file}, line {line}: got {len(row)} cells where the header has {len(header)}"
+                f" (separated by {SEPARATORS[separator]}; put quotes around a cell that has some)"
+            )
+    return [name.strip() for name in header], n_rows
+
+
+def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, with their last line's number."""
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
+    try:
+        for row in reader:
+            if row not in ([], [""]):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise TableError(
+            f"{file}, line {reader.line_num} cannot be read ({error}); check its quotes"
+        ) from None
+
+
+def _convert_decimal_commas(frame: pandas.DataFrame, notices: list[str]) -> None:
+    """Write 1,5 as 1.5 where most cells of a column are such numbers and none has a point."""
+    import pandas
+
+    converted = []
+    for name in frame.columns[[dtype.kind == "O" for dtype in frame.dtypes]]:
+        codes, levels = pandas.factorize(frame[name])
+        texts = [str(level) for level in levels]
+        with_comma = [DECIMAL_COMMA.fullmatch(text) is not None for text in texts]
+        if not any(with_comma):
+            continue
+        pointed = [
+            text.replace(",", ".") if comma else text
+            for text, comma in zip(texts, with_comma, strict=True)
+        ]
+        numbers = pandas.to_numeric(pandas.Series(pointed, dtype=object), errors="coerce").notna()
+        counts = pandas.Series(codes[codes >= 0]).value_counts().reindex(range(len(texts)))
+        if counts[numbers].sum() * 2 > counts.sum() and not any("." in text for text in texts):
+            values = list(map(float, pointed)) if numbers.all() else pointed
+            frame[name] = pandas.Series([*values, None]).to_numpy()[codes]
+            converted.append(name)
+    if converted:
+        notices.append(f"Commas are read as decimal points in {listed(converted)}.")
+
+
+def _without_unnamed(
+    frame: pandas.DataFrame, header: Sequence[str], notices: list[str]
+) -> pandas.DataFrame:
+    """Leave out row labels and empty columns without a name; say how the others are called."""
+    unnamed = [column for column, name in zip(frame.columns, header, strict=True) if not name]
+    empty = [column for column in unnamed if frame[column].isna().all()]
+    labels = []
+    if header[0] in ("", "Unnamed: 0") and frame.columns[0] not in empty:
+        first = frame.iloc[:, 0]
+        if first.dtype.kind in "iuO" and first.is_unique:
+            labels = [frame.columns[0]]
+            notices.append("The first column, row labels without a name, is left out.")
+    if empty:
+        notices.append(f"Empty columns without a name are left out: {len(empty)}.")
+    named = [column for column in unnamed if column not in (*empty, *labels)]
+    if named:
+        notices.append(f"Columns without a name are named by their place: {listed(named)}.")
+    return frame.drop(columns=[*labels, *empty])
