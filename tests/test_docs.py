@@ -7,6 +7,8 @@ import io
 import itertools
 import re
 import runpy
+import shlex
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,22 +50,41 @@ class Block(NamedTuple):
     output: str | None
 
 
-def python_blocks(text: str) -> list[Block]:
+def blocks(text: str, language: str) -> list[Block]:
     found = list(BLOCK.finditer(text))
-    blocks = []
+    matching = []
     for block, after in itertools.zip_longest(found, found[1:]):
-        if block[1] != "python":
+        if block[1] != language:
             continue
         adjacent = after is not None and not text[block.end() : after.start()].strip()
         shown = after[2] if adjacent and after[1] == "text" else None
-        blocks.append(Block(block[2], text.count("\n", 0, block.start(2)), shown))
-    return blocks
+        matching.append(Block(block[2], text.count("\n", 0, block.start(2)), shown))
+    return matching
+
+
+def command(line: str) -> str:
+    """Run the command ``temperance`` on a narrow page and return what it prints."""
+    from typer.testing import CliRunner
+
+    from temperance.cli.app import app
+
+    program, *words = shlex.split(line)
+    assert program == "temperance"
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
 
 
 def run_page(text: str, name: str) -> dict:
-    """Run the blocks of a page in one namespace and compare what they print."""
+    """Run the blocks of a page in one namespace and compare what they print.
+
+    Commands are run where their output is shown.
+    """
     namespace = {"__name__": "page"}
-    for block in python_blocks(text):
+    for block in blocks(text, "sh"):
+        if block.output is not None:
+            assert _lines(command(block.code)) == _lines(block.output), f"{name}:{block.line}"
+    for block in blocks(text, "python"):
         printed = io.StringIO()
         code = compile("\n" * block.line + block.code, name, "exec", dont_inherit=True)
         with contextlib.redirect_stdout(printed):
@@ -100,11 +121,12 @@ def broken_links(text: str, page: Path) -> list[str]:
 
 @pytest.fixture
 def aside(tmp_path, monkeypatch):
-    """Pages may draw and save pictures without leaving a trace."""
+    """Pages may draw, save pictures and silence warnings without leaving a trace."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
-    yield
+    with warnings.catch_warnings():
+        yield
     from matplotlib import pyplot
 
     pyplot.close("all")
@@ -122,8 +144,14 @@ def test_links_resolve(page):
 
 def test_every_public_name_is_documented():
     text = "\n".join(page.read_text() for page in PAGES)
-    warnings = [name for name in vars(diagnostics) if name.endswith("Warning")]
-    public = [*temperance.__all__, *models.__all__, *strategies.__all__, *warnings]
+    classes = [name for name in vars(diagnostics) if name.endswith("Warning")]
+    public = [
+        *temperance.__all__,
+        *temperance.ESTIMATORS,
+        *models.__all__,
+        *strategies.__all__,
+        *classes,
+    ]
     words = set(re.findall(r"\w+", text))
     assert [name for name in public if name not in words] == []
 
@@ -139,6 +167,10 @@ class TestTheChecksSeeFaults:
     def test_wrong_output(self):
         with pytest.raises(AssertionError, match="page.md:1"):
             run_page("```python\nprint(2)\n```\n\n```text\n3\n```\n", "page.md")
+
+    def test_wrong_output_of_a_command(self):
+        with pytest.raises(AssertionError, match="page.md:1"):
+            run_page("```sh\ntemperance --version\n```\n\n```text\n3\n```\n", "page.md")
 
     def test_right_output(self):
         namespace = run_page("```python\nx = 2\nprint(x)\n```\n\n```text\n2\n```\n", "page.md")

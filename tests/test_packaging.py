@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 BUILD_INPUTS = ("pyproject.toml", "LICENSE", "README.md", "src")
 
-HEAVY = ("matplotlib", "pandas", "sklearn", "jax", "scipy.stats", "joblib")
+HEAVY = ("matplotlib", "pandas", "sklearn", "jax", "scipy.stats", "joblib", "typer", "rich")
 
 LIST_HEAVY_IMPORTS = f"""
 import sys
@@ -32,8 +32,18 @@ from temperance import calibrate, models
 package = Path(temperance.__file__).parent
 assert package.is_relative_to(sys.prefix), package
 assert (package / "py.typed").is_file()
-for name in ("matplotlib", "sklearn", "pandas"):
+for name in ("page.html", "page.css", "page.js", "drawing.js"):
+    assert (package / "report" / name).is_file(), name
+for name in ("matplotlib", "sklearn", "pandas", "typer"):
     assert importlib.util.find_spec(name) is None, name
+try:
+    temperance.GibbsRegressor
+except ImportError as error:
+    assert str(error) == (
+        "the estimators need scikit-learn: pip install 'temperance[sklearn]'"
+    ), error
+else:
+    raise AssertionError("the estimators came from nowhere")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20, 2))
@@ -92,3 +102,8 @@ def test_wheel_works_with_core_dependencies_alone(tmp_path):
     constraints = ROOT / "constraints.txt"
     run(python, "-m", "pip", "install", *quiet, "-c", constraints, wheel, cwd=tmp_path)
     run(python, "-I", "-c", CALIBRATE_WITH_CORE_ALONE, cwd=tmp_path)
+    command = subprocess.run([binaries / "temperance"], capture_output=True, text=True)
+    assert command.returncode == 2
+    assert command.stderr == (
+        "temperance: the command line needs typer: pip install 'temperance[cli]'\n"
+    )

@@ -839,7 +839,7 @@ def test_a_million_cells_take_no_time(tmp_path):
 
 
 def test_diabetes():
-    result = diabetes()
+    result = prepare(diabetes(), "progression", name="diabetes")
     assert (result.name, result.target_name, result.task) == (
         "diabetes",
         "progression",

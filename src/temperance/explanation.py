@@ -20,7 +20,12 @@ def explain(calibration: Calibration) -> str:
             "The estimated risk does not depend on β, so the data say nothing about it; β stays "
             "as close to Bayes as the bounds allow."
         )
-    return f"{_meaning(calibration)} {_gain(calibration)}"
+    if not calibration.at_bound and _unclear(calibration):
+        return (
+            f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
+        )
+    gain = _gain(calibration)
+    return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}"
 
 
 def explanations(fitted: Any) -> list[str]:
@@ -60,11 +65,15 @@ def _meaning(calibration: Calibration) -> str:
     )
 
 
+def _unclear(calibration: Calibration) -> bool:
+    return calibration.gain <= 2 * calibration.gain_standard_error
+
+
 def _gain(calibration: Calibration) -> str:
     gain, error = calibration.gain, calibration.gain_standard_error
     if not isfinite(error):
-        return f"The estimated gain over Bayes is {gain:.3g}."
-    size = f"The estimated gain over Bayes, {with_error(gain, error)} per observation,"
-    if gain > 2 * error:
-        return f"{size} is clear."
-    return f"{size} is within two standard errors of nothing: Bayes would do about as well."
+        return f"the estimated gain over Bayes is {gain:.3g} per observation."
+    size = f"the estimated gain over Bayes, {with_error(gain, error)} per observation,"
+    if _unclear(calibration):
+        return f"{size} is within two standard errors of nothing: Bayes would do about as well."
+    return f"{size} is clear."

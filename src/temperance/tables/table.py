@@ -115,7 +115,7 @@ def prepare(
     return Table(name, inputs, response, target, task, weight, tuple(notices))
 
 
-def diabetes() -> Table:
+def diabetes() -> pandas.DataFrame:
     """Return scikit-learn's 442 patients, whose diabetes progressed within a year.
 
     Ten inputs in their own units (age, sex, body mass index, blood pressure, six blood serum
@@ -124,7 +124,7 @@ def diabetes() -> Table:
     from sklearn.datasets import load_diabetes
 
     frame = load_diabetes(as_frame=True, scaled=False).frame
-    return prepare(frame.rename(columns={"target": "progression"}), "progression", name="diabetes")
+    return frame.rename(columns={"target": "progression"})
 
 
 def _check_names(
