@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from temperance.calibration import mean_and_error
 from temperance.types import Array
+from temperance.validation import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def hold_out(
     y = np.asarray(y)
     known = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     parts = []
-    for train, test in _folds(estimator, y, n_folds, seed):
+    for train, test in _folds(estimator, y, known, n_folds, seed):
         fitted = clone(estimator).fit(_take(X, train), y[train], sample_weight=known[train])
         new = _take(X, test)
         parts.append(
@@ -106,10 +107,10 @@ def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -
     """Return what a fitted estimator says of rows, at its choice or at another ``beta``."""
     if hasattr(fitted, "classes_"):
         log_probabilities = fitted.predict_log_proba(X, beta)
-        label = np.searchsorted(fitted.classes_, y)
-        return Forecasts(
-            log_probabilities[np.arange(len(y)), label], probabilities=np.exp(log_probabilities)
-        )
+        happened = y[:, None] == fitted.classes_
+        # A class that no row of positive weight has is given no probability.
+        log_score = np.max(log_probabilities, axis=1, where=happened, initial=-np.inf)
+        return Forecasts(log_score, probabilities=np.exp(log_probabilities))
     law = fitted.forecast(X, beta)
     return Forecasts(law.log_density(y), place=law.cdf(y))
 
@@ -121,7 +122,17 @@ class _Part(NamedTuple):
     gains: Array
 
 
-def _folds(estimator: Any, y: NDArray[Any], n_folds: int, seed: int) -> Any:
+def _folds(
+    estimator: Any, y: NDArray[Any], weights: Array, n_folds: int, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows that train and those that test; rows without weight only test."""
+    counted, idle = np.flatnonzero(weights > 0), np.flatnonzero(weights <= 0)
+    for train, test in _splits(estimator, y[counted], n_folds, seed):
+        yield counted[train], np.concatenate([counted[test], idle])
+        idle = idle[:0]
+
+
+def _splits(estimator: Any, y: NDArray[Any], n_folds: int, seed: int) -> Any:
     from sklearn.base import is_classifier
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -132,7 +143,7 @@ def _folds(estimator: Any, y: NDArray[Any], n_folds: int, seed: int) -> Any:
     if rarest < 2:
         raise ValueError(
             "y must hold every class at least twice to hold rows out, got 1 row of "
-            f"{labels[np.argmin(counts)]!r}"
+            f"{shown(labels[np.argmin(counts)])}"
         )
     return StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=seed).split(y, y)
 

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 
 def main() -> None:
     """Run the command ``temperance``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every encoding has a beta
+    try:
+        raise SystemExit(_run())
+    except KeyboardInterrupt:
+        print("temperance: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _run() -> int:
+    """Run it, and return the exit code; a wrong option gets one line too."""
     try:
         from temperance.cli.app import app
     except ModuleNotFoundError as error:
         print(
-            f"temperance: the command line needs {error.name}: pip install 'temperance[cli]'",
+            f"temperance: the command line needs {str(error.name).partition('.')[0]}: "
+            "pip install 'temperance[cli]'",
             file=sys.stderr,
         )
-        raise SystemExit(2) from None
-    app(prog_name="temperance")
+        return 2
+    try:
+        return app(prog_name="temperance", standalone_mode=False) or 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        message = " ".join(error.format_message().split()).rstrip(".")
+        if message:  # the help has been shown if there is none
+            print(f"temperance: {message}; see temperance --help", file=sys.stderr)
+        return getattr(error, "exit_code", 2)

@@ -165,7 +165,7 @@ def calibrate(
         typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT),
     ] = False,
 ) -> None:
-    r"""Choose how much a model should trust a table of data, and say what that changes.
+    """Choose how much a model should trust a table of data, and say what that changes.
 
     Fits a Bayesian regression of the target on all other columns, estimates the risk of every
     exponent beta on the likelihood (Bayes is 1), and takes the beta with the smallest.
@@ -174,7 +174,7 @@ def calibrate(
     temperance calibrate
     temperance calibrate houses.csv --target price --risk predictive
     temperance calibrate visits.parquet -t healed --compare --report visits.html
-    """
+    """  # noqa: D301
     with one_line_errors(debug):
         request = Request(
             data=data,
@@ -228,7 +228,7 @@ def run(request: Request) -> Result:
     table = request.table()
     estimator = request.estimator(table.task)
     if request.report is not None:
-        _refuse_unwritable(request.report)
+        _refuse_unwritable(request.report, request.data)
     wide = request.compare or request.report is not None
     others = [name for name in NAMES if wide and name != request.strategy]
     costly = [name for name in others if _too_costly(name, table)]
@@ -304,11 +304,18 @@ def noted() -> Iterator[list[str]]:
             sentences.append(sentence)
 
 
-def _refuse_unwritable(path: Path) -> None:
+def _refuse_unwritable(path: Path, data: Path | None) -> None:
     if path.is_dir():
         raise ValueError(f"--report must name a file, {path} is a directory")
-    if not path.resolve().parent.is_dir():
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--report must name a file, {path} is something else")
+    if data is not None and path.exists() and path.samefile(data):
+        raise ValueError(f"--report would overwrite the data in {path}")
+    directory = path.resolve().parent
+    if not directory.is_dir():
         raise ValueError(f"--report {path} lies in a directory that does not exist")
+    if not os.access(directory, os.W_OK):
+        raise ValueError(f"--report {path} lies in a directory that cannot be written to")
 
 
 def _write_report(request: Request, result: Result) -> None:
@@ -330,7 +337,8 @@ def _write_report(request: Request, result: Result) -> None:
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file that is there whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
+    path = path.resolve()  # a link stays a link
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "w", encoding="utf-8") as file:
             file.write(text)

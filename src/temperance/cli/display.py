@@ -80,12 +80,24 @@ def _choices(fitted: Any) -> Grid:
     if len(parts) > 1:
         grid = _grid("class", "beta", "alpha", "risk", "Bayes' risk", "gain", "minimum")
         for name, each in parts:
-            grid.add_row(escape(name), *(value for _, value in _quantities(each)))
+            values = [value for _, value in _quantities(each)]
+            grid.add_row(escape(name), *values[:-1], _where(each))
         return grid
     grid = _grid("", "")
     for name, value in _quantities(parts[0][1]):
         grid.add_row(f"[bold]{name}[/bold]", value)
     return grid
+
+
+def _where(part: Calibration) -> str:
+    """Where the minimum lies, in as few words as fit beside other columns."""
+    if not part.minimum.searched:
+        return "given"
+    if part.flat:
+        return "nowhere, flat"
+    if not part.at_bound:
+        return "inside"
+    return "upper bound" if part.beta == part.bounds[1] else "lower bound"
 
 
 def _quantities(part: Calibration) -> list[tuple[str, str]]:
@@ -191,10 +203,11 @@ def _result(name: str, part: Calibration) -> dict[str, Any]:
 
 def _coefficients(fitted: Any, table: Any) -> list[dict[str, Any]]:
     names = ["intercept", *fitted.coordinates_.names(list(table.inputs.columns))]
-    found = []
+    found, first = [], 0 if fitted.fit_intercept else 1
     for k, (label, _) in enumerate(fitted.parts()):
         law = fitted.coefficients(k) if label else fitted.coefficients()
-        for name, mean, low, high in zip(names, law.mean, *law.interval(0.95), strict=True):
+        quantities = zip(names, law.mean, *law.interval(0.95), strict=True)
+        for name, mean, low, high in list(quantities)[first:]:
             found.append(
                 {"class": label or None, "name": name, "mean": mean, "low": low, "high": high}
             )

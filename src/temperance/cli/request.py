@@ -42,22 +42,17 @@ class Request:
 
     def table(self) -> Table:
         """Read the data, or take the bundled ones."""
-        if self.data is None:
-            if self.target not in (None, "progression"):
-                raise TableError(
-                    f"--target {self.target!r} needs a data file; the bundled data's target is "
-                    "'progression'"
-                )
-            return diabetes()
-        frame = read_frame(self.data)
-        if self.target is None:
+        name = "diabetes" if self.data is None else self.data.name
+        frame = diabetes() if self.data is None else read_frame(self.data)
+        target = "progression" if self.data is None and self.target is None else self.target
+        if target is None:
             columns = ", ".join(repr(str(name)) for name in list(frame.columns)[:12])
             more = f" and {len(frame.columns) - 12} more" if len(frame.columns) > 12 else ""
-            raise TableError(f"--target must name a column of {self.data}: {columns}{more}")
+            raise TableError(f"--target must name a column of {name}: {columns}{more}")
         table = prepare(
             frame,
-            self.target,
-            name=self.data.name,
+            target,
+            name=name,
             task=self._task(),
             drop=self.drop,
             weights=self.weights,
@@ -65,7 +60,7 @@ class Request:
         )
         if len(table.target) < LEAST_ROWS:
             raise TableError(
-                f"{self.data} has {len(table.target)} rows, too few to calibrate on: at least "
+                f"{name} has {len(table.target)} rows, too few to calibrate on: at least "
                 f"{LEAST_ROWS} are needed"
             )
         return table
@@ -121,7 +116,7 @@ class Request:
 
 def _option(name: str, value: Any) -> list[str]:
     if name == "data":
-        return [str(value)]
+        return [f"./{value}" if str(value).startswith("-") else str(value)]
     if name in ("standardize", "intercept"):
         return [f"--no-{name}"]
     option = "--" + name.replace("_", "-")
@@ -130,5 +125,5 @@ def _option(name: str, value: Any) -> list[str]:
     if name == "drop":
         return [word for column in value for word in (option, column)]
     if isinstance(value, tuple):
-        return [option, *(f"{part:g}" for part in value)]
+        return [option, *map(str, value)]
     return [option, str(value)]

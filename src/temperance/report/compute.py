@@ -148,7 +148,8 @@ def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | 
     inputs = table.inputs[column].to_numpy()
     margin = 0.05 * np.ptp(inputs)
     grid = np.linspace(inputs.min() - margin, inputs.max() + margin, GRID)
-    frame = table.inputs.iloc[:0].reindex(range(GRID)).assign(**{column: grid})
+    frame = table.inputs.iloc[:0].reindex(range(GRID))
+    frame[column] = grid
     bands = [_forecast(fitted, k, frame, beta) for beta in betas]
     mean, low, high = (np.stack(part) for part in zip(*bands, strict=True))
     response, label = table.target, table.target_name
@@ -184,7 +185,9 @@ def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
     guesses = (np.argmax(each.probabilities, axis=1) for each in both)
     right = (happened[np.arange(rows), guess] for guess in guesses)
     scores.append(("classes guessed right, in %", *_scores(held, *(100 * each for each in right))))
-    bayes, calibrated = (_probabilities_kept(each.probabilities, happened) for each in both)
+    bayes, calibrated = (
+        _probabilities_kept(each.probabilities, happened, held.weights) for each in both
+    )
     return HeldOut("probabilities", rows, bayes, calibrated, scores)
 
 
@@ -199,15 +202,16 @@ def _intervals_kept(held: held_out.HeldOut, place: Array) -> Reliability:
     return Reliability(LEVELS, share, error)
 
 
-def _probabilities_kept(probabilities: Array, happened: Array) -> Reliability:
+def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -> Reliability:
     """Pool the classes (of two, the second) in bins of the probability that they were given."""
     skip = 1 if probabilities.shape[1] == 2 else 0
     promised, came = (part[:, skip:].ravel() for part in (probabilities, happened))
     index = np.minimum((promised * BINS).astype(int), BINS - 1)
-    count = np.bincount(index, minlength=BINS)
+    weight = np.repeat(weights, probabilities.shape[1] - skip)
+    count = np.bincount(index, weights=weight, minlength=BINS)
     used = count > 0
     mean, share = (
-        np.bincount(index, weights=part, minlength=BINS)[used] / count[used]
+        np.bincount(index, weights=weight * part, minlength=BINS)[used] / count[used]
         for part in (promised, came)
     )
     # One more of each outcome keeps the error of a bin without exception from being zero.
