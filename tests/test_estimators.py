@@ -198,9 +198,8 @@ class TestUnits:
         )
         if not fit_intercept:
             assert model.intercept_ == 0
-        names = model.coordinates_.names(["a", "b"])
-        assert names[:2] == ["a", "b"]
-        assert len(names) == len(model.coef_)
+        assert model.terms_[:2] == ["x0", "x1"]
+        assert len(model.terms_) == len(model.coef_)
 
     def test_coefficient_intervals_are_those_of_draws(self, diabetes):
         X, y = diabetes[0].to_numpy()[:, :3], diabetes[1].to_numpy()
@@ -306,7 +305,7 @@ class TestCitizenship:
     def test_frames_have_names_and_order_matters(self, diabetes):
         X, y = diabetes
         model = GibbsRegressor(random_state=0).fit(X, y)
-        assert list(model.feature_names_in_) == list(X.columns)
+        assert list(model.feature_names_in_) == model.terms_ == list(X.columns)
         np.testing.assert_array_equal(
             model.predict(X),
             GibbsRegressor(random_state=0).fit(X.to_numpy(), y).predict(X.to_numpy()),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from browser import Visit, launched
 
 from temperance.report.contents import (
     Band,
@@ -115,6 +115,7 @@ def contents_of(*parts, kind="intervals", notices=()):
         risk_name="predictive",
         parts=list(parts),
         held_out=held_out_of(kind),
+        ranking=[],
         notices=list(notices),
         settings=[
             ("model", "GaussianLinear(noise_variance=0.1)"),
@@ -296,56 +297,8 @@ def test_notices_have_a_box_only_if_there_are_any():
 
 @pytest.fixture(scope="module")
 def browser():
-    reason = "the page is tried in a browser with playwright, which is not installed"
-    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
-    names = ("chromium", "chromium-browser", "google-chrome")
-    executable = next(filter(None, map(shutil.which, names)), None)
-    if executable is None:
-        pytest.skip("the page is tried in a browser, and none of " + ", ".join(names) + " is here")
-    with playwright.sync_playwright() as driver:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        launched = driver.chromium.launch(executable_path=executable, args=arguments)
-        yield launched
-        launched.close()
-
-
-class Visit:
-    """A page opened from a file without a network, and all that it did besides being shown."""
-
-    def __init__(self, browser, path, text, width=1200, **options):
-        path.write_text(text, encoding="utf-8")
-        viewport = {"width": width, "height": 900}
-        self.context = browser.new_context(viewport=viewport, offline=True, **options)
-        self.page = self.context.new_page()
-        self.said, self.asked, self.failed = [], [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", self._dialog)
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("requestfailed", lambda request: self.failed.append(request.failure))
-        self.page.goto(path.as_uri())
-        self.own = path.as_uri()
-
-    def _dialog(self, dialog):
-        self.said.append("dialog: " + dialog.message)
-        dialog.dismiss()
-
-    def text(self, selector):
-        return self.page.locator(selector).text_content()
-
-    def attribute(self, selector, name):
-        return self.page.locator(selector).first.get_attribute(name)
-
-    def slide(self, index):
-        self.page.locator("#slider").fill(str(index))
-
-    def ridges(self):
-        return self.page.eval_on_selector_all(".ridge", "all => all.map(e => e.getAttribute('d'))")
-
-    def state(self):
-        """Whatever the slider should move."""
-        names = [("#marker", "cx"), ("#marker", "cy"), ("#band-area", "d"), ("#band-mean", "d")]
-        return [*(self.attribute(*name) for name in names), *self.ridges()]
+    with launched() as running:
+        yield running
 
 
 @pytest.fixture
@@ -353,8 +306,10 @@ def visit(browser, tmp_path):
     visits = []
 
     def open_(contents, **options):
+        path = tmp_path / "report.html"
         text = contents if isinstance(contents, str) else render(contents)
-        visits.append(Visit(browser, tmp_path / "report.html", text, **options))
+        path.write_text(text, encoding="utf-8")
+        visits.append(Visit(browser, path, **options))
         return visits[-1]
 
     yield open_

@@ -362,7 +362,8 @@ BAD_TABLES = {
     "classes in prose": (
         {"x": range(21), "y": [f"name {i}" for i in range(21)]},
         {},
-        "the target, 'y', has 21 distinct texts, but a classification takes at most 20 classes",
+        "the target, 'y', has 21 distinct texts such as 'name 0', but a classification takes at"
+        " most 20 classes; numbers must come without signs of currency and thousands",
     ),
     "regression on text": (
         {"x": X, "y": ["a", "b", "a"]},
@@ -493,7 +494,7 @@ NUMERIC = "The target, 'y', is numeric: the model is linear."
     ids=["text", "bool", "spelled bool", "int", "whole", "two floats", "numbers"],
 )
 def test_task_from_the_target(values, task, kind, notice):
-    result = table({"x": range(21), "y": values})
+    result = table({"x": np.linspace(0, 1, 21), "y": values})
     assert (result.task, result.target.dtype.kind) == (task, kind)
     assert result.notices == (notice,)
     if values[0] != "true":
@@ -536,7 +537,16 @@ def test_encoding():
     assert result.notices == (
         "Columns encoded as numbers: 'hue' (1 for 'red', 0 for 'blue'); 'size' (a column of 0 and 1"
         " for each of 'l', 'm', 's'); 'flag' (1 for true, 0 for false).",
+        "Coefficients of such columns mean something beside each other only.",
     )
+
+
+def test_row_numbers_are_used_and_named():
+    shuffled = np.random.default_rng(0).permutation(30) + 1001
+    result = table({"id": shuffled, "x": np.linspace(0, 1, 30), "y": range(30)}, task="regression")
+    assert list(result.inputs) == ["id", "x"]
+    assert result.notices == ("These only number the rows; leave them out with --drop?: 'id'.",)
+    assert table({"id": [*shuffled[:29], 2000], "y": range(30)}, task="regression").notices == ()
 
 
 def test_twenty_texts_are_no_identifier():

@@ -134,4 +134,4 @@ def with_error(value: float, error: float | None = None) -> str:
     if error is None or not np.isfinite(error):
         return f"{value:.5g}"
     digits = max(0, 2 - int(np.floor(np.log10(error)))) if error > 0 else 4
-    return f"{value:.{min(digits, 12)}f} ± {error:.{min(digits, 12)}f}"
+    return f"{value:z.{min(digits, 12)}f} ± {error:.{min(digits, 12)}f}"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from typing import Any
+
 
 class TemperanceWarning(UserWarning):
     """Something in a result deserves a second look."""
@@ -17,3 +21,15 @@ class FlatCurveWarning(TemperanceWarning):
 
 class ConvergenceWarning(TemperanceWarning):
     """An iteration stopped before it reached its tolerance."""
+
+
+def warn(message: str, category: type[TemperanceWarning]) -> None:
+    """Warn at the first line of code outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _ours(frame.f_globals):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _ours(names: dict[str, Any]) -> bool:
+    return str(names.get("__name__", "")).startswith("temperance.")

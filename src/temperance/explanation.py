@@ -25,15 +25,44 @@ def explain(calibration: Calibration) -> str:
             f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
         )
     gain = _gain(calibration)
-    return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}"
+    return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
 
 
 def explanations(fitted: Any) -> list[str]:
-    """Explain each calibration of a fitted estimator, by its class if there are several."""
+    """Explain the calibration of a fitted estimator; of several classes all in one paragraph."""
     parts = fitted.parts()
     if len(parts) == 1:
         return [explain(parts[0][1])]
-    return [f"{name}: {explain(calibration)}" for name, calibration in parts]
+    kinds: dict[str, list[str]] = {}
+    for name, calibration in parts:
+        kinds.setdefault(_kind(calibration), []).append(f"{name} ({calibration.beta:.3g})")
+    told = " ".join(f"{kind}: {', '.join(names)}." for kind, names in kinds.items())
+    return [f"Each class is told from the rest by a posterior with a β of its own. {told}"]
+
+
+def _kind(calibration: Calibration) -> str:
+    """Sort a calibration among its like, in a few words."""
+    if not calibration.minimum.searched:
+        return "Given, not chosen"
+    if calibration.flat:
+        return "Nothing to choose by"
+    if calibration.at_bound:
+        return "The risk is smallest at a bound"
+    if _unclear(calibration):
+        return "No clear gain over Bayes"
+    trust = "Less" if calibration.beta < 1 else "More"
+    return f"{trust} trust than Bayes, with a clear gain"
+
+
+def _better_repair(calibration: Calibration) -> str:
+    """Say so if the model could be freed of what beta repairs."""
+    known = hasattr(calibration.model, "noise_variance")
+    if not known or calibration.kind == "gibbs" or _unclear(calibration):
+        return ""
+    return (
+        " If the noise variance is a guess, a model that infers it is the better repair: β widens "
+        "forecasts and coefficients alike."
+    )
 
 
 def _meaning(calibration: Calibration) -> str:
@@ -48,7 +77,8 @@ def _meaning(calibration: Calibration) -> str:
             "it rewards narrow posteriors, so choose the predictive risk if intervals and "
             "probabilities are what you are after"
             if calibration.kind == "gibbs"
-            else "see whether wider bounds do better, or whether the prior is too tight"
+            else "see whether wider bounds do better, or whether the noise variance is too large "
+            "or the prior too tight"
         )
         return f"The {calibration.kind} risk falls up to the upper bound, β = {beta:.3g}: {advice}."
     amount = f"each observation should count as {beta:.3g} of one"

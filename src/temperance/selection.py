@@ -2,13 +2,11 @@ r"""From a risk curve to a choice: what all strategies that estimate risk share.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from temperance.calibration import Calibration, mean_and_error
 from temperance.curves import RiskCurve
-from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning
+from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.draws import covariance_slope, sampled_risk_curve
 from temperance.optimise import Minimum, minimise, stochastic_minimise
 from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
@@ -121,11 +119,10 @@ def _descend(
 
     beta, converged = stochastic_minimise(slope, bounds)
     if not converged:
-        warnings.warn(
+        warn(
             f"the stochastic optimiser did not settle (beta = {beta:.3g}); use "
             'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
             ConvergenceWarning,
-            stacklevel=4,
         )
     # Averages of iterates come close to a bound, never onto it.
     near = 0.01 * (bounds[1] - bounds[0])
@@ -146,32 +143,28 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
 def _warn(calibration: Calibration) -> None:
     lower, upper = calibration.bounds
     if calibration.flat:
-        warnings.warn(
+        warn(
             "the estimated risk does not depend on beta; the data say nothing about it, keep Bayes "
             "(beta = 1) or use more data",
             FlatCurveWarning,
-            stacklevel=4,
         )
     elif calibration.at_bound and calibration.beta == upper:
-        warnings.warn(
+        warn(
             f"the estimated {calibration.kind} risk is smallest at the upper bound beta = "
             f"{upper:g}; widen bounds to see whether it falls further, or {_advice(calibration)}",
             BoundWarning,
-            stacklevel=4,
         )
     elif calibration.at_bound and lower > 0:
-        warnings.warn(
+        warn(
             f"the estimated risk is smallest at the lower bound beta = {lower:g}; widen bounds to "
             "see whether it falls further",
             BoundWarning,
-            stacklevel=4,
         )
     elif calibration.at_bound:
-        warnings.warn(
+        warn(
             "the estimated risk is smallest at beta = 0: the prior predicts better than anything "
             "learnt from the data; check the model and its prior",
             BoundWarning,
-            stacklevel=4,
         )
 
 
@@ -181,4 +174,4 @@ def _advice(calibration: Calibration) -> str:
             'use risk="predictive" if predictions should know their uncertainty: the Gibbs risk '
             "favours narrow posteriors"
         )
-    return "check whether the prior is too tight"
+    return "check whether the noise variance is too large or the prior too tight"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +15,15 @@ import typer
 from temperance.cli.console import Steps, one_line_errors
 from temperance.cli.request import ModelName, PosteriorName, Request
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
+from temperance.files import write_whole
 from temperance.strategies import NAMES, Bootstrap
 from temperance.tables import Table
 
 N_HELD_OUT_FOLDS = 5
 # Enough for a picture of its choice, and a tenth of the cost.
 RESAMPLES_BESIDE = 100
-MOST_WORK = 1e9
+# About ten seconds, at 250 rows of two classes.
+MOST_ROWS_TIMES_FITS = 62_500
 
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
 
@@ -79,9 +80,11 @@ def calibrate(
         ),
     ] = None,
     posterior: Annotated[
-        PosteriorName,
-        typer.Option(help="Gaussian approximation, for logistic.", rich_help_panel=MODEL),
-    ] = "mean-field",
+        PosteriorName | None,
+        typer.Option(
+            help="Gaussian approximation, for logistic (default mean-field).", rich_help_panel=MODEL
+        ),
+    ] = None,
     prior_scale: Annotated[
         float,
         typer.Option(
@@ -235,16 +238,17 @@ def run(request: Request) -> Result:
     names = [request.strategy, *(name for name in others if name not in costly)]
     held_for = names if request.compare else names[: int(wide)]
     total = len(names) + N_HELD_OUT_FOLDS * len(held_for) + (request.report is not None)
-    with noted() as sentences, Steps(total) as steps:
-        trials = [
-            _trial(request, estimator, table, name, name in held_for, steps) for name in names
-        ]
-        result = Result(table, trials[0], trials if wide else [], sentences)
+    with Steps(total) as steps:
+        with noted() as sentences:
+            trials = [
+                _trial(request, estimator, table, name, name in held_for, steps) for name in names
+            ]
         if costly:
             sentences.append(
-                f"{' and '.join(costly)} would need {len(table.target)} fits and were left out; "
+                f"Left out, because it would need {len(table.target)} fits: {', '.join(costly)}; "
                 "ask for one alone with --strategy"
             )
+        result = Result(table, trials[0], trials if wide else [], sentences)
         if request.report is not None:
             steps.say("report")
             _write_report(request, result)
@@ -253,10 +257,12 @@ def run(request: Request) -> Result:
 
 
 def _too_costly(name: str, table: Table) -> bool:
-    """Whether a strategy that fits a logistic model once per row would take many minutes."""
-    rows, columns = table.inputs.shape
-    once_per_row = name in ("leave-one-out", "safe-bayes") and table.task == "classification"
-    return once_per_row and rows * rows * (columns + 1) ** 2 > MOST_WORK
+    """Whether a strategy would fit a logistic model so often that it takes much longer."""
+    if table.task != "classification" or name not in ("leave-one-out", "safe-bayes"):
+        return False
+    classes = len(set(table.target.tolist()))
+    rows = len(table.target)
+    return rows * rows * (1 if classes == 2 else classes) > MOST_ROWS_TIMES_FITS
 
 
 def _trial(
@@ -320,7 +326,7 @@ def _refuse_unwritable(path: Path, data: Path | None) -> None:
 
 def _write_report(request: Request, result: Result) -> None:
     from temperance import report
-    from temperance.cli.display import settings
+    from temperance.cli.display import ranking, settings
 
     contents = report.compute(
         result.own.fitted,
@@ -328,24 +334,10 @@ def _write_report(request: Request, result: Result) -> None:
         {trial.name: [part.beta for _, part in trial.fitted.parts()] for trial in result.trials},
         result.own.name,
         result.own.held,
+        ranking(result) if request.compare else [],
+        [*result.table.notices, *result.warnings],
         settings(request, result),
         replace(request, json=False).command(),
     )
     assert request.report is not None
-    write_atomically(request.report, report.render(contents))
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
-    path = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_whole(request.report, report.render(contents))

@@ -28,19 +28,20 @@ def show(request: Request, result: Result) -> None:
     console = Console(highlight=False)
     for name, value in settings(request, result)[:4]:
         console.print(f"[bold]{name:10}[/bold]{escape(value)}", soft_wrap=True)
+    for note in [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]:
+        console.print(f"[dim]•[/dim] {escape(note)}", soft_wrap=True)
     console.print()
     console.print(_choices(result.own.fitted))
     for words in explanations(result.own.fitted):
         console.print(Padding(escape(words), (1, 0, 0, 0)))
     if request.compare:
+        headings, *rows = ranking(result)
+        grid = _grid(*headings)
+        for row in rows:
+            grid.add_row(*row, style="bold" if row[1] == result.own.name else None)
         console.print()
-        console.print(_ranking(result))
-        console.print("All of it on rows held out, in 5 folds; ± one standard error.")
-    notes = [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]
-    if notes:
-        console.print()
-    for note in notes:
-        console.print(f"[dim]•[/dim] {escape(note)}", soft_wrap=True)
+        console.print(grid)
+        console.print(_compared_in_words(result.trials))
     if request.report is not None:
         console.print(f"\nThe report is in {escape(str(request.report))}", soft_wrap=True)
 
@@ -54,7 +55,7 @@ def settings(request: Request, result: Result) -> list[tuple[str, str]]:
         ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
         ("model", _model(fitted)),
         ("strategy", repr(first.strategy)),
-        ("risk", f"{fitted.risk}, {first.curve.method}"),
+        ("risk", f"{fitted.risk}, {first.curve.method}{_units(fitted)}"),
         ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),
         ("prior", f"standard deviation {fitted.prior_scale:g} of each coefficient"),
         ("columns", "standardised" if fitted.standardize else "as they are"),
@@ -62,6 +63,12 @@ def settings(request: Request, result: Result) -> list[tuple[str, str]]:
         ("seed", str(request.seed)),
         ("version", f"temperance {temperance.__version__}"),
     ]
+
+
+def _units(fitted: Any) -> str:
+    """Say what a risk is counted in, where that is not plain."""
+    inferred = isinstance(getattr(fitted, "noise_variance", None), str)
+    return ", of the standardised target" if inferred and fitted.standardize else ""
 
 
 def _model(fitted: Any) -> str:
@@ -129,25 +136,33 @@ def ranked(trials: list[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda trial: -trial.held.mean(trial.held.gains)[0])
 
 
-def _ranking(result: Result) -> Grid:
+def ranking(result: Result) -> list[tuple[str, ...]]:
+    """Return the strategies on rows held out, the best first, below a row of headings."""
     last = "in 95 %" if result.own.held.bayes.place is not None else "right"
-    grid = _grid("", "strategy", "beta", "gain over Bayes", "log score", last)
+    rows: list[tuple[str, ...]] = [("", "strategy", "beta", "gain over Bayes", "log score", last)]
     for place, trial in enumerate(ranked(result.trials), 1):
         betas = ", ".join(f"{part.beta:.3g}" for _, part in trial.fitted.parts())
         held = trial.held
-        hits = held.mean(hit(held, result))[0]
         gain, score = held.mean(held.gains), held.mean(held.calibrated.log_score)
-        style = "bold" if trial is result.own else None
-        grid.add_row(
-            str(place),
-            trial.name,
-            betas,
-            with_error(*gain),
-            with_error(*score),
-            f"{hits:.1%}",
-            style=style,
-        )
-    return grid
+        hits = f"{held.mean(hit(held, result))[0]:.1%}"
+        rows.append((str(place), trial.name, betas, with_error(*gain), with_error(*score), hits))
+    return rows
+
+
+def _compared_in_words(trials: list[Trial]) -> str:
+    gains = {trial.name: trial.held.mean(trial.held.gains) for trial in trials}
+    better = [name for name, (gain, error) in gains.items() if gain > 2 * error]
+    worse = [name for name, (gain, error) in gains.items() if gain < -2 * error]
+    clear = [
+        f"clearly {how} than Bayes: {', '.join(names)}"
+        for how, names in (("better", better), ("worse", worse))
+        if names
+    ]
+    found = "; ".join(clear) or "none differs clearly from Bayes"
+    return (
+        "Beta is the choice on all rows; the rest is from rows held out in turn, ± one standard "
+        f"error. {found[0].upper()}{found[1:]}."
+    )
 
 
 def hit(held: HeldOut, result: Result) -> Any:
@@ -172,7 +187,7 @@ def as_record(request: Request, result: Result) -> dict[str, Any]:
         "columns": list(table.inputs.columns),
         "settings": dict(settings(request, result)),
         "results": [_result(name, part) for name, part in fitted.parts()],
-        "coefficients": _coefficients(fitted, table),
+        "coefficients": _coefficients(fitted),
         "notices": list(table.notices),
         "warnings": result.warnings,
     }
@@ -201,8 +216,8 @@ def _result(name: str, part: Calibration) -> dict[str, Any]:
     }
 
 
-def _coefficients(fitted: Any, table: Any) -> list[dict[str, Any]]:
-    names = ["intercept", *fitted.coordinates_.names(list(table.inputs.columns))]
+def _coefficients(fitted: Any) -> list[dict[str, Any]]:
+    names = ["intercept", *fitted.terms_]
     found, first = [], 0 if fitted.fit_intercept else 1
     for k, (label, _) in enumerate(fitted.parts()):
         law = fitted.coefficients(k) if label else fitted.coefficients()

@@ -28,7 +28,7 @@ class Request:
     bounds: tuple[float, float] = (0.0, 3.0)
     noise_variance: float | None = None
     degree: int | None = None
-    posterior: PosteriorName = "mean-field"
+    posterior: PosteriorName | None = None
     prior_scale: float = 1.0
     standardize: bool = True
     intercept: bool = True
@@ -87,7 +87,8 @@ class Request:
         model = self.model or ("logistic" if task == "classification" else "linear")
         self._check(model)
         if model == "logistic":
-            return GibbsClassifier(posterior=self.posterior, degree=self.degree or 1, **shared)
+            approximation = self.posterior or "mean-field"
+            return GibbsClassifier(posterior=approximation, degree=self.degree or 1, **shared)
         degree = (self.degree or 2) if model == "polynomial" else 1
         variance = "unknown" if self.noise_variance is None else self.noise_variance
         return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
@@ -103,6 +104,8 @@ class Request:
             )
         if self.degree is not None and model not in ("polynomial", "logistic"):
             raise ValueError(f"--degree is for the models polynomial and logistic, not {model}")
+        if self.posterior is not None and model != "logistic":
+            raise ValueError(f"--posterior is for the model logistic, not {model}")
 
     def command(self) -> str:
         """Write the command line that asks for the same."""

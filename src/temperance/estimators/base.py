@@ -91,7 +91,9 @@ class GibbsEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return self.coordinates_.rows(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.coordinates_.rows(
+            validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        )
 
 
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:

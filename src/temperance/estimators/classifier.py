@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
@@ -75,6 +75,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         Posterior means, per unit of the term.  The terms are the inputs; with ``degree`` above 1
         the powers and products of the standardised inputs.
     calibration_ : Calibration, or a list of one for each class
+    terms_ : list of str
+        What the coefficients belong to: the inputs, or their powers and products.
     coordinates_ : Coordinates
         The way from inputs to the rows of the model.
     n_features_in_ : int
@@ -152,7 +154,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """
         one_of("posterior", self.posterior, POSTERIORS)
         model = POSTERIORS[self.posterior](prior_cov=self._prior_variance)
-        inputs, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        inputs, labels = validate_data(
+            self, X, y, dtype=np.float64, order="C", ensure_min_samples=2
+        )
         check_classification_targets(labels)
         weights = as_weights(sample_weight, inputs)
         self.classes_ = np.unique(labels[weights > 0])
@@ -160,6 +164,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             only = shown(self.classes_[0])
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         self.coordinates_ = self._choose_coordinates(inputs, weights)
+        self.terms_ = self.coordinates_.names(_check_feature_names_in(self))
         rows, seed = self.coordinates_.rows(inputs), as_seed(self.random_state)
         self._calibrations = [
             self._calibrate(model, rows, (labels == label).astype(float), weights, seed)

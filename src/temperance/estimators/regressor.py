@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
@@ -66,6 +66,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     intercept_ : float
     calibration_ : Calibration
         The choice of beta with its estimated risk, standard error and curve, in standardised units.
+    terms_ : list of str
+        What the coefficients belong to: the inputs, or their powers and products.
     coordinates_ : Coordinates
         The way from inputs to the rows of the model.
     n_features_in_ : int
@@ -152,11 +154,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         The estimator itself.
         """
         inputs, targets = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
+            self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2
         )
         response = np.asarray(targets, dtype=float)[:, None]
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
+        self.terms_ = self.coordinates_.names(_check_feature_names_in(self))
         self._response = (
             standard_scale(response, weights, self.fit_intercept)
             if self.standardize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,10 @@ def compute(
     choices: Mapping[str, list[float]],
     own: str,
     held: held_out.HeldOut,
+    ranking: list[tuple[str, ...]],
+    notices: list[str],
     settings: list[tuple[str, str]],
     command: str,
-    step: Callable[[], None] = lambda: None,
 ) -> Contents:
     """Gather what a report says.
 
@@ -50,9 +51,10 @@ def compute(
     choices : the beta of each part, by each strategy's name
     own : name of the strategy that was asked for
     held : forecasts of rows held out
+    ranking : strategies on rows held out, below a row of headings; empty if they were not compared
+    notices : sentences of warning
     settings : names and values to reproduce the result
     command : the command that makes the report again
-    step : called after each part
     """
     parts = []
     for k, (name, calibration) in enumerate(fitted.parts()):
@@ -60,7 +62,6 @@ def compute(
             Choice(strategy, betas[k], strategy == own) for strategy, betas in choices.items()
         ]
         parts.append(_part(fitted, table, k, name, calibration, chosen))
-        step()
     kept = _held_out(fitted, table, held)
     words = explanations(fitted)
     return Contents(
@@ -69,7 +70,8 @@ def compute(
         risk_name=fitted.risk,
         parts=parts,
         held_out=kept,
-        notices=list(table.notices),
+        ranking=ranking,
+        notices=notices,
         settings=settings,
         command=command,
     )
@@ -103,8 +105,8 @@ def _part(
         gain=calibration.gain,
         gain_error=calibration.gain_standard_error,
         choices=choices,
-        coefficients=_table(fitted, table, _coefficients(fitted, k, 1.0), laws[at]),
-        marginals=_marginals(_names(fitted, table), laws, laws[at]),
+        coefficients=_table(fitted, _coefficients(fitted, k, 1.0), laws[at]),
+        marginals=_marginals(["intercept", *fitted.terms_], laws, laws[at]),
         band=_band(fitted, table, k, name, betas),
     )
 
@@ -115,13 +117,11 @@ def _coefficients(fitted: Any, k: int, beta: float) -> StudentT:
     )
 
 
-def _names(fitted: Any, table: Table) -> list[str]:
-    return ["intercept", *fitted.coordinates_.names(list(table.inputs.columns))]
-
-
-def _table(fitted: Any, table: Table, bayes: StudentT, calibrated: StudentT) -> list[Coefficient]:
+def _table(fitted: Any, bayes: StudentT, calibrated: StudentT) -> list[Coefficient]:
     first = 0 if fitted.fit_intercept else 1
-    pairs = zip(_names(fitted, table), _intervals(bayes), _intervals(calibrated), strict=True)
+    pairs = zip(
+        ["intercept", *fitted.terms_], _intervals(bayes), _intervals(calibrated), strict=True
+    )
     return [Coefficient(*each) for each in pairs][first:]
 
 
@@ -180,6 +180,9 @@ def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
             name = f"responses inside {100 * level:.0f} % intervals, in %"
             scores.append((name, *_scores(held, *(100 * each for each in inside))))
         bayes, calibrated = (_intervals_kept(held, each.place) for each in both)
+        gaps = (np.mean(np.abs(each.happened - each.promised)) for each in (bayes, calibrated))
+        bayes_gap, calibrated_gap = (f"{100 * gap:.1f}" for gap in gaps)
+        scores.append(("promised against happened, mean gap in %", bayes_gap, calibrated_gap))
         return HeldOut("intervals", rows, bayes, calibrated, scores)
     happened = table.target[:, None] == fitted.classes_
     guesses = (np.argmax(each.probabilities, axis=1) for each in both)
@@ -220,7 +223,9 @@ def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -
 
 
 def _fared(held: held_out.HeldOut, risk: str) -> str:
-    difference, error = held.mean(held.calibrated.log_score - held.bayes.log_score)
+    with np.errstate(invalid="ignore"):  # a class that has no weight scores -inf, twice
+        change = held.calibrated.log_score - held.bayes.log_score
+    difference, error = held.mean(change)
     said = "On rows held out, "
     if held.bayes.place is not None:
         bayes, calibrated = (

@@ -115,13 +115,17 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """A whole report."""
+    """A whole report.
+
+    ``ranking`` is a table of strategies on rows held out, its first row the headings, or empty.
+    """
 
     title: str
     words: list[str]
     risk_name: str
     parts: list[Part]
     held_out: HeldOut
+    ranking: list[tuple[str, ...]]
     notices: list[str]
     settings: list[tuple[str, str]]
     command: str

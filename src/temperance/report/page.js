@@ -330,7 +330,8 @@ function drawCoefficients({ coefficients }) {
   const span = coefficients.map((_, i) => (differ ? own[i] : common));
   const how = differ ? "Each picture has its own scale" : "All pictures have the same scale";
   byId("coefficients-caption").textContent =
-    `Posterior mean and 95 % interval. ${how}; the vertical line is zero.`;
+    `Posterior mean and 95 % interval. ${how}; a vertical line is zero. The calibrated ` +
+    "widths are those of the tempered posterior: β was chosen for its risk, not for them.";
   const place = byId("coefficients");
   place.replaceChildren();
   const most = coefficients.length <= 18 ? coefficients.length : 15;

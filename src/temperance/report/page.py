@@ -49,6 +49,7 @@ def render(contents: Contents) -> str:
         words="\n".join(f"<p>{_escape(paragraph)}</p>" for paragraph in contents.words),
         held_out=_escape(_held_out(contents.held_out)),
         scores=_scores(contents.held_out.scores),
+        ranking=_ranking(contents.ranking),
         settings=_settings(contents.settings),
         command=_escape(contents.command),
     )
@@ -143,6 +144,20 @@ def _scores(scores: list[tuple[str, str, str]]) -> str:
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Bayes", "Calibrated"))
     return f'<table class="scores"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _ranking(ranking: list[tuple[str, ...]]) -> str:
+    if not ranking:
+        return ""
+    headings, *rows = ranking
+    head = "".join(f'<th scope="col">{_escape(name)}</th>' for name in headings)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{_escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return (
+        "<h3>All strategies, ranked by their gain over Bayes on rows held out</h3>"
+        f'<table class="ranking"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def _settings(settings: list[tuple[str, str]]) -> str:

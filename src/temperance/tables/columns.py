@@ -103,9 +103,20 @@ def encoded(
     ]
     if notes:
         notices.append(f"Columns encoded as numbers: {'; '.join(notes)}.")
+    if any("each of" in note for note in notes):
+        notices.append("Coefficients of such columns mean something beside each other only.")
     if constant:
         notices.append(f"Columns left out, the same in every row: {constant}.")
+    counting = listed([name for name in inputs.columns if _counts(inputs[name].to_numpy())])
+    if counting:
+        notices.append(f"These only number the rows; leave them out with --drop?: {counting}.")
     return inputs
+
+
+def _counts(values: Array) -> bool:
+    """Whether a column is consecutive whole numbers in some order, as row numbers are."""
+    ordered = np.sort(values)
+    return len(values) > FEW_LEVELS and bool(np.all(np.diff(ordered) == 1)) and ordered[0] % 1 == 0
 
 
 def _encoded_column(column: pandas.Series) -> dict[str, Array]:

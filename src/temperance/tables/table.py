@@ -234,7 +234,8 @@ def _labels(column: pandas.Series) -> NDArray[Any]:
     classes = column.nunique()
     if classes > MOST_CLASSES:
         if column.dtype == "category":
-            what, remedy = "texts", ""
+            what = f"texts such as {shown(column.iloc[0])}"
+            remedy = "; numbers must come without signs of currency and thousands"
         else:
             what, remedy = "numbers and looks continuous", "; take --model linear for a regression"
         raise TableError(

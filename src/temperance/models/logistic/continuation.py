@@ -7,12 +7,11 @@ along beta was too long.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from temperance.diagnostics import ConvergenceWarning
+from temperance.diagnostics import ConvergenceWarning, warn
 from temperance.models.logistic.system import System
 from temperance.types import Array
 
@@ -48,11 +47,10 @@ def follow(system: System, anchor: Anchor, beta: float) -> Anchor:
             reach = max(np.sqrt(reach), 1.0 + 1e-6)
         else:
             anchor, reach = found, min(reach**2, 1e6)
-    warnings.warn(
+    warn(
         f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
         f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
         ConvergenceWarning,
-        stacklevel=2,
     )
     return anchor
 

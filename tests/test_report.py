@@ -1,0 +1,622 @@
+"""The numbers and words of a report are those of the estimator, from the file to the browser."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from browser import Visit, launched
+from scipy import stats
+
+from temperance import GibbsClassifier, GibbsRegressor, models, report
+from temperance.calibration import Calibration
+from temperance.explanation import explain, explanations
+from temperance.held_out import Forecasts, HeldOut, hold_out
+from temperance.optimise import Minimum
+from temperance.tables import prepare
+
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+
+THREE = ("high", "low", "middle")
+
+
+def numbers(columns=1, n=40):
+    random = np.random.default_rng(5)
+    X = random.normal(size=(n, columns))
+    y = 3 + X @ np.linspace(0.2, 2, columns) + 2 * random.standard_t(4, n)
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(columns)]).assign(y=y)
+
+
+def labels(classes=("no", "yes"), columns=1, n=40):
+    random = np.random.default_rng(6)
+    X = random.normal(size=(n, columns))
+    place = np.digitize(X[:, 0] + random.normal(size=n), np.linspace(-0.5, 0.5, len(classes))[1:])
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(columns)])
+    return frame.assign(y=np.array(classes)[place])
+
+
+class Case:
+    """A fitted estimator with its table, and the report on both."""
+
+    def __init__(self, estimator, frame, held=None, weights=None, choices=None):
+        self.table = prepare(frame, "y", name="data", weights=weights)
+        inputs, target, weight = self.table.inputs, self.table.target, self.table.weights
+        self.held = hold_out(estimator, inputs, target, weight, n_folds=3) if held is None else held
+        self.fitted = estimator.fit(inputs, target, sample_weight=weight)
+        self.choices = choices or {
+            "bayes": [1.0] * len(self.fitted.parts()),
+            "k-fold": [part.beta for _, part in self.fitted.parts()],
+        }
+        self.contents = report.compute(
+            self.fitted,
+            self.table,
+            self.choices,
+            "k-fold",
+            self.held,
+            [("", "strategy"), ("1", "k-fold")],
+            ["A notice."],
+            [("seed", "0")],
+            "temperance calibrate",
+        )
+
+    @property
+    def pairs(self):
+        """Each part of the report with its place and its calibration."""
+        calibrations = [each for _, each in self.fitted.parts()]
+        return list(zip(self.contents.parts, range(len(calibrations)), calibrations, strict=True))
+
+    def law(self, k, beta):
+        if hasattr(self.fitted, "classes_"):
+            return self.fitted.coefficients(k, beta)
+        return self.fitted.coefficients(beta)
+
+
+CASES = {
+    "unknown variance": lambda: Case(
+        GibbsRegressor(risk="predictive", random_state=0), numbers(columns=3)
+    ),
+    "known variance": lambda: Case(
+        GibbsRegressor(1.0, risk="predictive", random_state=0), numbers()
+    ),
+    "polynomial": lambda: Case(
+        GibbsRegressor(1.0, degree=3, risk="predictive", random_state=0), numbers()
+    ),
+    "no intercept": lambda: Case(
+        GibbsRegressor(0.5, risk="predictive", fit_intercept=False, random_state=0),
+        numbers(columns=2),
+    ),
+    "upper bound": lambda: Case(GibbsRegressor(random_state=0), numbers(columns=2)),
+    "two classes": lambda: Case(
+        GibbsClassifier("laplace", risk="predictive", random_state=0), labels()
+    ),
+    "three classes": lambda: Case(GibbsClassifier("laplace", random_state=0), labels(THREE)),
+    "weights": lambda: Case(
+        GibbsRegressor(random_state=0, risk="predictive"),
+        numbers(columns=2).assign(weight=np.arange(40.0) % 3),
+        weights="weight",
+    ),
+}
+
+
+@cache
+def made(name):
+    return CASES[name]()
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return made(request.param)
+
+
+def at(part, beta):
+    [index] = np.flatnonzero(part.betas == beta)
+    return index
+
+
+class TestParts:
+    def test_betas_ascend_over_the_bounds_and_hold_the_choice_and_bayes(self, case):
+        for part, _, calibration in case.pairs:
+            assert np.all(np.diff(part.betas) > 0)
+            assert part.betas[part.at] == calibration.beta
+            assert 1.0 in part.betas
+            assert (part.betas[0], part.betas[-1]) == calibration.bounds
+            assert 30 < len(part.betas) < 60
+
+    def test_the_curve_is_the_calibrations(self, case):
+        for part, _, calibration in case.pairs:
+            one_by_one = [calibration.curve(beta) for beta in part.betas]
+            np.testing.assert_allclose(part.risk, one_by_one, rtol=1e-12)
+            assert part.risk[part.at] == pytest.approx(calibration.risk, rel=1e-12)
+            assert part.risk[at(part, 1.0)] == pytest.approx(calibration.bayes_risk, rel=1e-12)
+            assert (part.standard_error, part.bayes_risk, part.gain, part.gain_error) == (
+                calibration.standard_error,
+                calibration.bayes_risk,
+                calibration.gain,
+                calibration.gain_standard_error,
+            )
+
+    def test_coefficients_have_95_percent_intervals_at_the_choice_and_at_bayes(self, case):
+        first = 0 if case.fitted.fit_intercept else 1
+        names = ["intercept", *case.fitted.coordinates_.names(list(case.table.inputs.columns))]
+        for part, k, calibration in case.pairs:
+            assert [each.name for each in part.coefficients] == names[first:]
+            for side, beta in (("bayes", 1.0), ("calibrated", calibration.beta)):
+                law = case.law(k, beta)
+                for j, coefficient in enumerate(part.coefficients, first):
+                    interval = getattr(coefficient, side)
+                    student = stats.t(law.dof, law.location[j], law.scale[j])
+                    found = (interval.mean, interval.low, interval.high)
+                    wanted = (law.location[j], *student.interval(0.95))
+                    assert found == pytest.approx(wanted, rel=1e-9)
+
+    def test_coefficients_at_the_choice_are_those_of_the_fit(self, case):
+        coefficients = np.atleast_2d(case.fitted.coef_)
+        for part, k, _ in case.pairs:
+            means = [each.calibrated.mean for each in part.coefficients]
+            np.testing.assert_array_equal(means[-coefficients.shape[1] :], coefficients[k])
+            if case.fitted.fit_intercept:
+                assert means[0] == np.atleast_1d(case.fitted.intercept_)[k]
+
+    def test_marginals_are_those_of_each_beta(self, case):
+        names = case.fitted.coordinates_.names(list(case.table.inputs.columns))
+        for part, k, _ in case.pairs:
+            assert part.marginals.names == names
+            for i, beta in enumerate(part.betas):
+                law = case.law(k, beta)
+                np.testing.assert_array_equal(part.marginals.mean[i], law.location[1:])
+                np.testing.assert_array_equal(part.marginals.scale[i], law.scale[1:])
+                assert part.marginals.dof[i] == law.dof
+
+    def test_a_single_input_has_a_band_of_95_percent(self, case):
+        fitted, inputs = case.fitted, case.table.inputs
+        for part, k, _ in case.pairs:
+            if inputs.shape[1] > 1:
+                assert part.band is None
+                continue
+            grid = pd.DataFrame({"x0": part.band.grid})
+            reach = 0.05 * np.ptp(inputs["x0"])
+            assert part.band.grid[0] == pytest.approx(inputs["x0"].min() - reach)
+            assert part.band.grid[-1] == pytest.approx(inputs["x0"].max() + reach)
+            for i, beta in list(enumerate(part.betas))[::7]:
+                if hasattr(fitted, "classes_"):
+                    ends = fitted.predict_interval(grid, 0.95, beta).reshape(len(grid), -1, 2)
+                    low, high = ends[:, k].T
+                    mean = fitted.predict_proba(grid, beta)[:, k if len(fitted.classes_) > 2 else 1]
+                else:
+                    law = fitted.forecast(grid, beta)
+                    low, high = stats.t(law.dof, law.location, law.scale).interval(0.95)
+                    mean = law.location
+                np.testing.assert_allclose(part.band.mean[i], mean, rtol=1e-10)
+                np.testing.assert_allclose(part.band.low[i], low, rtol=1e-9)
+                np.testing.assert_allclose(part.band.high[i], high, rtol=1e-9)
+            response = case.table.target
+            if hasattr(fitted, "classes_"):
+                response = (response == part.name).astype(float)
+                assert part.band.response_name == f"y = {part.name}"
+            np.testing.assert_array_equal(
+                part.band.points, np.column_stack([inputs["x0"], response])
+            )
+
+    def test_choices_are_those_of_the_strategies(self, case):
+        for part, k, calibration in case.pairs:
+            assert [(each.strategy, each.beta, each.own) for each in part.choices] == [
+                ("bayes", 1.0, False),
+                ("k-fold", calibration.beta, True),
+            ]
+            assert case.choices["k-fold"][k] == calibration.beta
+
+    def test_the_page_can_be_drawn(self, case):
+        assert report.render(case.contents).startswith("<!DOCTYPE html>")
+
+
+class TestContents:
+    def test_what_is_handed_on(self):
+        contents = made("known variance").contents
+        assert contents.title == "How far to trust a model of y"
+        assert contents.risk_name == "predictive"
+        assert contents.settings == [("seed", "0")]
+        assert contents.command == "temperance calibrate"
+        assert contents.notices == ["A notice."]
+        assert contents.ranking == [("", "strategy"), ("1", "k-fold")]
+
+    def test_the_words_begin_with_the_explanations(self):
+        case = made("three classes")
+        assert [part.name for part in case.contents.parts] == list(THREE)
+        assert case.contents.words[:-1] == explanations(case.fitted)
+        alone = made("known variance")
+        assert alone.contents.words[:-1] == [explain(alone.fitted.calibration_)]
+        assert explanations(alone.fitted) == alone.contents.words[:-1]
+
+    def test_of_many_coefficients_the_twelve_surest_have_marginals(self):
+        case = Case(GibbsRegressor(random_state=0), numbers(columns=15, n=80))
+        [part] = case.contents.parts
+        law = case.fitted.coefficients()
+        sure = np.sort(np.argsort(-np.abs(law.mean[1:]) / law.scale[1:])[:12])
+        assert part.marginals.names == [f"x{j}" for j in sure]
+        np.testing.assert_array_equal(part.marginals.mean[part.at], law.mean[1 + sure])
+        assert part.marginals.scale.shape == (len(part.betas), 12)
+        assert len(part.coefficients) == 16
+
+    def test_bounds_without_bayes(self):
+        estimator = GibbsRegressor(risk="predictive", bounds=(0.01, 0.3), random_state=0)
+        case = Case(estimator, numbers(columns=2), choices={"k-fold": [0.2]})
+        [part] = case.contents.parts
+        assert 1.0 not in part.betas
+        assert part.betas[0] == 0.01
+        assert part.betas[-1] == 0.3
+        bayes = GibbsRegressor(strategy="bayes").fit(case.table.inputs, case.table.target)
+        means = [each.bayes.mean for each in part.coefficients]
+        np.testing.assert_allclose(means, bayes.coefficients().mean, rtol=1e-12)
+
+    def test_a_point_close_below_does_not_take_the_place_of_the_choice(self):
+        upper = 1.44 * (1 - 1e-5)  # (30 / 36)**2 of it is a point of the grid
+        estimator = GibbsRegressor(strategy="bayes", bounds=(0, upper))
+        [part] = Case(estimator, numbers(columns=2)).contents.parts
+        assert part.betas[part.at] == 1.0
+        assert part.betas[part.at - 1] == pytest.approx(1 - 1e-5, rel=1e-12)
+
+    @pytest.mark.parametrize("name", ["self", "index", "<b>", "x=1", "温度"])
+    def test_an_input_of_any_name_has_a_band(self, name):
+        case = Case(GibbsRegressor(random_state=0), numbers().rename(columns={"x0": name}))
+        [part] = case.contents.parts
+        assert part.band.input_name == name
+        law = case.fitted.forecast(pd.DataFrame({name: part.band.grid}))
+        np.testing.assert_array_equal(part.band.mean[part.at], law.mean)
+
+
+class TestHeldOut:
+    def test_intervals_against_a_count(self):
+        case = made("weights")
+        kept = case.contents.held_out
+        assert (kept.kind, kept.rows) == ("intervals", 40)
+        weights = case.table.weights
+        np.testing.assert_array_equal(kept.bayes.promised[-2:], [0.9, 0.95])
+        for found, place in (
+            (kept.bayes, case.held.bayes.place),
+            (kept.calibrated, case.held.calibrated.place),
+        ):
+            for level, share, error in zip(
+                found.promised, found.happened, found.error, strict=True
+            ):
+                inside = (place >= (1 - level) / 2) & (place <= (1 + level) / 2)
+                expected = weights[inside].sum() / weights.sum()
+                assert share == pytest.approx(expected)
+                spread = np.sqrt(expected * (1 - expected) / (weights.sum() - 1))
+                assert error == pytest.approx(spread, abs=1e-12)
+
+    @pytest.mark.parametrize("classes", [("no", "yes"), THREE])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_probabilities_against_a_count(self, classes, weighted):
+        frame = labels(classes, n=60)
+        if weighted:
+            frame["weight"] = np.arange(60) % 4
+        case = Case(
+            GibbsClassifier("laplace", random_state=0),
+            frame,
+            weights="weight" if weighted else None,
+        )
+        kept = case.contents.held_out
+        assert (kept.kind, kept.rows) == ("probabilities", 60)
+        weights = frame["weight"].to_numpy() if weighted else np.ones(60)
+        for found, forecast in ((kept.bayes, case.held.bayes), (kept.calibrated, None)):
+            shares = (forecast or case.held.calibrated).probabilities
+            expected = []
+            for low in np.arange(10) / 10:
+                given, came, count = [], [], []
+                for i in range(60):
+                    for j, name in enumerate(classes):
+                        if name == "no" or not low <= shares[i, j] < low + 0.1:
+                            continue
+                        given.append(shares[i, j])
+                        came.append(case.table.target[i] == name)
+                        count.append(weights[i])
+                if np.sum(count) > 0:
+                    total, hits = np.sum(count), np.dot(count, came)
+                    middle = (hits + 1) / (total + 2)
+                    error = np.sqrt(middle * (1 - middle) / (total + 2))
+                    expected.append((np.average(given, weights=count), hits / total, error))
+            promised, happened, error = np.transpose(expected)
+            assert len(promised) > 3
+            np.testing.assert_allclose(found.promised, promised, rtol=1e-9)
+            np.testing.assert_allclose(found.happened, happened, rtol=1e-9)
+            np.testing.assert_allclose(found.error, error, rtol=1e-9)
+
+    def test_certainty_belongs_to_the_last_bin(self):
+        case = made("two classes")
+        sure = np.column_stack([np.zeros(40), np.ones(40)])
+        certain = Forecasts(np.zeros(40), probabilities=sure)
+        held = HeldOut(certain, certain, np.zeros(40), np.ones(40))
+        kept = report.compute(
+            case.fitted, case.table, case.choices, "k-fold", held, [], [], [], ""
+        ).held_out.bayes
+        np.testing.assert_array_equal(kept.promised, [1.0])
+        np.testing.assert_allclose(kept.happened, [np.mean(case.table.target == "yes")])
+
+    def test_scores_of_intervals(self):
+        case = made("weights")
+        measures = [measure for measure, *_ in case.contents.held_out.scores]
+        assert measures == [
+            "log score per row (higher is better)",
+            "responses inside 50 % intervals, in %",
+            "responses inside 95 % intervals, in %",
+            "promised against happened, mean gap in %",
+        ]
+        weights = case.table.weights
+        for (_, *printed), values in zip(
+            case.contents.held_out.scores[:-1],
+            [
+                [each.log_score for each in (case.held.bayes, case.held.calibrated)],
+                *(
+                    [
+                        100.0 * (np.abs(each.place - 0.5) <= level / 2)
+                        for each in (case.held.bayes, case.held.calibrated)
+                    ]
+                    for level in (0.5, 0.95)
+                ),
+            ],
+            strict=True,
+        ):
+            for text, value in zip(printed, values, strict=True):
+                mean = float(text.split(" ± ")[0])
+                assert mean == pytest.approx(np.average(value, weights=weights), rel=1e-2)
+        kept = case.contents.held_out
+        gaps = [
+            np.mean(np.abs(each.happened - each.promised)) for each in (kept.bayes, kept.calibrated)
+        ]
+        assert kept.scores[-1][1:] == tuple(f"{100 * gap:.1f}" for gap in gaps)
+
+    def test_scores_of_classes(self):
+        case = made("three classes")
+        [_, (measure, bayes, calibrated)] = case.contents.held_out.scores
+        assert measure == "classes guessed right, in %"
+        for text, forecast in ((bayes, case.held.bayes), (calibrated, case.held.calibrated)):
+            guesses = np.array(THREE)[forecast.probabilities.argmax(axis=1)]
+            right = 100 * np.mean(guesses == case.table.target)
+            assert float(text.split(" ± ")[0]) == pytest.approx(right, abs=0.1)
+
+
+def with_scores(kind, difference, places=(0.5, 0.5)):
+    """A report on forecasts whose log score differs by so much, give or take 0.1 per row."""
+    case = made(kind)
+    rows = len(case.table.target)
+    jitter = np.where(np.arange(rows) % 2, 0.1, -0.1)
+    if case.held.bayes.place is None:
+        more = [{"probabilities": case.held.bayes.probabilities}] * 2
+    else:
+        more = [{"place": np.where(np.arange(rows) < rows * p, 0.5, 0.999)} for p in places]
+    bayes = Forecasts(np.zeros(rows), **more[0])
+    calibrated = Forecasts(difference + jitter, **more[1])
+    held = HeldOut(calibrated, bayes, np.zeros(rows), np.ones(rows))
+    return report.compute(
+        case.fitted, case.table, case.choices, "k-fold", held, [], [], [], ""
+    ).words[-1]
+
+
+ERROR = f"{0.1 / np.sqrt(39):.4f}"
+INTERVALS = (
+    "On rows held out, Bayes' 95 % intervals held 50 % of the responses and the calibrated ones "
+    "90 %; the log score per row changed by"
+)
+FARED = {
+    "better": (
+        "known variance",
+        0.5,
+        f"{INTERVALS} 0.5000 ± {ERROR}: the calibrated forecasts were clearly better.",
+    ),
+    "worse": (
+        "known variance",
+        -0.5,
+        f"{INTERVALS} -0.5000 ± {ERROR}: the calibrated forecasts were clearly worse.",
+    ),
+    "worse by the gibbs risk": (
+        "upper bound",
+        -0.5,
+        f"{INTERVALS} -0.5000 ± {ERROR}: the calibrated forecasts were clearly worse; the "
+        "predictive risk would aim at them.",
+    ),
+    "a little better": (
+        "known variance",
+        0.02,
+        f"{INTERVALS} 0.0200 ± {ERROR}, which is no clear difference.",
+    ),
+    "a little worse": (
+        "upper bound",
+        -0.02,
+        f"{INTERVALS} -0.0200 ± {ERROR}, which is no clear difference.",
+    ),
+    "classes": (
+        "two classes",
+        0.5,
+        f"On rows held out, the log score per row changed by 0.5000 ± {ERROR}: the calibrated "
+        "forecasts were clearly better.",
+    ),
+    "no difference": (
+        "three classes",
+        0.0,
+        f"On rows held out, the log score per row changed by 0.0000 ± {ERROR}, which is no clear "
+        "difference.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "difference", "words"), FARED.values(), ids=FARED)
+def test_words_on_rows_held_out(kind, difference, words):
+    assert with_scores(kind, difference, places=(0.5, 0.9)) == words
+
+
+def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", **found):
+    return Calibration(
+        model=None,
+        data=None,
+        strategy=None,
+        kind=kind,
+        bounds=bounds,
+        minimum=Minimum(beta, **found),
+        risk=1.0,
+        standard_error=0.1,
+        bayes_risk=1.0 + gain,
+        gain_standard_error=error,
+        curve=None,
+    )
+
+
+CLEAR = "The estimated gain over Bayes, 0.3000 ± 0.0500 per observation, is clear."
+NOTHING = "is within two standard errors of nothing: Bayes would do about as well."
+EXPLAINED = {
+    "given": (
+        choice(1.0, searched=False),
+        "β was given, not chosen: each observation counts once, as the likelihood says. The risk "
+        "is that on the rows which the posterior was fitted to.",
+    ),
+    "flat": (
+        choice(1.0, flat=True),
+        "The estimated risk does not depend on β, so the data say nothing about it; β stays as "
+        "close to Bayes as the bounds allow.",
+    ),
+    "zero": (
+        choice(0.0, at_bound=True),
+        "The prior alone predicts better than anything learnt from these data (β = 0): check the "
+        f"model, the units and the prior. {CLEAR}",
+    ),
+    "upper bound, gibbs": (
+        choice(3.0, at_bound=True, kind="gibbs"),
+        "The gibbs risk falls up to the upper bound, β = 3: it rewards narrow posteriors, so "
+        "choose the predictive risk if intervals and probabilities are what you are after. "
+        f"{CLEAR}",
+    ),
+    "upper bound, predictive": (
+        choice(0.5, at_bound=True, bounds=(0.0, 0.5)),
+        "The predictive risk falls up to the upper bound, β = 0.5: see whether wider bounds do "
+        f"better, or whether the noise variance is too large or the prior too tight. {CLEAR}",
+    ),
+    "upper bound, unclear": (
+        choice(3.0, gain=0.06, at_bound=True),
+        "The predictive risk falls up to the upper bound, β = 3: see whether wider bounds do "
+        "better, or whether the noise variance is too large or the prior too tight. The estimated "
+        f"gain over Bayes, 0.0600 ± 0.0500 per observation, {NOTHING}",
+    ),
+    "lower bound": (
+        choice(0.25, at_bound=True, bounds=(0.25, 3.0)),
+        "The risk is smallest at the lower bound: each observation should count as 0.25 of one, or "
+        f"less; see wider bounds. {CLEAR}",
+    ),
+    "below one": (
+        choice(0.04485),
+        "The data deserve less trust than Bayes gives them: each observation should count as "
+        "0.0449 of one. The calibrated posterior is the wider one, as a model that is partly wrong "
+        f"should have. {CLEAR}",
+    ),
+    "known variance": (
+        replace(choice(0.5), model=models.GaussianLinear()),
+        "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
+        "of one. The calibrated posterior is the wider one, as a model that is partly wrong should "
+        f"have. {CLEAR} If the noise variance is a guess, a model that infers it is the better "
+        "repair: β widens forecasts and coefficients alike.",
+    ),
+    "above one": (
+        choice(1.5),
+        "The data deserve more trust than Bayes gives them: each observation should count as 1.5 "
+        f"of one. The calibrated posterior is the narrower one. {CLEAR}",
+    ),
+    "unclear": (
+        choice(0.9, gain=0.06),
+        "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.0600 ± "
+        f"0.0500 per observation, {NOTHING}",
+    ),
+    "no error": (
+        choice(0.5, error=np.nan),
+        "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
+        "of one. The calibrated posterior is the wider one, as a model that is partly wrong should "
+        "have. The estimated gain over Bayes is 0.3 per observation.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("calibration", "words"), EXPLAINED.values(), ids=EXPLAINED)
+def test_explanations(calibration, words):
+    assert explain(calibration) == words
+
+
+@pytest.mark.parametrize("gain", [0.0999, 0.1001])
+def test_two_standard_errors_are_clear(gain):
+    clear = "is clear." in explain(choice(0.5, gain=gain))
+    assert clear == (gain > 0.1)
+    assert (NOTHING in explain(choice(0.5, gain=gain))) != clear
+
+
+def test_one_part_has_no_name_before_its_words():
+    class Fitted:
+        def __init__(self, parts):
+            self.parts = lambda: parts
+
+    one = choice(0.5)
+    assert explanations(Fitted([("yes", one)])) == [explain(one)]
+    others = {
+        "b": choice(2.0),
+        "c": choice(0.4),
+        "d": choice(3.0, at_bound=True),
+        "e": replace(one, gain_standard_error=1.0),
+    }
+    assert explanations(Fitted([("a", one), *others.items()])) == [
+        "Each class is told from the rest by a posterior with a β of its own. "
+        "Less trust than Bayes, with a clear gain: a (0.5), c (0.4). "
+        "More trust than Bayes, with a clear gain: b (2). "
+        "The risk is smallest at a bound: d (3). "
+        "No clear gain over Bayes: e (0.5)."
+    ]
+
+
+# --- from a file to a browser ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with launched() as running:
+        yield running
+
+
+def test_a_file_becomes_a_page_that_works(browser, tmp_path):
+    script = "<script>alert(1)</script>"
+    frame = numbers().rename(columns={"x0": script, "y": "$y & </script>"})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "temperance", "calibrate", "data.csv"),
+            *("--target", "$y & </script>", "--risk", "predictive", "--report", "page.html"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert script not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    seen = Visit(browser, tmp_path / "page.html")
+    page = seen.page
+    assert page.title() == "How far to trust a model of $y & </script>"
+    assert page.evaluate("document.scripts.length") == 2
+    names = page.locator(".coefficients tbody th").all_text_contents()
+    assert names == ["intercept", script]
+    fitted = GibbsRegressor(risk="predictive", random_state=0).fit(
+        frame[[script]], frame.iloc[:, 1]
+    )
+    beta = f"{fitted.inverse_temperature_:.3g}"
+    assert seen.text("#readout-beta") == f"β = {beta}"
+    assert seen.text("#tile-beta") == beta
+    assert f"{fitted.coef_[0]:.3g}" in page.locator(".coefficients tbody tr").nth(1).text_content()
+    before = seen.state()
+    seen.slide(5)
+    after = seen.state()
+    assert all(a != b for a, b in zip(before, after, strict=True))
+    page.get_by_role("button", name="choice").click()
+    assert seen.state() == before
+    for strategy in ("leave-one-out", "safe-bayes"):
+        assert page.locator("#risk-chart").get_by_text(strategy, exact=True).count() == 1
+    assert "--report page.html" in seen.text("pre")
+    assert seen.said == []
+    assert seen.asked == [seen.own]
+    seen.context.close()
