@@ -8,6 +8,7 @@ import typer
 
 import temperance
 from temperance.cli.calibrate import calibrate
+from temperance.cli.reproduce import reproduce
 
 app = typer.Typer(
     help="How much should a posterior trust its likelihood? Calibrate it from the data at hand.",
@@ -19,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("calibrate")(calibrate)
+app.command("reproduce")(reproduce)
 
 
 def _show_version(asked: bool) -> None:

@@ -1,0 +1,206 @@
+"""``temperance reproduce``: the thesis' figures from the ground up, and verdicts on its claims."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from temperance.cli.console import one_line_errors
+
+# Enough to see what the two versions do to the thesis' pictures.
+SHOWN = ("overfit_example", "linreg1_boxplot", "polyreg_plots", "logreg_boxplots")
+
+VersionName = Literal["as-stated", "as-coded", "both"]
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE]...", help="Labels of figures; --list shows them."),
+    ] = None,
+    all_figures: Annotated[bool, typer.Option("--all", help="All figures.")] = False,
+    list_figures: Annotated[
+        bool, typer.Option("--list", help="List the figures and stop.")
+    ] = False,
+    verdicts: Annotated[
+        bool, typer.Option("--verdicts", help="Judge the thesis' claims, on a page of their own.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(min=2, help="Data sets of each setting.")] = 30,
+    version: Annotated[
+        VersionName,
+        typer.Option(help="The settings of the thesis' text, of its published code, or both."),
+    ] = "both",
+    out: Annotated[
+        Path, typer.Option(help="Directory for pictures, tables and the store of results.")
+    ] = Path("reproduction"),
+    page: Annotated[
+        Path | None,
+        typer.Option(help="File of the verdicts.", show_default="OUT/reproduction.md"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 is one on each core.")] = -1,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Reproduce the figures of the thesis, and judge its claims.
+
+    Each figure is computed into a table first, and drawn from it second; tables (CSV) and pictures
+    (PNG, SVG) lie side by side. Results are stored as they come: run the same command again after
+    an interruption, and it goes on where it was.
+
+    The thesis: L. Perrotta, Practical calibration of the temperature parameter in Gibbs
+    posteriors, 2020, arXiv:2004.10522.
+    """
+    with one_line_errors(debug):
+        console = Console(highlight=False)
+        if list_figures:
+            console.print(_listed())
+            return
+        labels = _labels(figures or [], all_figures, verdicts)
+        out.mkdir(parents=True, exist_ok=True)
+        clock = Clock(console)
+        compare = stored_compare(out / "results", jobs)
+        _draw(labels, _versions(version), repeats, seed, out, compare, clock)
+        if verdicts:
+            words = ["--all"] * all_figures + ["--verdicts", "--repeats", str(repeats)]
+            words += ["--version", version, "--seed", str(seed), "--jobs", str(jobs)]
+            file = page or out / "reproduction.md"
+            words += ["--out", str(out), *(["--page", str(page)] if page else [])]
+            command = shlex.join(["temperance", "reproduce", *words])
+            _judge(file, repeats, seed, compare, clock, command, _pictures(out, file.parent))
+
+
+class Clock:
+    """Says what was done and how long it took, and remembers it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.seconds: dict[str, float] = {}
+
+    def timed(self, name: str, work: Callable[[], Any]) -> Any:
+        """Do the work, and print its name and its seconds."""
+        began = time.perf_counter()
+        result = work()
+        self.seconds[name] = time.perf_counter() - began
+        self._console.print(f"{self.seconds[name]:7.1f} s  {escape(name)}")
+        return result
+
+
+def _listed() -> Grid:
+    from temperance.figures import FIGURES
+
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("figure", "what it shows", "versions"):
+        grid.add_column(heading)
+    for figure in FIGURES.values():
+        grid.add_row(figure.label, escape(figure.title), ", ".join(figure.versions))
+    return grid
+
+
+def _labels(asked: list[str], all_figures: bool, verdicts: bool) -> list[str]:
+    from difflib import get_close_matches
+
+    from temperance.figures import FIGURES
+
+    for label in asked:
+        if label not in FIGURES:
+            near = get_close_matches(label, FIGURES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; --list shows all"
+            raise ValueError(f"there is no figure {label!r}{hint}")
+    if not (asked or all_figures or verdicts):
+        raise ValueError("name a figure, or give --all, --verdicts or --list")
+    return list(FIGURES) if all_figures else asked
+
+
+def _versions(version: VersionName) -> tuple[str, ...]:
+    return ("as-stated", "as-coded") if version == "both" else (version,)
+
+
+def stored_compare(directory: Path, jobs: int) -> Callable[..., Any]:
+    """Return ``study.compare`` with one store for each setting and seed, which figures share."""
+    import pandas as pd
+
+    from temperance.study import compare
+    from temperance.study.identity import digest
+
+    directory.mkdir(exist_ok=True)
+
+    def stored(settings: dict[str, Any], strategies: Any, repeats: int, seed: int) -> Any:
+        tables = [
+            compare(
+                {name: setting},
+                strategies,
+                repeats,
+                seed,
+                jobs,
+                store=directory / f"{name}-{digest(setting)[:12]}-{seed}.sqlite",
+            )
+            for name, setting in settings.items()
+        ]
+        return pd.concat(tables, ignore_index=True)
+
+    return stored
+
+
+def _draw(
+    labels: list[str],
+    versions: tuple[str, ...],
+    repeats: int,
+    seed: int,
+    out: Path,
+    compare: Callable[..., Any],
+    clock: Clock,
+) -> None:
+    from temperance.figures import FIGURES, save
+
+    for figure in (FIGURES[label] for label in labels):
+        # Where the versions do not differ, one picture serves for both.
+        for version in [each for each in figure.versions if each in versions] or figure.versions[
+            :1
+        ]:
+
+            def work(figure: Any = figure, version: Any = version) -> None:
+                save(figure, figure.compute(repeats, seed, version, compare), out, version)
+
+            clock.timed(figure.stem(version), work)
+
+
+def _judge(
+    page: Path,
+    repeats: int,
+    seed: int,
+    compare: Callable[..., Any],
+    clock: Clock,
+    command: str,
+    pictures: str,
+) -> None:
+    from temperance import verdicts
+    from temperance.files import write_whole
+
+    found = clock.timed("verdicts", lambda: verdicts.evidence(compare, repeats, seed))
+    write_whole(page, verdicts.page(found, clock.seconds, command) + pictures)
+
+
+def _pictures(out: Path, beside: Path) -> str:
+    """Show some of the figures that were drawn, as the end of a page that lies ``beside``."""
+    from temperance.figures import FIGURES
+
+    shown = [
+        (FIGURES[label].title, out / f"{label}-{version}.png")
+        for label in SHOWN
+        for version in FIGURES[label].versions
+    ]
+    lines = [
+        f"![{title}]({Path(os.path.relpath(path, beside)).as_posix()})\n"
+        for title, path in shown
+        if path.exists()
+    ]
+    return "\n".join(["\n## Some of the figures\n", *lines]) if lines else ""

@@ -1,0 +1,43 @@
+"""Data: settings whose true risk is known, and real data that come with other packages."""
+
+from temperance.datasets.logistic import ClusteredLogisticSetting, LogisticSetting
+from temperance.datasets.noise import (
+    GaussianNoise,
+    MixtureNoise,
+    Noise,
+    SummedNoise,
+    UniformNoise,
+)
+from temperance.datasets.real import REAL, RealData, load
+from temperance.datasets.settings import (
+    LinearSetting,
+    MeanSetting,
+    PolynomialSetting,
+    Setting,
+    UnknownVarianceSetting,
+    Version,
+)
+from temperance.datasets.thesis import thesis_settings
+from temperance.datasets.truth import best_beta, true_risk
+
+__all__ = [
+    "REAL",
+    "ClusteredLogisticSetting",
+    "GaussianNoise",
+    "LinearSetting",
+    "LogisticSetting",
+    "MeanSetting",
+    "MixtureNoise",
+    "Noise",
+    "PolynomialSetting",
+    "RealData",
+    "Setting",
+    "SummedNoise",
+    "UniformNoise",
+    "UnknownVarianceSetting",
+    "Version",
+    "best_beta",
+    "load",
+    "thesis_settings",
+    "true_risk",
+]

@@ -1,0 +1,117 @@
+r"""The true risk of a posterior in a setting, and the beta that minimises it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.calibrate import expected_risk
+from temperance.datasets.settings import Rows, Setting, frozen
+from temperance.optimise import minimise, scan_points
+from temperance.selection import stack
+from temperance.threads import threads_for
+from temperance.types import Array, Risk
+from temperance.validation import as_bounds, as_data, as_non_negative, one_of
+
+FRESH = 4096  # rows that stand for the truth where its moments are not enough
+
+
+def true_risk(
+    setting: Setting, X: ArrayLike | None, y: ArrayLike, alpha: ArrayLike, risk: Risk = "gibbs"
+) -> Any:
+    r"""Risk on the true distribution of the alpha-posterior of (X, y).
+
+    .. math:: R(\alpha) = E_{\theta \sim \pi_\alpha} E_{(z, y)}[l(\theta, (z, y))]
+
+    The Gibbs risk is exact: from the population's moments, or from the setting's own formula where
+    it has one (``gibbs_risk``).  The predictive risk is estimated on 4,096 fresh rows, always the
+    same, or on the population where that is no set of moments.
+
+    Parameters
+    ----------
+    setting : Setting
+    X, y : arrays
+        Training data.
+    alpha : float or array
+        Weight of the mean training risk; the number of rows is Bayes.
+    risk : {"gibbs", "predictive"}
+
+    Examples
+    --------
+    >>> from temperance.datasets import thesis_settings
+    >>> setting = thesis_settings()["mean-40-4"]
+    >>> X, y = setting.draw(np.random.default_rng(0))
+    >>> round(true_risk(setting, X, y, alpha=40.0), 3)
+    0.513
+    """
+    one_of("risk", risk, ("gibbs", "predictive"))
+    if not _has_formula(setting, risk):
+        return expected_risk(setting.model, (X, y), standing_rows(setting, risk), alpha, risk=risk)
+    at = as_non_negative("alpha", alpha)
+    data = as_data(X, y)
+    with threads_for(data.X.size):
+        values = [_by_formula(setting, data.X, data.y, float(each)) for each in at.ravel()]
+    return np.reshape(values, at.shape)[()]
+
+
+def best_beta(
+    setting: Setting,
+    X: ArrayLike | None,
+    y: ArrayLike,
+    bounds: tuple[float, float] = (0.0, 3.0),
+    risk: Risk = "gibbs",
+) -> float:
+    """Return the beta within ``bounds`` whose posterior has the least true risk."""
+    one_of("risk", risk, ("gibbs", "predictive"))
+    limits, data = as_bounds(bounds), as_data(X, y)
+    with threads_for(data.X.size):
+        if not _has_formula(setting, risk):
+            rows, plan = stack(data, as_data(*standing_rows(setting, risk)))
+            return minimise(setting.model.risk_curve(rows, plan, risk).evaluate, limits).beta
+        return _least(lambda beta: _by_formula(setting, data.X, data.y, beta * len(data)), limits)
+
+
+def standing_rows(setting: Setting, risk: Risk) -> Rows:
+    """Return weighted rows whose risk of this kind is the true one, or estimates it."""
+    if risk == "gibbs" or not setting.exact:
+        return setting.population
+    return _fresh(setting)
+
+
+@cache
+def _fresh(setting: Setting) -> Rows:
+    rng = np.random.default_rng(FRESH)
+    drawn = [setting.draw(rng)]
+    while sum(len(y) for _, y in drawn) < FRESH:
+        drawn.append(setting.draw(rng))
+    y = np.concatenate([y for _, y in drawn])
+    inputs = [X for X, _ in drawn if X is not None]
+    frozen(y)
+    return np.concatenate(inputs) if inputs else None, y, np.ones(len(y))
+
+
+def _has_formula(setting: Setting, risk: Risk) -> bool:
+    return risk == "gibbs" and hasattr(setting, "gibbs_risk")
+
+
+def _by_formula(setting: Any, X: Array, y: Array, alpha: float) -> float:
+    posterior = setting.model.posterior(X, y, alpha)
+    return float(setting.gibbs_risk(posterior.mean, posterior.cov))
+
+
+def _least(risk: Any, bounds: tuple[float, float]) -> float:
+    """Minimise a smooth curve without slopes: a scan, then Brent's method around its least."""
+    from scipy.optimize import minimize_scalar
+
+    lower, upper = bounds
+    points = scan_points(lower, upper, count=9)
+    values = np.array([risk(float(beta)) for beta in points])
+    least = int(np.argmin(values))
+    around = points[max(least - 1, 0)], points[min(least + 1, len(points) - 1)]
+    inside = minimize_scalar(
+        risk, bounds=around, method="bounded", options={"xatol": 1e-7 * (upper - lower)}
+    )
+    return float(inside.x) if inside.fun < values[least] else float(points[least])

@@ -1,0 +1,281 @@
+r"""Compare strategies by their true risk, on many data sets of settings where it is known."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from temperance.calibrate import calibrate
+from temperance.datasets import Setting, best_beta, true_risk
+from temperance.diagnostics import TemperanceWarning
+from temperance.study.identity import digest, generator
+from temperance.study.ledger import COLUMNS, Ledger, Result
+from temperance.study.progress import Report, reporting
+from temperance.study.strategies import Choice, as_choices, resolve
+from temperance.threads import threads_for
+from temperance.types import Risk, Strategy
+from temperance.validation import as_bounds, one_of, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Task(NamedTuple):
+    """One data set and the strategies that have not seen it yet, with their digests."""
+
+    setting: Setting
+    repetition: int
+    strategies: tuple[tuple[str, Strategy], ...]
+    seed: int
+    bounds: tuple[float, float]
+    risk: Risk
+
+
+def compare(
+    settings: Mapping[str, Setting] | Iterable[Setting],
+    strategies: Mapping[str, Choice] | Iterable[str] | None = None,
+    repeats: int = 30,
+    seed: int = 0,
+    n_jobs: int = -1,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    risk: Risk = "gibbs",
+    bounds: tuple[float, float] = (0.0, 3.0),
+    progress: Report | bool | None = None,
+) -> pd.DataFrame:
+    r"""Let each strategy choose beta on many data sets, and read off the true risk of its choice.
+
+    The random numbers of a data set depend on the seed, its setting and its repetition, those of a
+    strategy on the strategy, too: other settings, strategies, repeats or workers change no
+    number.  All strategies see the same data.
+
+    Parameters
+    ----------
+    settings : mapping from names to settings, or settings
+        See :func:`temperance.datasets.thesis_settings`.
+    strategies : mapping from names to strategies, or names; all of ``STRATEGIES`` by default
+        A value may also be a function that gives the strategy for a setting.
+    repeats : int
+        Data sets of each setting.
+    seed : int
+    n_jobs : int
+        Workers of joblib, -1 for one on each core; ``joblib.parallel_config`` chooses the backend.
+    store : path, optional
+        SQLite file to which each data set's results are committed as they arrive.  A study that
+        was interrupted goes on where it was; repeats and strategies can be added.  A file of
+        other settings, seed, bounds, risk or version of the library is refused.
+    risk : {"gibbs", "predictive"}
+    bounds : (float, float)
+        Where beta may lie.
+    progress : function, False or None
+        Called with the number of data sets done and in all; ``None`` is a bar on terminals.
+
+    Returns
+    -------
+    DataFrame
+        One row for each setting, repetition and strategy: ``beta``, ``alpha``; ``risk``, the true
+        risk of that choice, and ``excess``, what it is above ``best_risk`` at ``best_beta``;
+        ``bayes_risk``, the true risk of beta = 1; ``estimated_risk`` and ``estimated_error``, what
+        the strategy believed; ``seconds`` of the choice.
+
+    Examples
+    --------
+    >>> from temperance.datasets import thesis_settings
+    >>> setting = thesis_settings()["mean-40-4"]
+    >>> table = compare([setting], ["bayes", "k-fold"], repeats=2, n_jobs=1)
+    >>> table[["repetition", "strategy", "beta"]]
+       repetition strategy  beta
+    0           0    bayes   1.0
+    1           0   k-fold   3.0
+    2           1    bayes   1.0
+    3           1   k-fold   3.0
+    """
+    whole("repeats", repeats, 1)
+    whole("seed", seed, 0)
+    one_of("risk", risk, ("gibbs", "predictive"))
+    limits = as_bounds(bounds)
+    named = _named(settings)
+    choices = as_choices(strategies)
+    chosen = {
+        label: {name: resolve(choice, setting) for name, choice in choices.items()}
+        for label, setting in named.items()
+    }
+    with Ledger(store, _description(named, seed, limits, risk)) as ledger:
+        ledger.name(named, chosen)
+        digests = {label: digest(setting) for label, setting in named.items()}
+        tasks = list(_missing(ledger, named, digests, chosen, repeats, seed, limits, risk))
+        with reporting(progress, len(tasks)) as report, _quiet(), threads_for(0):
+            for done, (setting, repetition, results) in enumerate(_performed(tasks, n_jobs), 1):
+                ledger.add(setting, repetition, results)
+                report(done, len(tasks))
+        table = ledger.table()
+    return _asked_for(table, named, choices, repeats)
+
+
+def perform(task: Task) -> tuple[str, int, list[tuple[str, Result]]]:
+    """Draw the data set, let the strategies choose, and measure their choices."""
+    setting, bounds, risk = task.setting, task.bounds, task.risk
+    identity = digest(setting)
+    try:
+        with _quiet(), threads_for(0):
+            X, y = setting.draw(generator(task.seed, task.repetition, identity))
+            n = len(y)
+            best = best_beta(setting, X, y, bounds, risk)
+            least, bayes = (float(true_risk(setting, X, y, b * n, risk)) for b in (best, 1.0))
+            results = []
+            for name, strategy in task.strategies:
+                rng = generator(task.seed, task.repetition, identity, name)
+                began = time.perf_counter()
+                choice = calibrate(
+                    setting.model, X, y, strategy, bounds=bounds, risk=risk, seed=rng
+                )
+                seconds = time.perf_counter() - began
+                at = float(true_risk(setting, X, y, choice.beta * n, risk))
+                result = Result(
+                    beta=choice.beta,
+                    alpha=choice.alpha,
+                    risk=at,
+                    excess=max(at - least, 0.0),
+                    best_beta=best,
+                    best_risk=least,
+                    bayes_risk=bayes,
+                    estimated_risk=choice.risk,
+                    estimated_error=choice.standard_error,
+                    seconds=seconds,
+                )
+                results.append((name, result))
+    except Exception as error:
+        error.add_note(f"in setting {setting.name!r}, repetition {task.repetition}")
+        raise
+    return identity, task.repetition, results
+
+
+def _named(settings: Mapping[str, Setting] | Iterable[Setting]) -> dict[str, Setting]:
+    if isinstance(settings, Mapping):
+        named = dict(settings)
+    else:
+        named = {}
+        for setting in settings:
+            if setting.name in named and digest(named[setting.name]) != digest(setting):
+                raise ValueError(
+                    f"settings must have different names, got {setting.name!r} for two of them; "
+                    "give a mapping from names to settings"
+                )
+            named[setting.name] = setting
+    if not named:
+        raise ValueError("settings must hold at least one, got none")
+    digests: dict[str, str] = {}
+    for name, setting in named.items():
+        other = digests.setdefault(digest(setting), name)
+        if other != name:
+            raise ValueError(f"settings must differ, got the same as {other!r} and {name!r}")
+    return named
+
+
+def _description(
+    settings: Mapping[str, Setting], seed: int, bounds: tuple[float, float], risk: Risk
+) -> dict[str, Any]:
+    import temperance
+
+    return {
+        "version": temperance.__version__,
+        "settings": dict(settings),
+        "seed": seed,
+        "bounds": bounds,
+        "risk": risk,
+    }
+
+
+def _missing(
+    ledger: Ledger,
+    settings: Mapping[str, Setting],
+    digests: Mapping[str, str],
+    strategies: Mapping[str, Mapping[str, Strategy]],
+    repeats: int,
+    seed: int,
+    bounds: tuple[float, float],
+    risk: Risk,
+) -> Iterator[Task]:
+    """Tasks with at least one strategy to go; all settings of a repetition before the next."""
+    known = ledger.keys()
+    hashed = {
+        label: {digest(strategy): strategy for strategy in chosen.values()}
+        for label, chosen in strategies.items()
+    }
+    for repetition in range(repeats):
+        for label, setting in settings.items():
+            missing = tuple(
+                (name, strategy)
+                for name, strategy in hashed[label].items()
+                if ledger.key(digests[label], repetition, name) not in known
+            )
+            if missing:
+                yield Task(setting, repetition, missing, seed, bounds, risk)
+
+
+def _performed(
+    tasks: list[Task], n_jobs: int
+) -> Iterator[tuple[str, int, list[tuple[str, Result]]]]:
+    """Perform the tasks on joblib's workers, in any order, each given back as soon as done."""
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+
+    def parallel(return_as: str) -> Callable[[list[Task]], Any]:
+        pool = Parallel(n_jobs=n_jobs, return_as=return_as, batch_size=1)
+        return lambda part: pool(delayed(perform)(task) for task in part)
+
+    for return_as in ("generator_unordered", "generator"):
+        try:
+            run = parallel(return_as)
+        except ValueError as error:  # not all backends can
+            if "return_as" not in str(error) and "generator" not in str(error):
+                raise
+            continue
+        yield from run(tasks)
+        return
+    # A backend that gives back lists only: a few tasks for each worker at a time.
+    size = 4 * (os.cpu_count() or 1)
+    run = parallel("list")
+    for begin in range(0, len(tasks), size):
+        yield from run(tasks[begin : begin + size])
+
+
+class _quiet:
+    """Silence the library's warnings: thousands of choices lie at a bound."""
+
+    def __enter__(self) -> None:
+        # The filters belong to the process: only its main thread may put them back.
+        self.caught: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self.caught = warnings.catch_warnings()
+            self.caught.__enter__()
+        warnings.simplefilter("ignore", TemperanceWarning)
+
+    def __exit__(self, *error: object) -> None:
+        if self.caught is not None:
+            self.caught.__exit__(*error)
+
+
+def _asked_for(
+    table: pd.DataFrame,
+    settings: Mapping[str, Setting],
+    strategies: Mapping[str, Choice],
+    repeats: int,
+) -> pd.DataFrame:
+    """Leave out what the store holds besides, and sort as asked for."""
+    kept = table[(table["repetition"] < repeats) & table["strategy"].isin(list(strategies))]
+    place = {name: i for i, name in enumerate([*settings])}
+    order = {name: i for i, name in enumerate([*strategies])}
+    ranks = np.lexsort(
+        (
+            kept["strategy"].map(order).to_numpy(),
+            kept["repetition"].to_numpy(),
+            kept["setting"].map(place).to_numpy(),
+        )
+    )
+    return kept.iloc[ranks].reset_index(drop=True)[list(COLUMNS)]

@@ -1,0 +1,118 @@
+r"""What a comparison says: pure functions of its table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_RATIO = 0.01  # a ratio of nearly nothing in one setting must not decide a geometric mean
+CLEAR = 2.0  # standard errors that make a difference clear
+
+
+def by_setting(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
+    """Sum up each strategy in each setting, against a baseline on the same data.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`temperance.study.compare`; at least two repetitions.
+    baseline : str
+        Name of the strategy to compare with.
+
+    Returns
+    -------
+    DataFrame
+        One row for each setting and strategy: ``repeats``, ``median_beta``, ``median_best_beta``,
+        ``mean_excess``, its ``ratio`` to the baseline's (not a number where both are 0), the mean
+        ``difference`` from it with its ``standard_error``, paired over data sets, whether that is
+        ``better`` or ``worse`` by more than two standard errors, and the mean of ``seconds``.
+    """
+    import pandas as pd
+
+    _refuse(table, baseline)
+    lines = []
+    for setting, part in table.groupby("setting", sort=False):
+        excess = part.pivot(index="repetition", columns="strategy", values="excess")
+        if len(excess) < 2 or excess.isna().to_numpy().any():
+            raise ValueError(
+                f"table must have at least 2 repetitions of {setting!r} with all its strategies"
+            )
+        reference = excess[baseline]
+        for strategy, own in part.groupby("strategy", sort=False):
+            difference = excess[strategy] - reference
+            mean = float(difference.mean())
+            error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
+            lines.append(
+                {
+                    "setting": setting,
+                    "strategy": strategy,
+                    "repeats": len(own),
+                    "median_beta": own["beta"].median(),
+                    "median_best_beta": own["best_beta"].median(),
+                    "mean_excess": own["excess"].mean(),
+                    "ratio": _ratio(own["excess"].mean(), reference.mean()),
+                    "difference": mean,
+                    "standard_error": error,
+                    "better": mean < -CLEAR * error,
+                    "worse": mean > CLEAR * error,
+                    "seconds": own["seconds"].mean(),
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def overall(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
+    """Sum up each strategy over all settings.
+
+    Parameters
+    ----------
+    table, baseline
+        As in :func:`by_setting`.
+
+    Returns
+    -------
+    DataFrame
+        One row for each strategy: ``settings``; ``ratio``, the geometric mean over settings of the
+        mean excess relative to the baseline's, where less than .01 counts as .01; ``wins`` and
+        ``losses``, settings where it is clearly better or worse; ``worst_ratio`` and
+        ``worst_setting``; the mean of ``seconds``.
+    """
+    import pandas as pd
+
+    lines = []
+    for strategy, part in by_setting(table, baseline).groupby("strategy", sort=False):
+        known = part[part["ratio"].notna()]
+        worst = known.loc[known["ratio"].idxmax()] if len(known) else None
+        logs = np.log(np.maximum(known["ratio"], LEAST_RATIO))
+        lines.append(
+            {
+                "strategy": strategy,
+                "settings": len(part),
+                "ratio": float(np.exp(logs.mean())) if len(known) else np.nan,
+                "wins": int(part["better"].sum()),
+                "losses": int(part["worse"].sum()),
+                "worst_ratio": np.nan if worst is None else float(worst["ratio"]),
+                "worst_setting": None if worst is None else worst["setting"],
+                "seconds": part["seconds"].mean(),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _ratio(excess: float, reference: float) -> float:
+    if reference > 0:
+        return excess / reference
+    return float("inf") if excess > 0 else float("nan")
+
+
+def _refuse(table: pd.DataFrame, baseline: str) -> None:
+    for setting, part in table.groupby("setting", sort=False):
+        if baseline not in set(part["strategy"]):
+            raise ValueError(
+                f"baseline must be a strategy of every setting, got {baseline!r}, which "
+                f"{setting!r} lacks"
+            )

@@ -1,0 +1,18 @@
+"""Verdicts on the thesis' empirical claims, each a word that follows from numbers by a rule."""
+
+from temperance.verdicts.claim import Check, Claim, Decision
+from temperance.verdicts.estimates import Estimate
+from temperance.verdicts.evidence import Evidence, evidence
+from temperance.verdicts.page import CLAIMS, decisions, page
+
+__all__ = [
+    "CLAIMS",
+    "Check",
+    "Claim",
+    "Decision",
+    "Estimate",
+    "Evidence",
+    "decisions",
+    "evidence",
+    "page",
+]

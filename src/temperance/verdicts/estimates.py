@@ -1,0 +1,82 @@
+r"""Numbers with standard errors: means, medians and ratios over repetitions."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.types import Array
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error, infinite where there is one repetition only.
+
+    Examples
+    --------
+    >>> str(Estimate(0.12345, 0.0121))
+    '0.123 ± 0.012'
+    """
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        """Show two digits of the error and the number to the same decimal."""
+        if not math.isfinite(self.mean):
+            return "∞" if self.mean > 0 else "-∞" if self.mean < 0 else "?"
+        if not math.isfinite(self.error):
+            return f"{self.mean:.3g} ± ?"
+        if self.error == 0:
+            return f"{self.mean:.3g} ± 0"
+        decimals = min(max(1 - math.floor(math.log10(self.error)), 0), 6)
+        return f"{self.mean:.{decimals}f} ± {self.error:.{decimals}f}"
+
+    def minus(self, other: Estimate) -> Estimate:
+        """Return the difference to an estimate from other data."""
+        return Estimate(self.mean - other.mean, math.hypot(self.error, other.error))
+
+
+def of_mean(values: ArrayLike) -> Estimate:
+    r"""Mean and its standard error, :math:`s / \sqrt{n}`."""
+    sample = np.asarray(values, dtype=float)
+    if len(sample) < 2:
+        return Estimate(float(sample.mean()), math.inf)
+    return Estimate(float(sample.mean()), float(sample.std(ddof=1)) / math.sqrt(len(sample)))
+
+
+def of_median(values: ArrayLike) -> Estimate:
+    r"""Median and its standard error.
+
+    The error is half the distance between the quantiles :math:`1/2 \pm 1/(2 \sqrt{n})`.
+    """
+    sample = np.asarray(values, dtype=float)
+    middle = float(np.median(sample))
+    if len(sample) < 2:
+        return Estimate(middle, math.inf)
+    reach = 0.5 / math.sqrt(len(sample))
+    low, high = np.quantile(sample, [0.5 - reach, 0.5 + reach])
+    return Estimate(middle, float(high - low) / 2)
+
+
+def of_ratio(over: Array, under: Array) -> Estimate:
+    r"""Ratio of two means over the same repetitions.
+
+    .. math:: r = \bar a / \bar b, \qquad se = s(a - r b) / (\sqrt{n} \, |\bar b|)
+    """
+    top, bottom = float(np.mean(over)), float(np.mean(under))
+    if bottom == 0:
+        return Estimate(1.0 if top == 0 else math.inf, 0.0)
+    ratio = top / bottom
+    return Estimate(ratio, of_mean(over - ratio * under).error / abs(bottom))
+
+
+def of_separate_ratio(over: Array, under: Array) -> Estimate:
+    r"""Ratio of two means over different repetitions, its error by the delta method."""
+    top, bottom = of_mean(over), of_mean(under)
+    if bottom.mean == 0:
+        return Estimate(1.0 if top.mean == 0 else math.inf, 0.0)
+    ratio = top.mean / bottom.mean
+    return Estimate(ratio, math.hypot(top.error, ratio * bottom.error) / abs(bottom.mean))

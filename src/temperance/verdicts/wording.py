@@ -1,0 +1,65 @@
+"""What the page says besides numbers."""
+
+INTRODUCTION = """\
+Every empirical claim of L. Perrotta, *Practical calibration of the temperature parameter in Gibbs
+posteriors*, 2020, [arXiv:2004.10522](https://arxiv.org/abs/2004.10522), "the thesis", that can be
+measured at little cost: tested on {repeats} data sets of each setting, seed {seed}, in two
+versions. *As stated* are the data of the text, *as coded* those of the published code where they
+differ ([errata](errata.md)): a noise variance squared, a mixture that is a sum, logistic clusters
+tested on other clusters. The algorithms are ours in both: converged fits, exact risks, no
+stochastic gradients. The thesis' five strategies hold alpha; beta lies in [0, 3]; the risk is the
+true Gibbs risk. The page is computed, its verdicts as well as its numbers, by"""
+
+RULE = """\
+How a word is found. A claim is a set of checks, one for each setting, version and strategy that it
+speaks of. A check is a number with its standard error, paired over data sets wherever two things
+are compared on the same data, and the range that the claim puts it in. It supports the claim (✓)
+if the number ± 2 standard errors lies inside that range, contradicts it (✗) if it lies outside,
+and is open (?) otherwise. Where the claim is about a value, as in "a best beta of about 1.7", it is
+enough that the number lies in the range and that two standard errors are less than its width.
+
+- **holds**: every check supports the claim.
+- **fails**: no check does. "(open)" says that none contradicts it either: the data cannot tell.
+- **depends**: some do, and the cells show which.
+
+Where the thesis gives no number, its words are taken to mean: *almost as good as the best*, at
+most a quarter of Bayes' excess risk; *similar*, within a factor of two; *imperceptible*, within 5 %
+of the risk; *close to the maximum*, above 2.5; *close to 1*, between 0.5 and 1.5; *close to 0*,
+below 0.25. The error of a median is half the distance between the quantiles 1/2 ± 1/(2 sqrt(n)),
+that of a ratio follows from the delta method. With many checks some
+are wrong by chance: of differences that are nothing, about one in twenty is beyond two standard
+errors. A claim with many checks must pass them all to hold. Where a row compares with the best or
+worst of several strategies, that one is picked by its mean risk on the same data, which is a
+little hard on the claim."""
+
+READING = """\
+Mean excess risk over the best beta in [0, 3], in parts of Bayes'; in brackets the paired
+difference of risks in its standard errors, negative where the strategy is better than Bayes, bold
+where it is clearly worse. Strategies of a plain name hold alpha, as in the thesis. A ratio of zero
+means that the strategy finds the best beta, often the bound."""
+
+SUMMARY = """\
+*Excess risk* is the geometric mean over settings of the ratio to Bayes, where less than .01 counts
+as .01. *Better* and *worse* count settings beyond two standard errors of the paired difference."""
+
+TRANSFER = """\
+Paired over data sets, all settings of both versions. The second column is the geometric mean of
+the excess risk holding beta in parts of that holding alpha, where less than .01 counts as .01 and
+settings in which holding alpha has no excess at all are left out."""
+
+COST = """\
+Median time of one choice in this run, geometric mean over settings; the machine may have done
+other work at the same time. The bootstrap has {linear} draws, in logistic models {logistic}."""
+
+NOT_MEASURED = """\
+Not measured:
+
+- That the structure of the likelihood does not affect the strategies: the thesis varies model,
+  dimension and noise at once, and gives no number that could be compared.
+- That sample splitting and SafeBayes converge where Bayes does not: it is about n to infinity.
+- That some beta has a posterior mean without bias (the ridgeline figure): true of one data set, by
+  the choice of beta.
+- What Bayes by Backprop does before it has converged: the two variational posteriors are compared
+  at their optimum, so that the claims are about posteriors and not about step sizes.
+- The thesis' stochastic gradients in alpha: see the [errata](errata.md).
+- Real data, the thesis' further work: they have a [page](real-data.md) of their own."""
