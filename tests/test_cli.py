@@ -486,18 +486,30 @@ class TestComparison:
         frame = visits(24)[["dose", "healed"]]
         done = self.compare(on, *LAPLACE, frame=frame)
         assert (
-            "• Warning: Left out, because it would need 24 fits: safe-bayes, leave-one-out; ask "
-            "for one alone with --strategy" in done.out
+            "• Warning: Left out, because many fits would take long (ask for one alone with "
+            "--strategy): bootstrap, safe-bayes, leave-one-out" in done.out
         )
         places = re.findall(r"^(\d)  (\S+) ", done.out, re.M)
-        assert {name for _, name in places} == set(NAMES) - {"safe-bayes", "leave-one-out"}
+        assert {name for _, name in places} == set(NAMES) - {
+            "bootstrap",
+            "safe-bayes",
+            "leave-one-out",
+        }
+
+    @pytest.mark.parametrize("bounds", [("2", "3"), ("0", "0.5")])
+    def test_bounds_without_bayes_leave_bayes_out(self, on, bounds):
+        words = ("--bounds", *bounds, "--report", "page.html")
+        done = self.compare(on, *words)
+        assert "Left out, because beta = 1 is out of bounds: bayes" in done.out
+        assert Path("page.html").exists()
 
     def test_a_class_of_one_row_is_refused(self, on):
         frame = visits(24)[["dose", "healed"]]
         frame.loc[3, "healed"] = "maybe"
         refused(
             self.compare(on, *LAPLACE, frame=frame),
-            "y must hold every class at least twice to hold rows out, got 1 row of 'maybe'",
+            "the target, 'healed', has only one row of 'maybe'; comparisons and reports hold rows "
+            "out and need two of each class",
         )
 
     def test_classes_without_weight_have_no_part(self, on):
@@ -945,6 +957,14 @@ def on_terminal(*words, script=None):
     return process.returncode, out.decode(), seen.decode()
 
 
+def test_names_cannot_command_the_terminal(on):
+    frame = visits(24)[["dose", "healed"]].rename(columns={"healed": "he\x1b[31maled"})
+    frame["he\x1b[31maled"] = frame["he\x1b[31maled"].map(lambda label: f"{label}\x1b[2J")
+    done = on(frame, "he\x1b[31maled", *LAPLACE)
+    assert "\x1b" not in done.out
+    assert "he\\x1b[31maled" in done.out
+
+
 class TestProgress:
     WORDS = ("calibrate", "data.csv", "--target", "price")
 
@@ -956,7 +976,7 @@ class TestProgress:
         code, out, seen = on_terminal(*self.WORDS, "--json", script=SLOWED)
         assert code == 0
         assert json.loads(out)["rows"] == 40
-        assert re.search(r"k-fold .*0/1 .*0:00:0\d", ANSI.sub("", seen))
+        assert re.search(r"(reading|k-fold) .*0/\? .*0:00:0\d", ANSI.sub("", seen))
         assert seen.endswith("\x1b[1A\x1b[2K")  # up to its line, and that line is wiped
 
     def test_is_not_shown_for_quick_work(self):
@@ -981,7 +1001,7 @@ class TestProgress:
         counted = []
 
         class Steps:
-            def __init__(self, total):
+            def expect(self, total):
                 counted.append(total)
 
             def __enter__(self):

@@ -24,6 +24,7 @@ import temperance
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
 from temperance.diagnostics import TemperanceWarning
 from temperance.estimators.classifier import POSTERIORS
+from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -99,10 +100,11 @@ class TestAgreementWithTheCore:
         ours.fit(X, y, sample_weight=WEIGHTS)
         kept = WEIGHTS > 0
         X, y, weights = X[kept], y[kept], WEIGHTS[kept]
-        mean, deviation = np.average(y, weights=weights), ours._response.unit[0]
+        mean = np.average(y, weights=weights)
+        deviation = np.sqrt(np.average((y - mean) ** 2, weights=weights))
         rows = np.column_stack([np.ones(len(y)), scaled(X, weights)])
         core = calibrate(
-            models.NormalInverseGammaLinear(),
+            weak_noise_model(rows, scaled(y, weights), weights, 1.0),
             rows,
             scaled(y, weights),
             strategy,
@@ -191,7 +193,8 @@ class TestUnits:
         ).fit(X, y)
         inputs = X
         if degree > 1 and standardize:
-            inputs = StandardScaler(with_mean=fit_intercept).fit_transform(X)
+            centre = X.mean(axis=0) if fit_intercept else 0.0
+            inputs = (X - centre) / np.sqrt(np.mean((X - centre) ** 2, axis=0))
         terms = PolynomialFeatures(degree, include_bias=False).fit_transform(inputs)
         np.testing.assert_allclose(
             model.predict(X), model.intercept_ + terms @ model.coef_, rtol=1e-7
@@ -222,6 +225,52 @@ class TestUnits:
         # The probability is an expectation, nearer to one half than the plug-in.
         plug_in, ours = special.expit(predictor), model.predict_proba(X)[:, 1]
         assert np.all(np.abs(ours - 0.5) < np.abs(plug_in - 0.5))
+
+
+class TestNoise:
+    def test_the_guess_is_the_residual_variance_of_least_squares(self, diabetes):
+        X, y = (scaled(part.to_numpy(), np.ones(120)) for part in diabetes)
+        X = np.column_stack([X, X[:, 0]])  # a column more, but no direction
+        fitted = X @ np.linalg.lstsq(X, y, rcond=None)[0]
+        naive = np.sum((y - fitted) ** 2) / 110
+        assert guessed_noise_variance(X, y, np.ones(120)) == pytest.approx(naive, rel=1e-10)
+        copies = np.random.default_rng(1).integers(0, 3, 120)
+        repeated = guessed_noise_variance(
+            np.repeat(X, copies, axis=0), np.repeat(y, copies), np.ones(copies.sum())
+        )
+        assert guessed_noise_variance(X, y, copies + 0.0) == pytest.approx(repeated, rel=1e-10)
+
+    def test_the_guess_without_freedom_is_half_of_the_mean_square(self):
+        X, y = np.random.default_rng(0).standard_normal((14, 10)), np.arange(14.0)
+        assert guessed_noise_variance(X, y, np.ones(14)) == np.mean(y**2) / 2
+        assert guessed_noise_variance(X[:, :9], y, np.ones(14)) != np.mean(y**2) / 2
+        assert guessed_noise_variance(X, np.zeros(14), np.ones(14)) == 0.5
+
+    @pytest.mark.parametrize("n", [30, 100, 400])
+    @pytest.mark.parametrize("noise", [0.05, 0.5, 5.0])
+    def test_forecasts_are_as_wide_as_the_noise(self, n, noise):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((n + 4000, 3))
+        y = 7 + X @ [1.0, 2.0, 3.0] + noise * rng.standard_normal(n + 4000)
+        model = GibbsRegressor(strategy="bayes").fit(X[:n], y[:n])
+        _, deviation = model.predict(X[n:], return_std=True)
+        assert np.median(deviation) == pytest.approx(noise, rel=0.35 if n == 30 else 0.15)
+        low, high = model.predict_interval(X[n:], level=0.5).T
+        covered = np.mean((low < y[n:]) & (y[n:] < high))
+        assert abs(covered - 0.5) < (0.15 if n == 30 else 0.08)
+
+    @pytest.mark.parametrize("noise_variance", ["unknown", 0.25])
+    def test_a_constant_of_ones_own_is_an_intercept(self, noise_variance):
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal(100)
+        y = 1000 + x + 0.5 * rng.standard_normal(100)
+        own = GibbsRegressor(noise_variance, strategy="bayes", fit_intercept=False)
+        own.fit(np.column_stack([np.ones(100), x]), y)
+        ours = GibbsRegressor(noise_variance, strategy="bayes").fit(x[:, None], y)
+        inputs = np.column_stack([np.ones(100), x])
+        assert own.score(inputs, y) == pytest.approx(ours.score(x[:, None], y), abs=0.02)
+        width = np.median(own.predict(inputs, return_std=True)[1])
+        assert width == pytest.approx(0.5, rel=0.2)
 
 
 class TestForecasts:
@@ -264,7 +313,7 @@ class TestForecasts:
         bayes = GibbsRegressor(strategy="bayes").fit(X, y)
         ours = GibbsRegressor(random_state=0).fit(X, y)
         np.testing.assert_array_equal(ours.forecast(X, beta=1.0).scale, bayes.forecast(X).scale)
-        np.testing.assert_array_equal(ours.coefficients(1.0).mean, bayes.coefficients().mean)
+        np.testing.assert_array_equal(ours.coefficients(beta=1.0).mean, bayes.coefficients().mean)
         X, y = cancer
         bayes = GibbsClassifier(strategy="bayes").fit(X, y)
         ours = GibbsClassifier(random_state=0).fit(X, y)
@@ -386,6 +435,10 @@ REFUSED = {
     ),
     "degree": (GibbsRegressor(degree=0), "degree must be at least 1, got 0"),
     "prior_scale": (GibbsClassifier(prior_scale=-1), "prior_scale must be positive, got -1"),
+    "prior_scale beyond squares": (
+        GibbsRegressor(prior_scale=1e200),
+        "prior_scale must lie between 1e-100 and 1e100, got 1e+200",
+    ),
     "standardize": (
         GibbsRegressor(standardize="yes"),
         "standardize must be one of False, True, got 'yes'",
@@ -433,6 +486,9 @@ def test_bad_data_are_named(cancer):
         GibbsClassifier().fit(X, y, sample_weight=y == 0)
     with pytest.raises(ValueError, match=r"at least 2 distinct rows, got 1"):
         GibbsRegressor().fit(np.ones((5, 2)), np.ones(5))
+    classifier = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
+    with pytest.raises(ValueError, match=r"y must hold the classes of the fit, \[0, 1\], got 7"):
+        classifier.gains(X, np.full(90, 7))
     model = GibbsRegressor(strategy="bayes").fit(X, y)
     with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 95"):
         model.predict_interval(X, level=95)

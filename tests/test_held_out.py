@@ -63,10 +63,10 @@ def naive(estimator, X, y, splits, weights=None):
             found["gain"][i] = bayes - own
             for name, beta in (("score", None), ("bayes score", 1.0)):
                 if hasattr(fitted, "classes_"):
-                    [shares] = fitted.predict_proba(row, beta)
+                    [shares] = fitted.predict_proba(row, beta=beta)
                     found[name][i] = np.log(shares[list(fitted.classes_).index(y[i])])
                     continue
-                law = fitted.forecast(row, beta)
+                law = fitted.forecast(row, beta=beta)
                 student = stats.t(law.dof, law.location[0], law.scale[0])
                 found[name][i] = student.logpdf(y[i])
                 if beta is None:
@@ -250,7 +250,7 @@ class TestForecasts:
     def test_at_another_beta(self):
         X, y = line()
         fitted = GibbsRegressor(random_state=0, risk="predictive").fit(X, y)
-        law = fitted.forecast(X, 0.3)
+        law = fitted.forecast(X, beta=0.3)
         at = forecasts(fitted, X, y, beta=0.3)
         np.testing.assert_array_equal(at.log_score, law.log_density(y))
         np.testing.assert_array_equal(at.place, law.cdf(y))
@@ -298,3 +298,17 @@ def test_intervals_of_the_true_model_keep_their_word():
 def test_intervals_of_a_model_that_is_too_sure_do_not():
     shares = simulated(0.1)
     assert shares.mean() < 0.95 - 20 * stats.sem(shares)
+
+
+def test_copies_are_not_tested_by_each_other():
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((40, 12)), rng.standard_normal(40)
+    model = GibbsRegressor(2.0, strategy="bayes")
+    copies = np.repeat(X, 5, axis=0), np.repeat(y, 5)
+    together = hold_out(model, *copies)
+    weighted = hold_out(model, X, y, np.full(40, 5.0))
+    one, other = (held.mean(held.bayes.log_score)[0] for held in (weighted, together))
+    assert one == pytest.approx(other, abs=0.12)  # the folds are not the same
+    # Negative control: rows that differ by next to nothing are not seen as copies, and help.
+    apart = hold_out(model, copies[0] + 1e-9 * rng.random((200, 12)), copies[1])
+    assert apart.mean(apart.bayes.log_score)[0] > max(one, other) + 0.12

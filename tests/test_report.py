@@ -72,8 +72,8 @@ class Case:
 
     def law(self, k, beta):
         if hasattr(self.fitted, "classes_"):
-            return self.fitted.coefficients(k, beta)
-        return self.fitted.coefficients(beta)
+            return self.fitted.coefficients(k, beta=beta)
+        return self.fitted.coefficients(beta=beta)
 
 
 CASES = {
@@ -184,11 +184,13 @@ class TestParts:
             assert part.band.grid[-1] == pytest.approx(inputs["x0"].max() + reach)
             for i, beta in list(enumerate(part.betas))[::7]:
                 if hasattr(fitted, "classes_"):
-                    ends = fitted.predict_interval(grid, 0.95, beta).reshape(len(grid), -1, 2)
+                    ends = fitted.predict_interval(grid, 0.95, beta=beta).reshape(len(grid), -1, 2)
                     low, high = ends[:, k].T
-                    mean = fitted.predict_proba(grid, beta)[:, k if len(fitted.classes_) > 2 else 1]
+                    mean = fitted.predict_proba(grid, beta=beta)[
+                        :, k if len(fitted.classes_) > 2 else 1
+                    ]
                 else:
-                    law = fitted.forecast(grid, beta)
+                    law = fitted.forecast(grid, beta=beta)
                     low, high = stats.t(law.dof, law.location, law.scale).interval(0.95)
                     mean = law.location
                 np.testing.assert_allclose(part.band.mean[i], mean, rtol=1e-10)

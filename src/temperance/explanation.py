@@ -59,9 +59,10 @@ def _better_repair(calibration: Calibration) -> str:
     known = hasattr(calibration.model, "noise_variance")
     if not known or calibration.kind == "gibbs" or _unclear(calibration):
         return ""
+    effect = "widens" if calibration.beta < 1 else "narrows"
     return (
-        " If the noise variance is a guess, a model that infers it is the better repair: β widens "
-        "forecasts and coefficients alike."
+        " If the noise variance is a guess, a model that infers it is the better repair: "
+        f"β {effect} forecasts and coefficients alike."
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibration import mean_and_error
-from temperance.types import Array
+from temperance.grouping import distinct_rows, takes_few_values
+from temperance.types import Array, Data
 from temperance.validation import shown
 
 
@@ -71,7 +72,7 @@ def hold_out(
     y : array of shape (n,)
     weights : array of shape (n,), optional
     n_folds : int
-        At most; no more than the rarest class has rows.
+        At most; no more than the rarest class has rows.  Copies of a row share a fold.
     seed : int
         Source of the folds.
     step : function without arguments
@@ -82,7 +83,7 @@ def hold_out(
     y = np.asarray(y)
     known = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     parts = []
-    for train, test in _folds(estimator, y, known, n_folds, seed):
+    for train, test in _folds(estimator, X, y, known, n_folds, seed):
         fitted = clone(estimator).fit(_take(X, train), y[train], sample_weight=known[train])
         new = _take(X, test)
         parts.append(
@@ -90,7 +91,7 @@ def hold_out(
                 test,
                 forecasts(fitted, new, y[test]),
                 forecasts(fitted, new, y[test], beta=1.0),
-                fitted.gains(new, y[test]),
+                _gains(fitted, new, y[test]),
             )
         )
         step()
@@ -106,12 +107,12 @@ def hold_out(
 def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -> Forecasts:
     """Return what a fitted estimator says of rows, at its choice or at another ``beta``."""
     if hasattr(fitted, "classes_"):
-        log_probabilities = fitted.predict_log_proba(X, beta)
+        log_probabilities = fitted.predict_log_proba(X, beta=beta)
         happened = y[:, None] == fitted.classes_
         # A class that no row of positive weight has is given no probability.
         log_score = np.max(log_probabilities, axis=1, where=happened, initial=-np.inf)
         return Forecasts(log_score, probabilities=np.exp(log_probabilities))
-    law = fitted.forecast(X, beta)
+    law = fitted.forecast(X, beta=beta)
     return Forecasts(law.log_density(y), place=law.cdf(y))
 
 
@@ -122,30 +123,59 @@ class _Part(NamedTuple):
     gains: Array
 
 
+def _gains(fitted: Any, X: Any, y: NDArray[Any]) -> Array:
+    """Return the gains, of rows whose class the fit knows."""
+    known = np.isin(y, fitted.classes_) if hasattr(fitted, "classes_") else np.full(len(y), True)
+    gains = np.full(len(y), np.nan)
+    gains[known] = fitted.gains(_take(X, np.flatnonzero(known)), y[known])
+    return gains
+
+
 def _folds(
-    estimator: Any, y: NDArray[Any], weights: Array, n_folds: int, seed: int
+    estimator: Any, X: Any, y: NDArray[Any], weights: Array, n_folds: int, seed: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield the rows that train and those that test; rows without weight only test."""
     counted, idle = np.flatnonzero(weights > 0), np.flatnonzero(weights <= 0)
-    for train, test in _splits(estimator, y[counted], n_folds, seed):
+    _, codes = np.unique(y[counted], return_inverse=True)
+    inputs = np.asarray(_take(X, counted), dtype=float)
+    units = _units(Data(inputs, codes.astype(float), weights[counted]))
+    # scikit-learn takes seeds of 32 bits.
+    for train, test in _splits(estimator, y[counted], units, n_folds, seed % 2**32):
         yield counted[train], np.concatenate([counted[test], idle])
         idle = idle[:0]
 
 
-def _splits(estimator: Any, y: NDArray[Any], n_folds: int, seed: int) -> Any:
-    from sklearn.base import is_classifier
-    from sklearn.model_selection import KFold, StratifiedKFold
+def _units(data: Data) -> NDArray[np.intp]:
+    """Give each row a number, and copies the same, so that none is tested by another."""
+    rows, number = distinct_rows(data)
+    return np.arange(len(data)) if takes_few_values(rows) else number
 
+
+def _splits(
+    estimator: Any, y: NDArray[Any], units: NDArray[np.intp], n_folds: int, seed: int
+) -> Any:
+    from sklearn.base import is_classifier
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    options = {"shuffle": True, "random_state": seed}
+    _, first = np.unique(units, return_index=True)
+    alone = len(first) == len(y)
     if not is_classifier(estimator):
-        return KFold(min(n_folds, len(y)), shuffle=True, random_state=seed).split(y)
-    labels, counts = np.unique(y, return_counts=True)
+        folds = min(n_folds, len(first))
+        if alone:
+            return KFold(folds, **options).split(y)
+        return GroupKFold(folds, **options).split(y, groups=units)
+    labels, counts = np.unique(y[first], return_counts=True)
     rarest = int(counts.min())
     if rarest < 2:
         raise ValueError(
             "y must hold every class at least twice to hold rows out, got 1 row of "
             f"{shown(labels[np.argmin(counts)])}"
         )
-    return StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=seed).split(y, y)
+    folds = min(n_folds, rarest)
+    if alone:
+        return StratifiedKFold(folds, **options).split(y, y)
+    return StratifiedGroupKFold(folds, **options).split(y, y, units)
 
 
 def _take(X: Any, rows: NDArray[np.intp]) -> Any:

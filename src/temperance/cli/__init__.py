@@ -32,6 +32,8 @@ def _run() -> int:
     try:
         return app(prog_name="temperance", standalone_mode=False) or 0
     except Exception as error:
+        if type(error).__name__ == "Abort":  # an interrupt between a command and its end
+            raise KeyboardInterrupt from None
         if not hasattr(error, "format_message"):
             raise
         message = " ".join(error.format_message().split()).rstrip(".")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from temperance.cli.console import Steps, one_line_errors
@@ -17,12 +18,13 @@ from temperance.cli.request import ModelName, PosteriorName, Request
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
 from temperance.strategies import NAMES, Bootstrap
-from temperance.tables import Table
+from temperance.tables import Table, TableError
+from temperance.validation import shown
 
 N_HELD_OUT_FOLDS = 5
 # Enough for a picture of its choice, and a tenth of the cost.
 RESAMPLES_BESIDE = 100
-# About ten seconds, at 250 rows of two classes.
+# About ten seconds: 250 rows of two classes, each left out once.
 MOST_ROWS_TIMES_FITS = 62_500
 
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
@@ -47,7 +49,7 @@ def calibrate(
     weights: Annotated[
         str | None,
         typer.Option(
-            help="Column of weights; k counts like k copies of the row.", rich_help_panel=DATA
+            help="Column of weights: how many observations a row stands for.", rich_help_panel=DATA
         ),
     ] = None,
     drop_missing: Annotated[
@@ -228,26 +230,27 @@ class Result:
 
 def run(request: Request) -> Result:
     """Do what was asked for, with progress on the way."""
-    table = request.table()
-    estimator = request.estimator(table.task)
-    if request.report is not None:
-        _refuse_unwritable(request.report, request.data)
-    wide = request.compare or request.report is not None
-    others = [name for name in NAMES if wide and name != request.strategy]
-    costly = [name for name in others if _too_costly(name, table)]
-    names = [request.strategy, *(name for name in others if name not in costly)]
-    held_for = names if request.compare else names[: int(wide)]
-    total = len(names) + N_HELD_OUT_FOLDS * len(held_for) + (request.report is not None)
-    with Steps(total) as steps:
+    with Steps() as steps:
+        steps.say("reading")
+        table = request.table()
+        estimator = request.estimator(table.task)
+        wide = request.compare or request.report is not None
+        if wide:
+            _refuse_lone_classes(table)
+        if request.report is not None:
+            _refuse_unwritable(request.report, request.data)
+        others = [name for name in NAMES if wide and name != request.strategy]
+        left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
+        names = [request.strategy, *(name for name in others if name not in left_out)]
+        held_for = names if request.compare else names[: int(wide)]
+        steps.expect(len(names) + N_HELD_OUT_FOLDS * len(held_for) + (request.report is not None))
         with noted() as sentences:
             trials = [
                 _trial(request, estimator, table, name, name in held_for, steps) for name in names
             ]
-        if costly:
-            sentences.append(
-                f"Left out, because it would need {len(table.target)} fits: {', '.join(costly)}; "
-                "ask for one alone with --strategy"
-            )
+        for why in dict.fromkeys(left_out.values()):
+            left = ", ".join(name for name, reason in left_out.items() if reason == why)
+            sentences.append(f"Left out, {why}: {left}")
         result = Result(table, trials[0], trials if wide else [], sentences)
         if request.report is not None:
             steps.say("report")
@@ -256,13 +259,32 @@ def run(request: Request) -> Result:
     return result
 
 
-def _too_costly(name: str, table: Table) -> bool:
-    """Whether a strategy would fit a logistic model so often that it takes much longer."""
-    if table.task != "classification" or name not in ("leave-one-out", "safe-bayes"):
-        return False
-    classes = len(set(table.target.tolist()))
+def _reason_against(name: str, request: Request, table: Table) -> str | None:
+    """Say why a strategy is not run beside the one that was asked for, or nothing."""
+    lower, upper = request.bounds
+    if name == "bayes" and not lower <= 1 <= upper:
+        return "because beta = 1 is out of bounds"
     rows = len(table.target)
-    return rows * rows * (1 if classes == 2 else classes) > MOST_ROWS_TIMES_FITS
+    often = {"leave-one-out": rows, "safe-bayes": rows, "bootstrap": RESAMPLES_BESIDE}
+    if table.task != "classification" or name not in often:
+        return None
+    classes = len(set(table.target.tolist()))
+    if rows * often[name] * (1 if classes == 2 else classes) <= MOST_ROWS_TIMES_FITS:
+        return None
+    return "because many fits would take long (ask for one alone with --strategy)"
+
+
+def _refuse_lone_classes(table: Table) -> None:
+    if table.task != "classification":
+        return
+    counted = table.target if table.weights is None else table.target[table.weights > 0]
+    labels, counts = np.unique(counted, return_counts=True)
+    if counts.min() < 2:
+        lone = shown(labels[np.argmin(counts)])
+        raise TableError(
+            f"the target, {shown(table.target_name)}, has only one row of {lone}; comparisons and "
+            "reports hold rows out and need two of each class"
+        )
 
 
 def _trial(

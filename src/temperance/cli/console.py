@@ -59,14 +59,22 @@ def _line(error: BaseException) -> str:
 
 
 def _leave(message: str, code: int) -> None:
-    errors().print(f"temperance: {message}", markup=False, soft_wrap=True)
+    errors().print(f"temperance: {printable(message)}", markup=False, soft_wrap=True)
     raise typer.Exit(code)
 
 
-class Steps:
-    """A bar for work in steps, which shows itself after two seconds, and only on a terminal."""
+def printable(text: str) -> str:
+    """Show control characters, which could command a terminal, as Python writes them."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
-    def __init__(self, total: int) -> None:
+
+class Steps:
+    """A bar for work in steps, which shows itself after two seconds, and only on a terminal.
+
+    Until the number of steps is known, and where it is one, the bar pulses.
+    """
+
+    def __init__(self) -> None:
         console = errors()
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -79,7 +87,7 @@ class Steps:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._progress.add_task("", total=total)
+        self._task = self._progress.add_task("", total=None)
         self._timer = threading.Timer(QUIET_SECONDS, self._progress.start)
         self._timer.daemon = True
 
@@ -93,6 +101,10 @@ class Steps:
         self._timer.cancel()
         self._timer.join()
         self._progress.stop()
+
+    def expect(self, total: int) -> None:
+        """Say how many steps there will be."""
+        self._progress.update(self._task, total=total if total > 1 else None)
 
     def say(self, doing: str) -> None:
         """Name the work that is going on."""

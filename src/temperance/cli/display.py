@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.table import Table as Grid
 
 import temperance
 from temperance.calibration import Calibration, with_error
 from temperance.cli.calibrate import Result, Trial
+from temperance.cli.console import printable
 from temperance.cli.request import Request
 from temperance.explanation import explain, explanations
 from temperance.held_out import HeldOut, coverage
+
+
+def escape(text: str) -> str:
+    """Make text from files harmless to terminals and to rich's markup."""
+    return escape_markup(printable(text))
 
 
 def show(request: Request, result: Result) -> None:
@@ -38,7 +44,7 @@ def show(request: Request, result: Result) -> None:
         headings, *rows = ranking(result)
         grid = _grid(*headings)
         for row in rows:
-            grid.add_row(*row, style="bold" if row[1] == result.own.name else None)
+            grid.add_row(*map(escape, row), style="bold" if row[1] == result.own.name else None)
         console.print()
         console.print(grid)
         console.print(_compared_in_words(result.trials))

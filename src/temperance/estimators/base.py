@@ -18,7 +18,7 @@ from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.selection import stack
 from temperance.strategies import KFold, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
-from temperance.validation import as_data, one_of, positive, whole
+from temperance.validation import as_data, one_of, positive, shown, whole
 
 
 class GibbsEstimator(BaseEstimator):
@@ -37,7 +37,10 @@ class GibbsEstimator(BaseEstimator):
 
     @property
     def _prior_variance(self) -> float:
-        return positive("prior_scale", self.prior_scale) ** 2
+        scale = positive("prior_scale", self.prior_scale)
+        if not 1e-100 < scale < 1e100:
+            raise ValueError(f"prior_scale must lie between 1e-100 and 1e100, got {shown(scale)}")
+        return scale**2
 
     def _choose_coordinates(self, X: Array, weights: Array) -> Coordinates:
         degree = whole("degree", self.degree, 1)

@@ -93,7 +93,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     not its value at the posterior mean.  With more than two classes each class is told from the
     rest by a posterior and a beta of its own, and the probabilities are divided by their sum.
 
-    A weight of k counts exactly like k copies of a row.
+    A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
+    ``"bayes"``; the other strategies go by rows or by their order.
 
     Examples
     --------
@@ -183,7 +184,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """Classes that are told from the rest; of two, the second is enough."""
         return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
 
-    def coefficients(self, k: int = 0, beta: float | None = None) -> StudentT:
+    def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT:
         """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.
 
         By default at the choice, or at another ``beta``.
@@ -191,7 +192,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._posterior(k, beta))
 
-    def predict_log_proba(self, X: ArrayLike, beta: float | None = None) -> Array:
+    def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return log probabilities of the classes, shape (n, n_classes).
 
         By default at the choice, or at another ``beta`` for all classes.
@@ -204,9 +205,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         )
         return own - special.logsumexp(own, axis=1, keepdims=True)
 
-    def predict_proba(self, X: ArrayLike, beta: float | None = None) -> Array:
+    def predict_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return probabilities of the classes, shape (n, n_classes): posterior expectations."""
-        return np.exp(self.predict_log_proba(X, beta))
+        return np.exp(self.predict_log_proba(X, beta=beta))
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class of each row of ``X``."""
@@ -214,7 +215,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self.classes_[most_probable]
 
     def predict_interval(
-        self, X: ArrayLike, level: float = 0.95, beta: float | None = None
+        self, X: ArrayLike, level: float = 0.95, *, beta: float | None = None
     ) -> Array:
         """Return the ends of central credible intervals of the probabilities.
 
@@ -243,6 +244,12 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return list(zip(map(str, self._told_apart), self._calibrations, strict=True))
 
     def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+        strange = ~np.isin(y, self.classes_)
+        if strange.any():
+            raise ValueError(
+                f"y must hold the classes of the fit, {shown(self.classes_)}, got "
+                f"{shown(y[strange][0])}"
+            )
         for label, calibration in zip(self._told_apart, self._calibrations, strict=True):
             yield calibration, as_data(rows, (y == label).astype(float))
 

@@ -32,9 +32,12 @@ class Scale:
 
 
 def standard_scale(X: Array, weights: Array, centred: bool = True) -> Scale:
-    """Return the scale on which columns have mean 0 (if ``centred``) and variance 1."""
-    scaler = StandardScaler(with_mean=centred).fit(X, sample_weight=weights)
-    return Scale(scaler.mean_ if centred else np.zeros(X.shape[1]), scaler.scale_)
+    """Return the scale on which columns have mean 0 and variance 1, or mean square 1 about 0."""
+    if centred:
+        scaler = StandardScaler().fit(X, sample_weight=weights)
+        return Scale(scaler.mean_, scaler.scale_)
+    unit = np.sqrt(np.average(X**2, axis=0, weights=weights))
+    return Scale(np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0))
 
 
 def raw_scale(columns: int) -> Scale:
@@ -72,16 +75,19 @@ class Coordinates:
 
     def coefficients(self, posterior: Any, response: Scale | None = None) -> StudentT:
         """Law of the intercept and then of each term's coefficient, in units of the response."""
-        unit = 1.0 if response is None else float(response.unit[0])
-        slopes = np.diag(1 / self.terms.unit)
+        unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
+        marginals = posterior.marginals()
         constant = -self.terms.centre / self.terms.unit
         if self.intercept:
-            slopes = np.column_stack([np.zeros(len(slopes)), slopes])
             constant = np.concatenate([[1.0], constant])
-        law = posterior.combination(unit * np.vstack([constant, slopes]))
-        location = law.location.copy()
-        location[0] += 0.0 if response is None else response.centre[0]
-        return StudentT(location, law.scale, law.dof)
+        first = posterior.combination(constant[None])
+        slopes = unit / self.terms.unit
+        skip = int(self.intercept)
+        return StudentT(
+            np.append(centre + unit * first.location, slopes * marginals.location[skip:]),
+            np.append(unit * first.scale, slopes * marginals.scale[skip:]),
+            marginals.dof,
+        )
 
 
 def coordinates_of(

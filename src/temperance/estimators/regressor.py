@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
 from temperance.estimators.coordinates import raw_scale, standard_scale
+from temperance.estimators.noise import weak_noise_model
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
 from temperance.types import Array, Data, Risk, Strategy, Transfer
@@ -47,10 +48,10 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         Where beta may lie.
     prior_scale : float
         Prior standard deviation of the coefficients: of the standardised terms, in standard
-        deviations of y (in units of the noise, if its variance is unknown).
+        deviations of y.
     standardize : bool
-        Give inputs, terms and response mean 0 and variance 1 before fitting.  The results are in
-        the original units all the same.
+        Give inputs, terms and response mean 0 and variance 1 before fitting (without an intercept:
+        mean square 1 about 0).  The results are in the original units all the same.
     fit_intercept : bool
         Whether the terms include a constant.
     random_state : int, RandomState or None
@@ -80,8 +81,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     Notes
     -----
-    A weight of k counts exactly like k copies of a row.  The standardisation uses all rows and is
-    the same for all parts of a strategy: it is a part of the model, not of the fit.
+    A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
+    ``"bayes"``; the other strategies go by rows or by their order.
+
+    The standardisation, and a first guess of the noise variance that puts the prior on the scale of
+    y, use all rows and are the same for all parts of a strategy: they belong to the model, not to
+    the fit.
 
     The two risks can point in opposite directions.  The Gibbs risk, the default, judges single
     draws from the posterior and likes narrow ones; where the noise variance is believed too small
@@ -165,30 +170,29 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             if self.standardize
             else raw_scale(1)
         )
+        rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
         self.calibration_ = self._calibrate(
-            self._model(),
-            self.coordinates_.rows(inputs),
-            self._response(response)[:, 0],
-            weights,
-            as_seed(self.random_state),
+            self._model(rows, scaled, weights), rows, scaled, weights, as_seed(self.random_state)
         )
         self.inverse_temperature_ = self.calibration_.beta
         self.intercept_, self.coef_ = _first_and_rest(self.coefficients().mean)
         return self
 
-    def _model(self) -> GaussianLinear | NormalInverseGammaLinear:
+    def _model(
+        self, rows: Array, y: Array, weights: Array
+    ) -> GaussianLinear | NormalInverseGammaLinear:
         if isinstance(self.noise_variance, str):
             one_of("noise_variance", self.noise_variance, ("unknown",))
-            return NormalInverseGammaLinear(prior_cov=self._prior_variance)
+            return weak_noise_model(rows, y, weights, self._prior_variance)
         variance = positive("noise_variance", self.noise_variance) / self._response.unit[0] ** 2
         return GaussianLinear(noise_variance=variance, prior_cov=self._prior_variance)
 
-    def coefficients(self, beta: float | None = None) -> StudentT:
+    def coefficients(self, *, beta: float | None = None) -> StudentT:
         """Return the law of (intercept, coefficients), at the choice or at another ``beta``."""
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._posterior(beta), self._response)
 
-    def forecast(self, X: ArrayLike, beta: float | None = None) -> StudentT:
+    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> StudentT:
         """Return the law of new responses at ``X``, at the choice or at another ``beta``."""
         rows = self._rows(X)
         law = self._posterior(beta).predictive(rows)

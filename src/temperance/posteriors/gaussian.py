@@ -61,6 +61,10 @@ class GaussianPosterior:
         quadratic = (standard**2).sum(axis=0).reshape(deviation.shape[:-1])
         return (-0.5 * (quadratic + len(self.mean) * np.log(2 * np.pi)) - log_scale)[()]
 
+    def marginals(self) -> StudentT:
+        """Law of each coefficient: Gaussian."""
+        return StudentT(self.mean, self.std)
+
     def combination(self, directions: Array) -> StudentT:
         """Law of each row of ``directions`` (k, d) times theta."""
         return StudentT(

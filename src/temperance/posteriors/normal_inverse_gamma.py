@@ -76,6 +76,11 @@ class NormalInverseGammaPosterior:
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
         return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
 
+    def marginals(self) -> StudentT:
+        """Law of each coefficient, of 2a degrees of freedom."""
+        scale = np.sqrt(self.b / self.a * (self.root**2).sum(axis=1))
+        return StudentT(self.mean, scale, 2 * self.a)
+
     def combination(self, directions: Array) -> StudentT:
         """Law of each row of ``directions`` (k, d) times theta, of 2a degrees of freedom."""
         scale = np.sqrt(self.b / self.a * ((directions @ self.root) ** 2).sum(axis=1))

@@ -112,9 +112,8 @@ def _part(
 
 
 def _coefficients(fitted: Any, k: int, beta: float) -> StudentT:
-    return (
-        fitted.coefficients(k, beta) if hasattr(fitted, "classes_") else fitted.coefficients(beta)
-    )
+    which = (k,) if hasattr(fitted, "classes_") else ()
+    return fitted.coefficients(*which, beta=beta)
 
 
 def _table(fitted: Any, bayes: StudentT, calibrated: StudentT) -> list[Coefficient]:
@@ -160,11 +159,11 @@ def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | 
 
 def _forecast(fitted: Any, k: int, frame: Any, beta: float) -> tuple[Array, Array, Array]:
     if hasattr(fitted, "classes_"):
-        ends = fitted.predict_interval(frame, 0.95, beta)
+        ends = fitted.predict_interval(frame, 0.95, beta=beta)
         low, high = (ends if ends.ndim == 2 else ends[:, k]).T
         own = 1 if len(fitted.classes_) == 2 else k
-        return fitted.predict_proba(frame, beta)[:, own], low, high
-    law = fitted.forecast(frame, beta)
+        return fitted.predict_proba(frame, beta=beta)[:, own], low, high
+    law = fitted.forecast(frame, beta=beta)
     return law.mean, *law.interval(0.95)
 
 

@@ -41,17 +41,19 @@ def tables(summary: pd.DataFrame) -> dict[str, str]:
         "gibbs log score": _gains(summary, "gibbs", "gain"),
         "coverage": _by_strategy(regressions, _coverage, list(NAMES)),
         "classes": _classes(classes),
+        "regressions": _by_strategy(
+            regressions[regressions["risk"] == "predictive"], _log_score, list(NAMES)
+        ),
     }
 
 
 def filled(page: str, contents: dict[str, str]) -> str:
     """Put tables between the comments of a page that name them."""
     for name, table in contents.items():
-        marks = re.compile(rf"(?<=<!-- table: {name} -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
-        found = len(marks.findall(page))
+        marks = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        page, found = marks.subn(rf"\g<1>{table}\n\g<2>", page)
         if found != 1:
             raise ValueError(f"page must have one place for the table {name!r}, got {found}")
-        page = marks.sub(table, page)
     return page
 
 
@@ -99,7 +101,7 @@ def _overall(summary: pd.DataFrame) -> str:
             where = f"{line['worst_case']}; {line['worst_model']}"
             counts = [str(line["better"]), str(line["worse"])]
             gains = [_signed(line["median"]), _signed(line["least"])]
-            lines.append([f"{risk} risk", judge, NAMES[line["strategy"]], *counts, *gains, where])
+            lines.append([_CHOSEN[risk], judge, NAMES[line["strategy"]], *counts, *gains, where])
     return _markdown(lines)
 
 
@@ -115,6 +117,10 @@ def _gains(summary: pd.DataFrame, risk: str, measure: str) -> str:
 
 def _coverage(part: Any) -> str:
     return f"{100 * part['coverage']:.0f}"
+
+
+def _log_score(part: Any) -> str:
+    return _signed(part["log_score"])
 
 
 def _by_strategy(summary: pd.DataFrame, cell: Callable[[Any], str], strategies: list[str]) -> str:
@@ -138,13 +144,15 @@ def _classes(summary: pd.DataFrame) -> str:
         for name in ("bayes", "k-fold"):
             own = part[part["strategy"] == name].sort_values("risk", ascending=False)
             risks = own.to_dict("records")[: 1 if name == "bayes" else None]
+            line.append(" / ".join(_signed(each["log_score"]) for each in risks))
             line.append(" / ".join(f"{100 * each['right']:.1f}" for each in risks))
             line.append(" / ".join(f"{100 * each['calibration_error']:.1f}" for each in risks))
         lines.append(line)
     return _markdown(lines)
 
 
-_CLASS_WORDS = ("right, %", "calibration error, %")
+_CHOSEN = {"predictive": "predictive risk", "gibbs": "Gibbs risk"}
+_CLASS_WORDS = ("log score", "right, %", "calibration error, %")
 
 
 def _signed(value: float) -> str:
