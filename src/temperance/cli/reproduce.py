@@ -70,7 +70,8 @@ def reproduce(
         compare = stored_compare(out / "results", jobs)
         _draw(labels, _versions(version), repeats, seed, out, compare, clock)
         if verdicts:
-            words = ["--all"] * all_figures + ["--verdicts", "--repeats", str(repeats)]
+            words = ["--all"] if all_figures else labels
+            words = [*words, "--verdicts", "--repeats", str(repeats)]
             words += ["--version", version, "--seed", str(seed), "--jobs", str(jobs)]
             file = page or out / "reproduction.md"
             words += ["--out", str(out), *(["--page", str(page)] if page else [])]
