@@ -108,7 +108,7 @@ def test_verdicts_are_a_page_that_says_how_it_was_made(command, tmp_path, monkey
     first, *_, last = (tmp_path / "page.md").read_text().strip().splitlines()
     assert first == (
         "found in ['overfit_example-as-stated', 'overfit_example-as-coded', 'verdicts'] by "
-        "temperance reproduce overfit_example --verdicts --repeats 2 --version both --seed 3 --jobs 1 "
+        "temperance reproduce overfit_example --verdicts --repeats 2 --seed 3 --jobs 1 "
         "--out reproduction --page page.md"
     )
     assert last.endswith("(reproduction/overfit_example-as-coded.png)")

@@ -65,6 +65,8 @@ def reproduce(
             console.print(_listed())
             return
         labels = _labels(figures or [], all_figures, verdicts)
+        if verdicts and version != "both":
+            raise ValueError("--verdicts judges both versions; leave --version out")
         out.mkdir(parents=True, exist_ok=True)
         clock = Clock(console)
         compare = stored_compare(out / "results", jobs)
@@ -72,11 +74,12 @@ def reproduce(
         if verdicts:
             words = ["--all"] if all_figures else labels
             words = [*words, "--verdicts", "--repeats", str(repeats)]
-            words += ["--version", version, "--seed", str(seed), "--jobs", str(jobs)]
+            words += ["--seed", str(seed), "--jobs", str(jobs)]
             file = page or out / "reproduction.md"
             words += ["--out", str(out), *(["--page", str(page)] if page else [])]
             command = shlex.join(["temperance", "reproduce", *words])
-            _judge(file, repeats, seed, compare, clock, command, _pictures(out, file.parent))
+            pictures = _pictures(out, file.parent)
+            _judge(file, repeats, seed, compare, clock, jobs, command, pictures)
 
 
 class Clock:
@@ -180,13 +183,17 @@ def _judge(
     seed: int,
     compare: Callable[..., Any],
     clock: Clock,
+    jobs: int,
     command: str,
     pictures: str,
 ) -> None:
+    from joblib import parallel_config  # type: ignore[import-untyped]
+
     from temperance import verdicts
     from temperance.files import write_whole
 
-    found = clock.timed("verdicts", lambda: verdicts.evidence(compare, repeats, seed))
+    with parallel_config(n_jobs=jobs):
+        found = clock.timed("verdicts", lambda: verdicts.evidence(compare, repeats, seed))
     write_whole(page, verdicts.page(found, clock.seconds, command) + pictures)
 
 

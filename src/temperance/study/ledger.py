@@ -6,15 +6,17 @@ description of the study, and is refused for any other.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sqlite3
-import tempfile
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from temperance.files import write_whole
 from temperance.study.identity import canonical, digest
 
 if TYPE_CHECKING:
@@ -52,6 +54,19 @@ class Result(NamedTuple):
 
 
 COLUMNS = ("setting", "repetition", "strategy", *Result._fields)
+
+
+def _write_ahead(connection: sqlite3.Connection, seconds: float = 60.0) -> None:
+    """Switch to write-ahead logging, for which SQLite itself does not wait for other processes."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 class Ledger:
@@ -95,7 +110,7 @@ class Ledger:
             if description is None:
                 raise ValueError(f"store {str(self.path)!r} is empty")
             if self.path is not None:
-                execute("PRAGMA journal_mode=WAL")
+                _write_ahead(self._connection)
             execute("BEGIN IMMEDIATE")
             if not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in SCHEMA.strip().split(";\n"):
@@ -200,14 +215,9 @@ class Ledger:
         target = Path(path)
         if not target.parent.is_dir():
             raise ValueError(f"path must lie in an existing folder, got {str(path)!r}")
-        handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".part")
-        os.close(handle)
-        try:
-            self.table().to_parquet(temporary, engine="pyarrow", index=False)
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        content = io.BytesIO()
+        self.table().to_parquet(content, engine="pyarrow", index=False)
+        write_whole(target, content.getvalue())
         return target
 
     def close(self) -> None:

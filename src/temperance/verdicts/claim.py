@@ -66,7 +66,7 @@ class Check:
             return SUPPORTS
         if self.about and self.low < self.estimate.mean < self.high:
             return SUPPORTS if reach < self.high - self.low else OPEN
-        return CONTRADICTS if least > self.high or most < self.low else OPEN
+        return CONTRADICTS if least >= self.high or most <= self.low else OPEN
 
     def __str__(self) -> str:
         """Show where, the number and the mark."""
@@ -89,9 +89,14 @@ class Decision:
         return counted(self.checks)
 
     @property
+    def contradicted(self) -> bool:
+        """Whether any check contradicts the claim."""
+        return any(check.mark == CONTRADICTS for check in self.checks)
+
+    @property
     def undecided(self) -> bool:
-        """Whether every check is open."""
-        return all(check.mark == OPEN for check in self.checks)
+        """Whether some checks are open and none contradicts the claim."""
+        return self.word != "holds" and not self.contradicted
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,8 @@ class Claim:
         From the evidence to the checks, all of them.
     timed : bool
         Whether the numbers are times, which differ from run to run.
+    one_version : bool
+        Whether the setting is the same in both versions.
     """
 
     key: str
@@ -119,12 +126,14 @@ class Claim:
     test: str
     checks: Callable[[Evidence], Sequence[Check]]
     timed: bool = False
+    one_version: bool = False
 
     def decide(self, evidence: Evidence) -> Decision:
         """Measure, and apply the rule."""
         checks = tuple(self.checks(evidence))
         parts = {v: [check for check in checks if check.version == v] for v in VERSIONS}
-        coded = cell(parts[AS_CODED]) if parts[AS_CODED] else "same"
+        same = self.one_version and not parts[AS_CODED]
+        coded = "same" if same else cell(parts[AS_CODED])
         return Decision(word(checks), self.test, cell(parts[AS_STATED]), coded, checks)
 
 

@@ -49,14 +49,25 @@ def argument(evidence: Evidence) -> str:
 
 
 def _conclusion(evidence: Evidence, chosen: Overall, default: Overall) -> str:
-    if chosen.name == default.name:
-        return f"So the rule picks the present default, {default.name}."
-    better, worse = clear_wins(evidence, chosen.name, default.name)
-    text = (
-        f"So the rule picks {chosen.name} and not the present default. Head to head, paired, "
-        f"{chosen.name} is clearly better than {default.name} in {better} of {chosen.settings} "
-        f"settings and clearly worse in {worse}."
+    """Compare the default with every other candidate, figure by figure and head to head."""
+    rows = over(evidence, evidence.present())
+    others = [row for row in rows if row.name not in (BAYES, NAIVE, default.name)]
+    ahead = [
+        row.name
+        for row in others
+        if row.losses <= default.losses
+        and row.wins >= default.wins
+        and row.ratio.mean <= default.ratio.mean
+    ]
+    wins = {row.name: clear_wins(evidence, row.name, default.name) for row in others}
+    rivals = [name for name, (better, worse) in wins.items() if better > worse]
+    listed = "; ".join(f"{name} {better} to {worse}" for name, (better, worse) in wins.items())
+    picked = "the present default" if chosen.name == default.name else chosen.name
+    return (
+        f"So the rule picks {picked}. As few losses, as many wins and as small a geometric mean as "
+        f"the present default, or better: {', '.join(ahead) or 'none'}. Head to head with it, "
+        f"settings in which the other is clearly better to those in which it is clearly worse: "
+        f"{listed}. More often better than worse: {', '.join(rivals) or 'none'}. What a choice "
+        "costs, below, is the other half of the argument: where there is no closed form, "
+        "leave-one-out fits as often as there are rows."
     )
-    if better <= worse:
-        text += " These data give no reason to change the default."
-    return text

@@ -120,11 +120,14 @@ def _spent(timings: Mapping[str, float]) -> str:
 
 def _tally(found: dict[str, Decision]) -> str:
     words = [decision.word for decision in found.values()]
-    unclear = sum(decision.undecided for decision in found.values())
+    fails, depends = (
+        sum(each.word == word and not each.contradicted for each in found.values())
+        for word in ("fails", "depends")
+    )
     return (
         f"Of {len(words)} claims {words.count('holds')} hold, {words.count('fails')} fail and "
-        f"{words.count('depends')} depend on the setting, the version or the strategy. Of those "
-        f"that fail, {unclear} are not contradicted by any check: all of theirs are open."
+        f"{words.count('depends')} depend on the setting, the version or the strategy. No check "
+        f"contradicts {fails} of those that fail and {depends} of those that depend."
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.study.summary import CLEAR, LEAST_RATIO
-from temperance.verdicts.claim import AS_STATED, CONTRADICTS, SUPPORTS, Check, word
+from temperance.verdicts.claim import AS_STATED, SUPPORTS, Check, word
 from temperance.verdicts.estimates import Estimate
 from temperance.verdicts.evidence import Evidence
 from temperance.verdicts.strategies import BAYES, TRANSFERS, compared
@@ -61,18 +61,19 @@ def _overall(evidence: Evidence, places: Places, name: str) -> Overall:
 
 
 def geometric_mean(ratios: list[Estimate]) -> Estimate:
-    r"""Geometric mean of independent ratios, those below .01 counted as .01.
+    r"""Geometric mean of independent ratios, kept between .01 and 100.
+
+    One setting in which next to nothing is divided by nothing must not decide the mean.
 
     Examples
     --------
     >>> geometric_mean([Estimate(4.0, 0.0), Estimate(1.0, 0.0)])
     Estimate(mean=2.0, error=0.0)
     """
-    logs = [math.log(max(each.mean, LEAST_RATIO)) for each in ratios]
+    most = 1 / LEAST_RATIO
+    logs = [math.log(min(max(each.mean, LEAST_RATIO), most)) for each in ratios]
     mean = math.exp(sum(logs) / len(logs))
-    if not math.isfinite(mean):
-        return Estimate(math.inf, 0.0)
-    errors = [each.error / each.mean for each in ratios if each.mean > LEAST_RATIO]
+    errors = [each.error / each.mean for each in ratios if LEAST_RATIO < each.mean < most]
     return Estimate(mean, mean * math.hypot(*errors) / len(logs))
 
 
@@ -146,13 +147,12 @@ def transfer_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
         places = evidence.present()
         checks = [Check(v, k, evidence.difference(v, k, beta, alpha), high=0.0) for v, k in places]
         ratios = [evidence.ratio(v, k, beta, alpha) for v, k in places]
-        finite = [each for each in ratios if math.isfinite(each.mean)]
         rows.append(
             [
                 name,
-                str(geometric_mean(finite)),
+                str(geometric_mean(ratios)),
                 f"{sum(check.mark == SUPPORTS for check in checks)} of {len(checks)}",
-                str(sum(check.mark == CONTRADICTS for check in checks)),
+                str(sum(each.estimate.mean > CLEAR * each.estimate.error for each in checks)),
                 word(checks),
             ]
         )

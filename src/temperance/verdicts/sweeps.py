@@ -53,12 +53,9 @@ def mixture_against_gaussian(evidence: Evidence) -> list[Check]:
     checks = []
     for version, key in evidence.present(("unknown-mixture",)):
         mixture: Any = evidence.settings(version)[key]
-        # (sigma2 + delta2) / 2, with the numbers that the version takes for variances.
-        numbers = mixture.noise.first, mixture.noise.second
-        gaussian = UnknownVarianceSetting(
-            mixture.n, mixture.d, GaussianNoise(sum(numbers) / 2), seed=evidence.seed
-        )
-        table = evidence.compare({f"unknown-gaussian-{sum(numbers) / 2:g}": gaussian}, rules)
+        noise = GaussianNoise(mixture.noise.variance)
+        gaussian = UnknownVarianceSetting(mixture.n, mixture.d, noise, seed=evidence.seed)
+        table = evidence.compare({f"unknown-gaussian-{noise.variance:g}": gaussian}, rules)
         for name in rules:
             ratio = of_separate_ratio(
                 evidence.values(version, key, name, "excess"), excess_of(table, name)

@@ -58,7 +58,7 @@ def variational(evidence: Evidence, version: str) -> Variational:
     data = evidence.data(version, JAAKKOLA, count)
     settings, coded = evidence.settings(version), version == AS_CODED
     found = iter(
-        Parallel(n_jobs=-1)(
+        Parallel()(
             delayed(_measured)(settings[key], X, y, [evidence.seed, repetition], coded)
             for key in KEYS
             for repetition, (X, y) in enumerate(data)

@@ -5,10 +5,12 @@ Every empirical claim of L. Perrotta, *Practical calibration of the temperature 
 posteriors*, 2020, [arXiv:2004.10522](https://arxiv.org/abs/2004.10522), "the thesis", that can be
 measured at little cost: tested on {repeats} data sets of each setting, seed {seed}, in two
 versions. *As stated* are the data of the text, *as coded* those of the published code where they
-differ ([errata](errata.md)): a noise variance squared, a mixture that is a sum, logistic clusters
-tested on other clusters. The algorithms are ours in both: converged fits, exact risks, no
-stochastic gradients. The thesis' five strategies hold alpha; beta lies in [0, 3]; the risk is the
-true Gibbs risk. The page is computed, its verdicts as well as its numbers, by"""
+differ ([errata](errata.md)): a noise variance squared, a mixture that is a sum, a polynomial tested
+without noise, logistic clusters tested on other clusters, and there a prior of variance 20 for
+Jaakkola's posterior beside 1 for the mean-field one. The algorithms are ours in both: converged
+fits, exact risks, no stochastic gradients. The thesis' five strategies hold alpha; beta lies in
+[0, 3]; the risk is the true Gibbs risk. The page is computed, its verdicts as well as its numbers,
+by"""
 
 RULE = """\
 How a word is found. A claim is a set of checks, one for each setting, version and strategy that it
@@ -20,7 +22,10 @@ enough that the number lies in the range and that two standard errors are less t
 
 - **holds**: every check supports the claim.
 - **fails**: no check does. "(open)" says that none contradicts it either: the data cannot tell.
-- **depends**: some do, and the cells show which.
+- **depends**: some do, and the cells show which; "(open)" says that none contradicts it.
+
+As in the thesis, the true parameter of a setting is drawn once, and all settings have it in common:
+errors are over data sets of that parameter, not over parameters.
 
 Where the thesis gives no number, its words are taken to mean: *almost as good as the best*, at
 most a quarter of Bayes' excess risk; *similar*, within a factor of two; *imperceptible*, within 5 %
@@ -40,12 +45,13 @@ means that the strategy finds the best beta, often the bound."""
 
 SUMMARY = """\
 *Excess risk* is the geometric mean over settings of the ratio to Bayes, where less than .01 counts
-as .01. *Better* and *worse* count settings beyond two standard errors of the paired difference."""
+as .01 and more than 100 as 100. *Better* and *worse* count settings beyond two standard errors of
+the paired difference."""
 
 TRANSFER = """\
 Paired over data sets, all settings of both versions. The second column is the geometric mean of
-the excess risk holding beta in parts of that holding alpha, where less than .01 counts as .01 and
-settings in which holding alpha has no excess at all are left out."""
+the excess risk holding beta in parts of that holding alpha, where less than .01 counts as .01, more
+than 100 as 100, and nothing in parts of nothing as 1."""
 
 COST = """\
 Median time of one choice in this run, geometric mean over settings; the machine may have done
