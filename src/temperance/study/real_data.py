@@ -275,7 +275,7 @@ def _judged(
     own, bayes = forecasts(estimator, X_new, y_new), forecasts(estimator, X_new, y_new, beta=1.0)
     covered = right = error = np.nan
     if own.place is not None:
-        covered = coverage(own.place, LEVEL).mean()
+        covered = float(coverage(own.place, LEVEL).mean())
     else:
         hits = estimator.classes_[own.probabilities.argmax(axis=1)] == y_new
         right, error = hits.mean(), calibration_error(own.probabilities.max(axis=1), hits)
