@@ -29,7 +29,7 @@ from temperance.cli.request import Request
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
 from temperance.strategies import NAMES, Bootstrap
-from temperance.tables import TableError
+from temperance.tables import TableError, prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -481,8 +481,26 @@ class TestComparison:
         guesses = np.where(held.calibrated.probabilities[:, 1] > 0.5, "yes", "no")
         assert own["held_out_hits"] == pytest.approx(np.mean(guesses == frame["healed"]))
 
+    @pytest.mark.parametrize(
+        ("name", "compare", "rows", "left_out"),
+        [
+            ("leave-one-out", False, 250, False),
+            ("leave-one-out", False, 251, True),
+            ("leave-one-out", True, 1000, False),
+            ("safe-bayes", True, 1001, True),
+            ("bootstrap", False, 625, False),
+            ("bootstrap", False, 626, True),
+            ("k-fold", False, 100_000, False),
+        ],
+    )
+    def test_how_much_is_too_much(self, name, compare, rows, left_out):
+        frame = pd.DataFrame({"x": np.arange(rows) / 7, "y": np.arange(rows) % 2})
+        table = prepare(frame, "y", name="table")
+        reason = calibrate._reason_against(name, Request(compare=compare), table)
+        assert (reason is not None) is left_out
+
     def test_what_would_take_too_long_is_left_out_and_said(self, on, monkeypatch):
-        monkeypatch.setattr(calibrate, "MOST_ROWS_TIMES_FITS", 0)
+        monkeypatch.setattr(calibrate, "MOST_WORK_COMPARED", 0)
         frame = visits(24)[["dose", "healed"]]
         done = self.compare(on, *LAPLACE, frame=frame)
         assert (

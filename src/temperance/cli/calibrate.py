@@ -24,8 +24,9 @@ from temperance.validation import shown
 N_HELD_OUT_FOLDS = 5
 # Enough for a picture of its choice, and a tenth of the cost.
 RESAMPLES_BESIDE = 100
-# About ten seconds: 250 rows of two classes, each left out once.
-MOST_ROWS_TIMES_FITS = 62_500
+# Rows times fits of a logistic model: about ten seconds of one strategy for the dots of a report,
+# and three minutes where the comparison itself was asked for.
+MOST_WORK_BESIDE, MOST_WORK_COMPARED = 62_500, 1_000_000
 
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
 
@@ -269,7 +270,8 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     if table.task != "classification" or name not in often:
         return None
     classes = len(set(table.target.tolist()))
-    if rows * often[name] * (1 if classes == 2 else classes) <= MOST_ROWS_TIMES_FITS:
+    most = MOST_WORK_COMPARED if request.compare else MOST_WORK_BESIDE
+    if rows * often[name] * (1 if classes == 2 else classes) <= most:
         return None
     return "because many fits would take long (ask for one alone with --strategy)"
 
