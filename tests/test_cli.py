@@ -952,6 +952,15 @@ main()
 """
 
 
+# However slow the machine, this is over before the bar shows itself.
+PATIENT = """
+from temperance.cli import console, main
+
+console.QUIET_SECONDS = 600
+main()
+"""
+
+
 def on_terminal(*words, script=None):
     """Run with stderr on a terminal; returns the exit code, stdout and what the terminal got."""
     head = ["-m", "temperance"] if script is None else ["-c", script]
@@ -998,7 +1007,7 @@ class TestProgress:
         assert seen.endswith("\x1b[1A\x1b[2K")  # up to its line, and that line is wiped
 
     def test_is_not_shown_for_quick_work(self):
-        code, out, seen = on_terminal(*self.WORDS)
+        code, out, seen = on_terminal(*self.WORDS, script=PATIENT)
         assert (code, seen) == (0, "")
         assert ANSI.search(out) is None
 
@@ -1009,7 +1018,7 @@ class TestProgress:
         assert "\r" not in done.stdout
 
     def test_errors_are_one_line_on_a_terminal(self):
-        code, out, seen = on_terminal("calibrate", "data.csv", "-t", "prise")
+        code, out, seen = on_terminal("calibrate", "data.csv", "-t", "prise", script=PATIENT)
         assert (code, out) == (2, "")
         assert ANSI.sub("", seen).strip().startswith("temperance: there is no column 'prise'")
         assert seen.count("\n") == 1
