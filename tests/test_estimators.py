@@ -240,6 +240,15 @@ class TestNoise:
         )
         assert guessed_noise_variance(X, y, copies + 0.0) == pytest.approx(repeated, rel=1e-10)
 
+    def test_the_prior_is_the_asked_one_at_the_guess(self, diabetes):
+        X, y = (scaled(part.to_numpy(), np.ones(120)) for part in diabetes)
+        model, guess = (
+            f(X, y, np.ones(120), *more)
+            for f, *more in ((weak_noise_model, 0.3), (guessed_noise_variance,))
+        )
+        assert guess * model.prior_cov == pytest.approx(0.3)
+        assert (model.a, model.b) == (1.0, guess)
+
     def test_the_guess_without_freedom_is_half_of_the_mean_square(self):
         X, y = np.random.default_rng(0).standard_normal((14, 10)), np.arange(14.0)
         assert guessed_noise_variance(X, y, np.ones(14)) == np.mean(y**2) / 2

@@ -14,8 +14,8 @@ from matplotlib.text import Annotation
 from scipy.stats import norm
 
 from temperance import calibrate, figures, models
-from temperance.datasets import GaussianNoise, LinearSetting, best_beta, thesis_settings
-from temperance.figures import FIGURES, VERSIONS, save, variational_curves
+from temperance.datasets import VERSIONS, GaussianNoise, LinearSetting, best_beta, thesis_settings
+from temperance.figures import FIGURES, save, variational_curves
 from temperance.figures import covariance_rule as covariance
 from temperance.figures import performance as numbers
 from temperance.figures.figure import rendered

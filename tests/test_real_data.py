@@ -15,12 +15,11 @@ from temperance.study.real_data import (
     REGRESSIONS,
     STRATEGIES,
     Case,
-    by_case,
     calibration_error,
-    overall,
     split,
     splits,
 )
+from temperance.study.real_data_summary import by_case, overall
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("joblib")

@@ -190,6 +190,11 @@ def _joined(parts: list[Forecasts], order: NDArray[np.intp]) -> Forecasts:
     return Forecasts(join("log_score"), join("place"), join("probabilities"))
 
 
+def hits(forecasts: Forecasts, y: NDArray[Any], classes: NDArray[Any]) -> Array:
+    """Whether each row was given its class, as 0 or 1."""
+    return (classes[np.argmax(forecasts.probabilities, axis=1)] == y).astype(float)
+
+
 def coverage(place: Array, level: float) -> Array:
     """Whether each response fell into its central interval of this level, as 0 or 1."""
     return (np.abs(2 * place - 1) <= level).astype(float)

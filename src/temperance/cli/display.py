@@ -18,7 +18,7 @@ from temperance.cli.calibrate import Result, Trial
 from temperance.cli.console import printable
 from temperance.cli.request import Request
 from temperance.explanation import explain, explanations
-from temperance.held_out import HeldOut, coverage
+from temperance.held_out import HeldOut, coverage, hits
 
 
 def escape(text: str) -> str:
@@ -150,8 +150,8 @@ def ranking(result: Result) -> list[tuple[str, ...]]:
         betas = ", ".join(f"{part.beta:.3g}" for _, part in trial.fitted.parts())
         held = trial.held
         gain, score = held.mean(held.gains), held.mean(held.calibrated.log_score)
-        hits = f"{held.mean(hit(held, result))[0]:.1%}"
-        rows.append((str(place), trial.name, betas, with_error(*gain), with_error(*score), hits))
+        share = f"{held.mean(hit(held, result))[0]:.1%}"
+        rows.append((str(place), trial.name, betas, with_error(*gain), with_error(*score), share))
     return rows
 
 
@@ -175,9 +175,7 @@ def hit(held: HeldOut, result: Result) -> Any:
     """Whether each row fell into its 95 % interval, or was given its class, as 0 or 1."""
     if held.calibrated.place is not None:
         return coverage(held.calibrated.place, 0.95)
-    classes = result.own.fitted.classes_
-    guesses = classes[np.argmax(held.calibrated.probabilities, axis=1)]
-    return (guesses == result.table.target).astype(float)
+    return hits(held.calibrated, result.table.target, result.own.fitted.classes_)
 
 
 def as_record(request: Request, result: Result) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from temperance.datasets.noise import (
 )
 from temperance.datasets.real import REAL, RealData, load
 from temperance.datasets.settings import (
+    AS_CODED,
+    AS_STATED,
+    VERSIONS,
     LinearSetting,
     MeanSetting,
     PolynomialSetting,
@@ -18,10 +21,13 @@ from temperance.datasets.settings import (
     Version,
 )
 from temperance.datasets.thesis import thesis_settings
-from temperance.datasets.truth import best_beta, true_risk
+from temperance.datasets.truth import best_beta, least_risk, true_risk
 
 __all__ = [
+    "AS_CODED",
+    "AS_STATED",
     "REAL",
+    "VERSIONS",
     "ClusteredLogisticSetting",
     "GaussianNoise",
     "LinearSetting",
@@ -37,6 +43,7 @@ __all__ = [
     "UnknownVarianceSetting",
     "Version",
     "best_beta",
+    "least_risk",
     "load",
     "thesis_settings",
     "true_risk",

@@ -20,6 +20,9 @@ from temperance.types import Array, Model
 
 Rows = tuple[Array | None, Array, Array]
 Version = Literal["as-stated", "as-coded"]
+AS_STATED: Version = "as-stated"
+AS_CODED: Version = "as-coded"
+VERSIONS = (AS_STATED, AS_CODED)
 
 
 class Setting(Protocol):

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize, minimize_scalar
 
 from temperance.calibrate import expected_risk
 from temperance.datasets.settings import Rows, Setting, frozen
+from temperance.models import NormalInverseGammaLinear
 from temperance.optimise import minimise, scan_points
 from temperance.selection import stack
 from temperance.threads import threads_for
@@ -74,6 +76,30 @@ def best_beta(
         return _least(lambda beta: _by_formula(setting, data.X, data.y, beta * len(data)), limits)
 
 
+def least_risk(setting: Any) -> float:
+    r"""Return the least Gibbs risk of any parameter, the thesis' minimal prediction error.
+
+    .. math:: \min_\theta R(\theta)
+
+    No posterior can have less, for R(alpha) averages R(theta).  With unknown variance the minimum
+    is over the variance as well.
+    """
+    model = setting.model
+    if not setting.exact:
+        certain = np.zeros((setting.d, setting.d))
+        if hasattr(setting, "theta"):  # labels of the logistic model: none does better
+            return float(setting.gibbs_risk(setting.theta, certain))
+        return float(minimize(setting.gibbs_risk, np.zeros(setting.d), args=(certain,)).fun)
+    data = as_data(*setting.population)
+    Z, share = model.design(data.X), data.weights / data.weights.sum()
+    root = np.sqrt(share)
+    best = np.linalg.lstsq(root[:, None] * Z, root * data.y, rcond=None)[0]
+    variance = float(share @ (data.y - Z @ best) ** 2)
+    if isinstance(model, NormalInverseGammaLinear):
+        return 0.5 + 0.5 * float(np.log(2 * np.pi * variance))
+    return variance / (2 * model.noise_variance)
+
+
 def standing_rows(setting: Setting, risk: Risk) -> Rows:
     """Return weighted rows whose risk of this kind is the true one, or estimates it."""
     if risk == "gibbs" or not setting.exact:
@@ -104,8 +130,6 @@ def _by_formula(setting: Any, X: Array, y: Array, alpha: float) -> float:
 
 def _least(risk: Any, bounds: tuple[float, float]) -> float:
     """Minimise a smooth curve without slopes: a scan, then Brent's method around its least."""
-    from scipy.optimize import minimize_scalar
-
     lower, upper = bounds
     points = scan_points(lower, upper, count=9)
     values = np.array([risk(float(beta)) for beta in points])

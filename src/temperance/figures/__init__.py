@@ -14,9 +14,9 @@ from temperance.figures import (
     trajectories,
     variational_curves,
 )
-from temperance.figures.figure import AS_CODED, AS_STATED, VERSIONS, Figure, save
+from temperance.figures.figure import Figure, save
 
-__all__ = ["AS_CODED", "AS_STATED", "FIGURES", "VERSIONS", "Figure", "save"]
+__all__ = ["FIGURES", "Figure", "save"]
 
 FIGURES: dict[str, Figure] = {
     figure.label: figure

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from temperance.datasets import Version
+from temperance.datasets import VERSIONS, Version
 from temperance.figures.covariance_rule import covariance_rule
 from temperance.figures.drawing import boxes, least_handle, mean_handle
-from temperance.figures.figure import VERSIONS, Figure
+from temperance.figures.figure import Figure
 from temperance.figures.notes import LOGISTIC_NOTES, UNKNOWN_NOTES, linear_notes
 from temperance.figures.performance import COLUMNS, OF_THE_THESIS, ORACLE, performance
 from temperance.figures.style import NARROW, WIDE, canvas, headed, legend_below

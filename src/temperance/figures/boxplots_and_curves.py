@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from temperance.datasets import Version
+from temperance.datasets import VERSIONS, Version
 from temperance.figures.drawing import boxes, least_handle, mean_handle, risk_curves
-from temperance.figures.figure import VERSIONS, Figure
+from temperance.figures.figure import Figure
 from temperance.figures.notes import linear_notes
 from temperance.figures.performance import COLUMNS, first_curves, performance
 from temperance.figures.style import NARROW, canvas, headed, legend_below

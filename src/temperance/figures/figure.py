@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from temperance.datasets import Version
+from temperance.datasets import AS_STATED, VERSIONS, Version
 from temperance.figures.style import paper, text_for
 from temperance.files import write_whole
 from temperance.validation import one_of, whole
 
-AS_STATED: Version = "as-stated"
-AS_CODED: Version = "as-coded"
-VERSIONS = (AS_STATED, AS_CODED)
 DOTS_PER_INCH = 200
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from temperance import models
-from temperance.datasets import Version
-from temperance.figures.figure import AS_STATED, Figure
+from temperance.datasets import AS_STATED, Version
+from temperance.figures.figure import Figure
 from temperance.figures.style import BLACK, GREY, NARROW, VERMILION, canvas, headed, legend_below
 
 OBSERVATIONS, TRUTH, NOISE_VARIANCE = 50, 1.0, 10.0

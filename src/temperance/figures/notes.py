@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from temperance.datasets import Version
-from temperance.figures.figure import AS_CODED, AS_STATED
+from temperance.datasets import AS_CODED, AS_STATED, Version
 
 
 def linear_notes(variance: float) -> dict[Version, str]:

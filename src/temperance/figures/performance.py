@@ -9,13 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from temperance import expected_risk
-from temperance.datasets import Version
-from temperance.models import NormalInverseGammaLinear
+from temperance.datasets import Version, least_risk
 from temperance.types import Array
-from temperance.validation import as_data
 
 COLUMNS = ("version", "part", "setting", "strategy", "repetition", "beta", "risk")
 BOUND = 3.0
@@ -99,24 +96,3 @@ def first_curves(name: str, risks: Any, seed: int, version: Version) -> Any:
     data = data_set(setting, 0, seed)
     choices = risks[(risks.part == "risk") & (risks.repetition == 0)].assign(part="choice")
     return pd.concat([curves(name, setting, data, 0), choices], ignore_index=True)
-
-
-def least_risk(setting: Any) -> float:
-    r"""Minimal prediction error of the thesis: the risk of the best parameter.
-
-    .. math:: \min_\theta R(\theta)
-
-    No posterior can have less, for R(alpha) averages R(theta).  With unknown variance the minimum
-    is over the variance as well.
-    """
-    model, data = setting.model, as_data(*setting.population)
-    Z, share = model.design(data.X), data.weights / data.weights.sum()
-    if not setting.exact:
-        d = Z.shape[1]
-        return float(minimize(setting.gibbs_risk, np.zeros(d), args=(np.zeros((d, d)),)).fun)
-    root = np.sqrt(share)
-    best = np.linalg.lstsq(root[:, None] * Z, root * data.y, rcond=None)[0]
-    variance = float(share @ (data.y - Z @ best) ** 2)
-    if isinstance(model, NormalInverseGammaLinear):
-        return 0.5 + 0.5 * float(np.log(2 * np.pi * variance))
-    return variance / (2 * model.noise_variance)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from temperance.datasets import Version
+from temperance.datasets import VERSIONS, Version
 from temperance.figures.drawing import DASHES, band, boxes, least_handle, mean_handle
-from temperance.figures.figure import VERSIONS, Figure
+from temperance.figures.figure import Figure
 from temperance.figures.notes import POLYNOMIAL_NOTES
 from temperance.figures.performance import data_set, performance
 from temperance.figures.style import (
@@ -46,12 +46,12 @@ SPLITTING, BAYES, MLE = "sample-splitting, alpha", "bayes", "MLE"
 INTRO, ALL = (SPLITTING, BAYES), (SPLITTING, BAYES, MLE)
 
 
-def predictive(model: Any, X: Array, y: Array, beta: float) -> tuple[Array, Array]:
-    """Mean and standard deviation on the grid; at an infinite beta those of least squares."""
+def predictive(model: Any, X: Array, y: Array, beta: float, at: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation at some inputs; at an infinite beta those of least squares."""
     if np.isfinite(beta):
-        return model.posterior(X, y, beta * len(y)).predict(GRID)
+        return model.posterior(X, y, beta * len(y)).predict(at)
     best = np.linalg.lstsq(model.design(X), y, rcond=None)[0]
-    return model.design(GRID) @ best, np.full(len(GRID), np.sqrt(model.noise_variance))
+    return model.design(at) @ best, np.full(len(at), np.sqrt(model.noise_variance))
 
 
 def _compute(choices: tuple[str, ...]) -> Any:
@@ -73,7 +73,7 @@ def _compute(choices: tuple[str, ...]) -> Any:
             pd.DataFrame({"part": "truth", "x": GRID, "mean": GRID**2 + 5, **same}),
         ]
         for name in choices:
-            mean, deviation = predictive(setting.model, X, y, betas[name])
+            mean, deviation = predictive(setting.model, X, y, betas[name], GRID)
             fit = {"x": GRID, "mean": mean, "deviation": deviation}
             row = {"part": "band", "strategy": name, "beta": betas[name], **same}
             parts.append(pd.DataFrame({**row, **fit}))

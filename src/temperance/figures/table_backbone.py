@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from temperance import calibrate, models, strategies
-from temperance.datasets import Version
+from temperance.datasets import AS_STATED, Version
 from temperance.diagnostics import TemperanceWarning
-from temperance.figures.figure import AS_STATED, Figure
+from temperance.figures.figure import Figure
 from temperance.figures.style import BLUE, GREY, ORANGE, SKY, WIDE, canvas, headed, legend_below
 from temperance.types import Model, Strategy
 

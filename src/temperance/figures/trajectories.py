@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import expit
 
 from temperance import models
-from temperance.datasets import Version
-from temperance.figures.figure import AS_STATED, Figure
+from temperance.datasets import AS_STATED, Version
+from temperance.figures.figure import Figure
 from temperance.figures.style import BLACK, WIDE, canvas, headed, legend_below
 from temperance.types import Array
 

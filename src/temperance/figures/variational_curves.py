@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from temperance.datasets import Version
+from temperance.datasets import VERSIONS, Version
 from temperance.figures.drawing import readable
-from temperance.figures.figure import VERSIONS, Figure
+from temperance.figures.figure import Figure
 from temperance.figures.notes import LOGISTIC_NOTES
 from temperance.figures.performance import BOUND, COLUMNS, curves, data_set
 from temperance.figures.style import (

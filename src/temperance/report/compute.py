@@ -184,8 +184,7 @@ def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
         scores.append(("promised against happened, mean gap in %", bayes_gap, calibrated_gap))
         return HeldOut("intervals", rows, bayes, calibrated, scores)
     happened = table.target[:, None] == fitted.classes_
-    guesses = (np.argmax(each.probabilities, axis=1) for each in both)
-    right = (happened[np.arange(rows), guess] for guess in guesses)
+    right = (held_out.hits(each, table.target, fitted.classes_) for each in both)
     scores.append(("classes guessed right, in %", *_scores(held, *(100 * each for each in right))))
     bayes, calibrated = (
         _probabilities_kept(each.probabilities, happened, held.weights) for each in both

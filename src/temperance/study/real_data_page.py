@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temperance.files import write_whole
-from temperance.study.real_data import REGRESSIONS, by_case, overall, splits
+from temperance.study.real_data import REGRESSIONS, splits
+from temperance.study.real_data_summary import by_case, overall
 from temperance.study.summary import CLEAR
 
 if TYPE_CHECKING:

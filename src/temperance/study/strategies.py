@@ -25,9 +25,14 @@ from temperance.types import Data, Plan, Strategy
 Choice = Strategy | Callable[[Setting], Strategy]
 
 
+# The thesis has about 1000; these are enough for the choice, and a logistic draw is a costly fit.
+LINEAR_DRAWS, LOGISTIC_DRAWS = 200, 50
+
+
 def bootstrap_for(setting: Setting) -> Strategy:
-    """Bootstrap with 200 draws, 50 in logistic regression, where each draw is a costly fit."""
-    return Bootstrap(n_draws=50 if isinstance(setting.model, LogisticRegression) else 200)
+    """Return the bootstrap with as many draws as the setting's model can afford."""
+    logistic = isinstance(setting.model, LogisticRegression)
+    return Bootstrap(n_draws=LOGISTIC_DRAWS if logistic else LINEAR_DRAWS)
 
 
 STRATEGIES: dict[str, Choice] = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from temperance.calibrate import calibrate
 from temperance.diagnostics import TemperanceWarning
+from temperance.figures.polynomial_bands import predictive
 from temperance.strategies import SampleSplitting
 from temperance.types import Array
 
@@ -31,29 +32,16 @@ def coverage(evidence: Evidence, version: str) -> Coverage:
     The choices are sample splitting's (holding alpha), Bayes', and the limit of least squares.
     """
     setting: Any = evidence.settings(version)[KEY]
-    model, found = setting.model, {}
-    for repetition, (X, y) in enumerate(evidence.data(version, KEY, evidence.repeats)):
+    shares: dict[tuple[str, str], list[float]] = {}
+    for X, y in evidence.data(version, KEY, evidence.repeats):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemperanceWarning)  # a choice may lie at a bound
-            split = calibrate(model, X, y, SampleSplitting(transfer="alpha")).posterior
-        fits = {"sample splitting": split, "Bayes": model.posterior(X, y, float(len(y)))}
-        least_squares = np.linalg.lstsq(model.design(X), y, rcond=None)[0]
-        for area, x in AREAS.items():
-            for name, posterior in fits.items():
-                mean, deviation = posterior.predict(x)
-                found[name, area, repetition] = (mean, deviation)
-            noise = np.full(len(x), np.sqrt(model.noise_variance))
-            found["least squares", area, repetition] = (model.design(x) @ least_squares, noise)
-    return {
-        (name, area): np.array(
-            [
-                _covered(*found[name, area, repetition], setting.truth(AREAS[area]))
-                for repetition in range(evidence.repeats)
-            ]
-        )
-        for name in ("sample splitting", "Bayes", "least squares")
-        for area in AREAS
-    }
+            split = calibrate(setting.model, X, y, SampleSplitting(transfer="alpha")).beta
+        for name, beta in (("sample splitting", split), ("Bayes", 1.0), ("least squares", np.inf)):
+            for area, x in AREAS.items():
+                band = predictive(setting.model, X, y, beta, x)
+                shares.setdefault((name, area), []).append(_covered(*band, setting.truth(x)))
+    return {key: np.array(values) for key, values in shares.items()}
 
 
 def _covered(mean: Array, deviation: Array, truth: Array) -> float:

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
+from temperance.datasets import AS_CODED, AS_STATED, VERSIONS
 from temperance.verdicts.estimates import Estimate
 
 if TYPE_CHECKING:
     from temperance.verdicts.evidence import Evidence
 
 Word = Literal["holds", "fails", "depends"]
-AS_STATED, AS_CODED = "as-stated", "as-coded"
-VERSIONS = (AS_STATED, AS_CODED)
 SUPPORTS, CONTRADICTS, OPEN = "✓", "✗", "?"
 ERRORS = 2.0
 # A cell of the table shows so many checks one by one; more are counted.

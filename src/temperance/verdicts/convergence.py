@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import expit
 
 from temperance import models
+from temperance.datasets import AS_STATED
+from temperance.figures.trajectories import STEPS, backprop
 from temperance.types import Array
-from temperance.verdicts.claim import AS_STATED
 from temperance.verdicts.variational import JAAKKOLA
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 DATA_SETS = 20
 BETAS = (1.0, 3.0)
 EM_STEPS = (5, 30)  # of the text and of the published code
-SGD_STEPS, RATE = 200, 0.2
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -55,7 +55,7 @@ def convergence(evidence: Evidence) -> Convergence:
     gap: dict[float, list[float]] = {beta: [] for beta in BETAS}
     prior_mean, ratio = [], []
     for repetition, (Z, y) in enumerate(data):
-        rng = np.random.default_rng([evidence.seed, repetition, SGD_STEPS])
+        rng = np.random.default_rng([evidence.seed, repetition, STEPS])
         start = np.abs(rng.standard_normal(len(y)))
         for beta in BETAS:
             converged = models.JaakkolaLogistic().posterior(Z, y, len(y) * beta).mean
@@ -65,15 +65,15 @@ def convergence(evidence: Evidence) -> Convergence:
                     float(np.linalg.norm(error) / np.linalg.norm(converged))
                 )
             best = models.MeanFieldLogistic().posterior(Z, y, len(y) * beta)
-            reached = stochastic(Z, beta, repetition).posterior(Z, y, len(y) * beta)
+            reached = backprop(Z, beta, repetition).posterior(Z, y, len(y) * beta)
             gap[beta].append(
                 negative_elbo(Z, y, beta, reached.mean, reached.std)
                 - negative_elbo(Z, y, beta, best.mean, best.std)
             )
-        at_prior = stochastic(Z, 0.0, repetition).posterior(Z, y, 0.0).mean
+        at_prior = backprop(Z, 0.0, repetition).posterior(Z, y, 0.0).mean
         prior_mean.append(float(np.sqrt(np.mean(at_prior**2))))
         began = time.perf_counter()
-        stochastic(Z, 1.0, repetition).posterior(Z, y, float(len(y)))
+        backprop(Z, 1.0, repetition).posterior(Z, y, float(len(y)))
         between = time.perf_counter()
         em(Z, y, 1.0, start, EM_STEPS[0])
         ratio.append((between - began) / (time.perf_counter() - between))
@@ -93,17 +93,6 @@ def em(Z: Array, y: Array, beta: float, lam: Array, steps: int) -> Array:
         v = np.sqrt(((Z @ (S + np.outer(m, m))) * Z).sum(axis=1))
         lam = (expit(v) - 0.5) / (2 * v)
     return m
-
-
-def stochastic(Z: Array, beta: float, seed: int) -> models.MeanFieldLogistic:
-    """Return Bayes by Backprop at the thesis' rate 0.2 / sqrt(t).
-
-    The library's rate is relative to the curvature 1 + beta lam_max(Z'Z) / 4.
-    """
-    curvature = 1 + beta * np.linalg.norm(Z, 2) ** 2 / 4
-    return models.MeanFieldLogistic(
-        method="sgd", steps=SGD_STEPS, rate=float(RATE * curvature), seed=seed
-    )
 
 
 def negative_elbo(Z: Array, y: Array, beta: float, m: Array, s: Array) -> float:

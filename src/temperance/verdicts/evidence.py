@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from temperance.datasets import AS_CODED, VERSIONS
 from temperance.types import Array, Strategy
 from temperance.validation import whole
 from temperance.verdicts import estimates
-from temperance.verdicts.claim import AS_CODED, VERSIONS
 from temperance.verdicts.estimates import Estimate
 from temperance.verdicts.strategies import BAYES, compared
 
@@ -83,7 +83,7 @@ class Evidence:
         return {
             version: {
                 key: setting
-                for key, setting in thesis_settings(version, self.seed).items()  # type: ignore[arg-type]
+                for key, setting in thesis_settings(version, self.seed).items()
                 if setting.version == version
             }
             for version in VERSIONS

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from temperance.datasets import least_risk
 from temperance.verdicts.claim import Check, Claim
 from temperance.verdicts.comparisons import (
     CLOSE,
@@ -21,7 +22,6 @@ from temperance.verdicts.comparisons import (
 )
 from temperance.verdicts.estimates import Estimate, of_mean, of_median, of_ratio
 from temperance.verdicts.evidence import Evidence
-from temperance.verdicts.least_risk import least_linear_risk
 from temperance.verdicts.strategies import BAYES, BOOTSTRAP, NAIVE, SAFE, SPLIT, THESIS
 
 WHERE = "results, linear regression"
@@ -65,7 +65,7 @@ def above_the_least(evidence: Evidence) -> list[Check]:
     checks = []
     for version, key in evidence.present((MIDDLE,)):
         setting = evidence.settings(version)[key]
-        least = least_linear_risk(setting)
+        least = least_risk(setting)
         above = of_mean(evidence.values(version, key, BAYES, "best_risk") / least - 1)
         checks.append(Check(version, "at the best beta:", above, low=GAP))
     return checks

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from temperance.datasets import AS_STATED, VERSIONS, least_risk
 from temperance.types import Array
-from temperance.verdicts.claim import AS_STATED, VERSIONS, Check, Claim
+from temperance.verdicts.claim import Check, Claim
 from temperance.verdicts.comparisons import beats, best_choices
 from temperance.verdicts.convergence import BETAS as STEP_BETAS
 from temperance.verdicts.convergence import EM_STEPS
 from temperance.verdicts.estimates import of_mean, of_median
 from temperance.verdicts.evidence import Evidence
-from temperance.verdicts.least_risk import least_logistic_risk
 from temperance.verdicts.strategies import BAYES, BOOTSTRAP, NAIVE, SAFE, SPLIT
 from temperance.verdicts.variational import BETAS, JAAKKOLA, KEYS, MEAN_FIELD, Variational
 
@@ -113,7 +113,7 @@ def near_the_least(evidence: Evidence) -> list[Check]:
     checks = []
     for version in VERSIONS:
         # Both settings have the same truth.
-        least = least_logistic_risk(evidence.settings(version)[JAAKKOLA])
+        least = least_risk(evidence.settings(version)[JAAKKOLA])
         for key, name, low, high in (
             (MEAN_FIELD, "mean-field", -math.inf, NEAR_LEAST),
             (JAAKKOLA, "Jaakkola", NEAR_LEAST, math.inf),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from temperance.verdicts.claim import VERSIONS, Check, Claim
+from temperance.datasets import VERSIONS
+from temperance.verdicts.claim import Check, Claim
 from temperance.verdicts.comparisons import CLOSE, beats, choices, each
 from temperance.verdicts.estimates import Estimate, of_mean
 from temperance.verdicts.evidence import Evidence

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from temperance.datasets import AS_CODED, AS_STATED, VERSIONS, Version
+from temperance.study.strategies import LINEAR_DRAWS, LOGISTIC_DRAWS
 from temperance.verdicts import conclusion, introduction, linear, logistic, other_regressions
-from temperance.verdicts.claim import (
-    AS_CODED,
-    AS_STATED,
-    OPEN,
-    SHOWN,
-    VERSIONS,
-    Claim,
-    Decision,
-)
+from temperance.verdicts.claim import OPEN, SHOWN, Claim, Decision
 from temperance.verdicts.default import argument
 from temperance.verdicts.evidence import Evidence
 from temperance.verdicts.markdown import table
-from temperance.verdicts.strategies import LINEAR_DRAWS, LOGISTIC_DRAWS
 from temperance.verdicts.summary import (
     cost_rows,
     inside,
@@ -151,7 +144,7 @@ def _verdicts(found: dict[str, Decision]) -> str:
     )
 
 
-def _by_setting(evidence: Evidence, version: str) -> list[str]:
+def _by_setting(evidence: Evidence, version: Version) -> list[str]:
     title = {AS_STATED: "### As stated", AS_CODED: "### As coded"}[version]
     names = {key: setting.name for key, setting in evidence.settings(version).items()}
     legend = "; ".join(f"`{key}` {name}" for key, name in names.items())

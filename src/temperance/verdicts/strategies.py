@@ -11,6 +11,7 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
+from temperance.study.strategies import LINEAR_DRAWS, LOGISTIC_DRAWS
 from temperance.types import Strategy
 
 BAYES, NAIVE, BOOTSTRAP = "Bayes", "naive", "bootstrap"
@@ -25,8 +26,6 @@ TRANSFERS = {
     "leave-one-out": ("leave-one-out, alpha", "leave-one-out, beta"),
 }
 DEFAULT = "10-fold, beta"
-# The thesis has about 1000; these are enough for the choice, and the same as in the study.
-LINEAR_DRAWS, LOGISTIC_DRAWS = 200, 50
 
 
 def compared(setting: str) -> dict[str, Strategy]:

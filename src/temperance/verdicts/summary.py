@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.datasets import AS_STATED
 from temperance.study.summary import CLEAR, LEAST_RATIO
-from temperance.verdicts.claim import AS_STATED, SUPPORTS, Check, word
+from temperance.verdicts.claim import SUPPORTS, Check, word
 from temperance.verdicts.estimates import Estimate
 from temperance.verdicts.evidence import Evidence
 from temperance.verdicts.strategies import BAYES, TRANSFERS, compared

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from temperance.datasets import AS_CODED, VERSIONS
 from temperance.strategies import Bayes, Bootstrap, SafeBayes, SampleSplitting
 from temperance.types import Array, Strategy
-from temperance.verdicts.claim import AS_CODED, VERSIONS, Check
+from temperance.verdicts.claim import Check
 from temperance.verdicts.estimates import of_ratio, of_separate_ratio
 from temperance.verdicts.evidence import Evidence
 from temperance.verdicts.strategies import BAYES, BOOTSTRAP, SAFE, SPLIT

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temperance.calibrate import expected_risk
-from temperance.datasets import best_beta, true_risk
+from temperance.datasets import AS_CODED, best_beta, true_risk
 from temperance.types import Array
-from temperance.verdicts.claim import AS_CODED
 
 if TYPE_CHECKING:
     from temperance.verdicts.evidence import Evidence
