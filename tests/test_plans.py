@@ -238,6 +238,14 @@ FEW_VALUES = {
         lambda rng: ((X := rng.integers(0, 2, (50, 2))), X[:, 0], 1),
         False,
     ),
+    "both labels everywhere, a few rows twice": (
+        lambda rng: (
+            np.r_[np.tile(np.arange(30), 2), np.arange(15)][:, None],
+            np.r_[np.repeat([0, 1], 30), np.zeros(15)],
+            1,
+        ),
+        False,
+    ),
     "rare repeats": (
         lambda rng: (rng.integers(0, 40, (60, 1)), rng.integers(0, 2, 60), 1),
         False,
