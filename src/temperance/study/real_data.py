@@ -277,7 +277,7 @@ def _judged(
         covered = float(coverage(own.place, LEVEL).mean())
     else:
         hit = hits(own, y_new, estimator.classes_)
-        right, error = hit.mean(), calibration_error(own.probabilities.max(axis=1), hit)
+        right, error = float(hit.mean()), calibration_error(own.probabilities.max(axis=1), hit)
     return Result(
         model=case.model,
         case=case.name,
