@@ -28,11 +28,14 @@ class RiskCurve:
         row's total test weight (n,).
     method : str
         How the numbers were obtained, in words.
+    costly : bool
+        Whether each point takes a fit, so that a search had better look at few.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
     rows: Callable[[float], tuple[Array, Array]]
     method: str
+    costly: bool = False
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
@@ -65,7 +68,23 @@ def curve_of_losses(
     rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
     weight = np.take_along_axis(plan.test, rows, axis=1)
     averages = _Averages(losses, rows, weight, n)
-    return RiskCurve(averages.evaluate, averages.rows, method)
+    return RiskCurve(averages.evaluate, averages.rows, method, costly=True)
+
+
+def coarse_to_fine(count: int) -> NDArray[np.intp]:
+    """Order ``range(count)``: the last, the first, then the middle of every gap, by size of gap.
+
+    Examples
+    --------
+    >>> coarse_to_fine(5)
+    array([4, 0, 2, 1, 3])
+    """
+    levels = [np.array([count - 1, 0][:count])]
+    step = 1 << max(0, count - 2).bit_length()
+    while step > 1:
+        levels.append(np.arange(step // 2, count - 1, step))
+        step //= 2
+    return np.concatenate(levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +96,8 @@ class _Averages:
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         sums = np.empty((len(beta), 2))
-        for j in np.argsort(beta):  # upwards, for models that follow their solution
+        # Coarse to fine, for models whose solutions start from those found on either side.
+        for j in np.argsort(beta)[coarse_to_fine(len(beta))]:
             sums[j] = [(self.weight * part).sum() for part in self.losses(float(beta[j]))]
         total = self.weight.sum()
         return sums[:, 0] / total, sums[:, 1] / total

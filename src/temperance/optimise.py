@@ -6,15 +6,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from temperance.types import Array
 
+MANY, FEW = 17, 7  # points of the first scan, evenly spaced and crowded, see scan_points
 MOST_REFINEMENTS = 12
+MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
+
+
+class Point(NamedTuple):
+    """A point of a curve."""
+
+    beta: float
+    value: float
+    slope: float
 
 
 class Minimum(NamedTuple):
@@ -26,7 +35,7 @@ class Minimum(NamedTuple):
     searched: bool = True
 
 
-def scan_points(lower: float, upper: float, count: int = 17) -> Array:
+def scan_points(lower: float, upper: float, count: int = MANY) -> Array:
     """Evenly spaced points joined with points that crowd towards the lower bound.
 
     Curves move on the scale of the data's information, 1 / (n lam): near zero all scales matter.
@@ -37,15 +46,17 @@ def scan_points(lower: float, upper: float, count: int = 17) -> Array:
     return points
 
 
-def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float = 1e-9) -> Minimum:
+def minimise(
+    evaluate: Evaluate, bounds: tuple[float, float], tolerance: float = 1e-9, scan: int = MANY
+) -> Minimum:
     """Find the global minimum of a smooth curve over ``bounds``.
 
     A scan, refined wherever a cubic through its values and slopes is no safe guide, brackets the
-    local minima; those that can be global are located by root finding on the slope.  On a flat
-    curve the answer is the point closest to 1: without evidence, Bayes.
+    local minima; those that can be global are located where the slope vanishes.  On a flat curve
+    the answer is the point closest to 1: without evidence, Bayes.
     """
     lower, upper = bounds
-    points, values, slopes = _scan(evaluate, lower, upper)
+    points, values, slopes = _scan(evaluate, lower, upper, scan)
     if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
     betas: list[float] = []
@@ -53,16 +64,10 @@ def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float =
     cubic = _Cubics(points, values, slopes)
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
     for i in np.flatnonzero(inside):
-        # A slope that is all rounding may change its sign when it is computed once more.
-        known = dict(zip(points[i : i + 2], slopes[i : i + 2], strict=True))
-        root = optimize.brentq(
-            lambda beta, known=known: known.get(beta) or evaluate(np.array([beta]))[1][0],
-            points[i],
-            points[i + 1],
-            xtol=tolerance * min(1.0, upper - lower),
-        )
-        betas.append(float(root))
-        heights.append(float(evaluate(np.array([root]))[0][0]))
+        left, right = (Point(points[j], values[j], slopes[j]) for j in (i, i + 1))
+        turn = _turning_point(evaluate, left, right, tolerance * min(1.0, upper - lower))
+        betas.append(turn.beta)
+        heights.append(turn.value)
     # The scan's own points last, so that a bound wins only if it is strictly lower.
     betas.append(float(points[np.argmin(values)]))
     heights.append(float(values.min()))
@@ -70,9 +75,39 @@ def minimise(evaluate: Evaluate, bounds: tuple[float, float], tolerance: float =
     return Minimum(beta, at_bound=beta in (lower, upper))
 
 
-def _scan(evaluate: Evaluate, lower: float, upper: float) -> tuple[Array, Array, Array]:
+def _turning_point(evaluate: Evaluate, left: Point, right: Point, tolerance: float) -> Point:
+    """Find where the slope vanishes between a falling and a rising point.
+
+    Each step goes where the cubic through both ends turns, or to the middle when three steps have
+    not halved the bracket.
+    """
+    width = right.beta - left.beta
+    for turn in range(1, MOST_TURNS):
+        beta = _turning_guess(left, right)
+        if turn % 3 == 0:
+            if right.beta - left.beta > width / 2:
+                beta = 0.5 * (left.beta + right.beta)
+            width = right.beta - left.beta
+        value, slope = evaluate(np.array([beta]))
+        found = Point(beta, float(value[0]), float(slope[0]))
+        curvature = (right.slope - left.slope) / (right.beta - left.beta)
+        if abs(found.slope) <= curvature * tolerance or not left.beta < beta < right.beta:
+            break
+        left, right = (left, found) if found.slope > 0 else (found, right)
+    return found
+
+
+def _turning_guess(left: Point, right: Point) -> float:
+    """Return where the cubic turns; or the line of the slopes, if the values are all rounding."""
+    points, values, slopes = (np.array(ends) for ends in zip(left, right, strict=True))
+    if np.ptp(values) > 1e3 * _rounding(values):
+        return float(_Cubics(points, values, slopes).turning[0])
+    return float(points[0] - slopes[0] * np.ptp(points) / (slopes[1] - slopes[0]))
+
+
+def _scan(evaluate: Evaluate, lower: float, upper: float, count: int) -> tuple[Array, Array, Array]:
     """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
-    points = scan_points(lower, upper)
+    points = scan_points(lower, upper, count)
     values, slopes = _finite(evaluate, points)
     for _ in range(MOST_REFINEMENTS):
         cubic = _Cubics(points, values, slopes)
@@ -119,6 +154,7 @@ class _Cubics:
         with np.errstate(divide="ignore", invalid="ignore"):
             turning = np.where(c > 0, -first / (c + root), (root - c) / (3 * d))
         t = np.clip(np.nan_to_num(turning, nan=0.0), 0.0, 1.0)
+        self.turning = points[:-1] + t * width
         base = values[:-1]
         inner = base + t * (first + t * (c + t * d))
         self.depth = np.minimum(inner, np.minimum(base, values[1:]))

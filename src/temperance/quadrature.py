@@ -183,12 +183,16 @@ def _narrow(mean: Array, variance: Array, derivatives: int) -> Array:
 
 @cache
 def _remainder(reach: int) -> tuple[Array, Array]:
-    """Return nodes -reach..reach times h, and h (softplus - ramp) there with its derivatives."""
+    """Return h (softplus - ramp) and its derivatives at the nodes x = -reach..reach times h.
+
+    Before them comes (x, -x^2/2, 1), from which Gaussian exponents are linear combinations.
+    """
     x = _STEP * np.arange(-reach, 1, dtype=np.float64)
     ramp = _ramp(x, np.sqrt(_RAMP_VARIANCE), np.exp(-x * x / (2 * _RAMP_VARIANCE)), 4)
     left = _STEP * (_softplus(x, 4) - ramp)
     right = left[:, -2::-1] * [[1], [-1], [1], [-1], [1]]
-    return np.append(x, -x[-2::-1]), np.append(left, right, axis=1)
+    x = np.append(x, -x[-2::-1])
+    return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)
 
 
 def _wide(mean: Array, variance: Array, derivatives: int, scaled: bool = False) -> Array:
@@ -198,15 +202,16 @@ def _wide(mean: Array, variance: Array, derivatives: int, scaled: bool = False) 
     :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded for
     :math:`m \ge -v/2`, with summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
     """
-    x, remainder = _remainder(142 if scaled else 72)
+    powers, remainder = _remainder(142 if scaled else 72)
     tilt = mean / variance
     exponent = tilt * mean / 2
     kept = 0.0 if scaled else -exponent
     total = variance + _RAMP_VARIANCE
     # -m^2 / 2(v + c^2) = (m^2 / 2v) c^2 / (v + c^2) - m^2 / 2v
     gaussian = np.exp(exponent * _RAMP_VARIANCE / total + kept)
-    density = np.exp(np.outer(x, tilt) - np.outer(x * x / 2, 1 / variance) + kept)
-    rows: Array = remainder[: derivatives + 1] @ (density * (_PEAK / np.sqrt(variance)))
+    density = powers @ np.stack([tilt, 1 / variance, kept + np.log(_PEAK / np.sqrt(variance))])
+    np.exp(density, out=density)
+    rows: Array = remainder[: derivatives + 1] @ density
     return rows + _ramp(mean, np.sqrt(total), gaussian, derivatives)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from temperance.models.logistic.expected_loss import exact
 from temperance.models.logistic.full_covariance import FullCovarianceSystem
 from temperance.models.logistic.model import LogisticRegression
 from temperance.models.logistic.system import Rows, System
@@ -35,7 +34,7 @@ class FullCovarianceLogistic(LogisticRegression):
 
     def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the variational objective."""
-        return FullCovarianceSystem(rows, exact)
+        return FullCovarianceSystem(rows)
 
     def largest_matrix(self, n: int, k: int) -> int:
         """One matrix over rows for each pair."""

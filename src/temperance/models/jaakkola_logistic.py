@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from temperance.models.logistic.expected_loss import jaakkola_bound
-from temperance.models.logistic.full_covariance import FullCovarianceSystem
+from temperance.models.logistic.jaakkola import JaakkolaSystem
 from temperance.models.logistic.model import LogisticRegression
 from temperance.models.logistic.system import Rows, System
 
@@ -46,7 +45,7 @@ class JaakkolaLogistic(LogisticRegression):
 
     def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the bound."""
-        return FullCovarianceSystem(rows, jaakkola_bound)
+        return JaakkolaSystem(rows)
 
     def largest_matrix(self, n: int, k: int) -> int:
         """One matrix over rows for each pair."""

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.models.logistic.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.logistic.diagonal_covariance import DiagonalCovarianceSystem
-from temperance.models.logistic.expected_loss import exact
 from temperance.models.logistic.model import LogisticRegression, check_labels
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior
@@ -78,7 +77,7 @@ class MeanFieldLogistic(LogisticRegression):
 
     def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the variational objective."""
-        return DiagonalCovarianceSystem(rows, exact)
+        return DiagonalCovarianceSystem(rows)
 
     def coordinates(self, whitened: Array) -> tuple[Array, None]:
         """Keep the coordinates: a diagonal covariance is one in these only."""

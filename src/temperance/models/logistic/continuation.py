@@ -1,4 +1,4 @@
-r"""Follow a solution along beta: Euler predictor, Newton corrector, steps that adapt.
+r"""Follow a solution along beta: predictor, Newton corrector, steps that adapt.
 
 The objectives are convex in (mean, root of the covariance), so their minimiser is a smooth
 function of beta that starts at the prior; a Newton iteration that fails only means that the step
@@ -7,6 +7,7 @@ along beta was too long.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,11 @@ from temperance.diagnostics import ConvergenceWarning, warn
 from temperance.models.logistic.system import System
 from temperance.types import Array
 
-TOLERANCE = 1e-10
+# Newton's error after a step is of the order of its square, that of the tangent of the step.
+TOLERANCE = 1e-8
 MOST_NEWTON_STEPS = 12
 MOST_STEPS = 400
+MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
 
 class Anchor(NamedTuple):
@@ -28,44 +31,74 @@ class Anchor(NamedTuple):
     tangent: Array
 
 
-def prior_anchor(system: System) -> Anchor:
-    """Return the solution at beta = 0."""
-    x = system.start()
-    return Anchor(0.0, x, system.newton(x, 0.0)[1])
+class Path:
+    """Solutions along beta; those found are remembered, and those between them start from them."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        x = system.start()
+        self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1])]
+        self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size))
+
+    def at(self, beta: float) -> Anchor:
+        """Return the solution at ``beta``; or the nearest that was found, with a warning."""
+        place = bisect_left(self._anchors, beta, key=lambda anchor: anchor.beta)
+        if place < len(self._anchors):
+            after = self._anchors[place]
+            if after.beta == beta:
+                return after
+            between = _between(self._anchors[place - 1], after, beta, self.system.first_step())
+            found = _correct(self.system, between, beta)
+            if found is not None:
+                return self._remember(place, found)
+        return self._climb(self._anchors[place - 1], beta)
+
+    def _remember(self, place: int, anchor: Anchor) -> Anchor:
+        if len(self._anchors) >= self._most:  # the prior stays, and so does the last
+            del self._anchors[-2]
+            place = min(place, len(self._anchors) - 1)
+        self._anchors.insert(place, anchor)
+        return anchor
+
+    def _climb(self, anchor: Anchor, beta: float) -> Anchor:
+        """Go upwards in steps as long as Newton's method allows."""
+        first = self.system.first_step()
+        reach = 8.0
+        for _ in range(MOST_STEPS):
+            if anchor.beta == beta:
+                return anchor
+            target = min(beta, (anchor.beta + first) * reach - first)
+            # Euler's step in log(beta + first), where solutions move evenly.
+            low, high = anchor.beta + first, target + first
+            start = anchor.x + low * np.log(high / low) * anchor.tangent
+            if not self.system.admissible(start):
+                start = anchor.x
+            found = _correct(self.system, start, target)
+            if found is None:
+                reach = max(np.sqrt(reach), 1.0 + 1e-6)
+            else:
+                anchor, reach = found, 1.5 * reach
+                self._remember(bisect_left(self._anchors, target, key=lambda a: a.beta), found)
+        warn(
+            f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
+            f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
+            ConvergenceWarning,
+        )
+        return anchor
 
 
-def follow(system: System, anchor: Anchor, beta: float) -> Anchor:
-    """Carry a solution to another beta; or as far as possible, with a warning."""
-    first = system.first_step()
-    reach = 8.0
-    for _ in range(MOST_STEPS):
-        if anchor.beta == beta:
-            return anchor
-        target = _next_beta(anchor.beta, beta, reach, first)
-        found = _correct(system, anchor, target)
-        if found is None:
-            reach = max(np.sqrt(reach), 1.0 + 1e-6)
-        else:
-            anchor, reach = found, min(reach**2, 1e6)
-    warn(
-        f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
-        f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
-        ConvergenceWarning,
-    )
-    return anchor
+def _between(before: Anchor, after: Anchor, beta: float, first: float) -> Array:
+    """Cubic through two solutions and their tangents, in log(beta + first)."""
+    low, high = before.beta + first, after.beta + first
+    width = np.log1p((after.beta - before.beta) / low)
+    t = np.log1p((beta - before.beta) / low) / width
+    # dx/dt = dx/dbeta (beta + first) width
+    rise = after.x - before.x
+    start, stop = low * width * before.tangent - rise, rise - high * width * after.tangent
+    return before.x + t * rise + t * (1 - t) * ((1 - t) * start + t * stop)
 
 
-def _next_beta(current: float, goal: float, reach: float, first: float) -> float:
-    """Go at most a factor ``reach`` towards the goal, counted from ``first`` near zero."""
-    if goal > current:
-        return min(goal, (current + first) * reach - first)
-    return max(goal, (current + first) / reach - first)
-
-
-def _correct(system: System, anchor: Anchor, beta: float) -> Anchor | None:
-    x = anchor.x + (beta - anchor.beta) * anchor.tangent
-    if not system.admissible(x):
-        x = anchor.x
+def _correct(system: System, x: Array, beta: float) -> Anchor | None:
     before = np.inf
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.first_step()

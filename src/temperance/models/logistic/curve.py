@@ -2,72 +2,104 @@ r"""Risk curve of a Gaussian approximation: moments of the predictor, losses by 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
-from temperance.models.logistic.continuation import follow, prior_anchor
+from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.system import Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Plan, Risk, batches
 
-SystemOf = Callable[[Rows], System]
+FEW_PAIRS = 16  # enough to hide the cost of Python's steps
 
 
-class Path:
-    """Approximations followed along beta; remembers where it was last."""
+class Approximation(Protocol):
+    """What a model says about its approximation."""
 
-    def __init__(self, system: System) -> None:
-        self.system = system
-        self._origin = prior_anchor(system)
-        self._last = self._origin
+    def coordinates(self, whitened: Array) -> tuple[Array, Array | None]:
+        """Reduce whitened rows to their span, where the family of approximations allows it."""
+        ...
 
-    def predictor(self, beta: float) -> Predictor:
-        """Return the predictor's moments, from the nearer of the last solution and the prior."""
-        start = self._last if beta >= 0.5 * self._last.beta else self._origin
-        self._last = follow(self.system, start, beta)
-        return self.system.predictor(self._last.x, self._last.tangent, self._last.beta)
+    def system(self, rows: Rows) -> System:
+        """Return the equations of the approximation."""
+        ...
+
+    def largest_matrix(self, n: int, k: int) -> int:
+        """Return the number of elements of the largest temporary of one pair."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Pairs that are followed together, on the rows that they use."""
+
+    pairs: slice
+    path: Path
+    index: NDArray[np.intp]
+    y: Array
 
 
 @dataclass(frozen=True, eq=False)
 class PathLosses:
-    """Losses of the tested rows ``index`` (pairs, widest) under approximations in batches."""
+    """Losses of the tested rows, (pairs, widest), under approximations followed in parts."""
 
-    paths: list[Path]
-    parts: list[slice]
-    index: NDArray[np.intp]
-    y: Array
+    parts: list[Part]
+    shape: tuple[int, ...]
     risk: Risk
 
     def __call__(self, beta: float) -> tuple[Array, Array]:
         """Return the losses and their slopes, (pairs, widest)."""
-        value, slope = np.empty((2, *self.index.shape))
-        for part, path in zip(self.parts, self.paths, strict=True):
-            value[part], slope[part] = tested_losses(
-                path.predictor(beta), self.index[part], self.y, self.risk
+        value, slope = np.empty((2, *self.shape))
+        for part in self.parts:
+            found = part.path.at(beta)
+            predictor = part.path.system.predictor(found.x, found.tangent, found.beta)
+            value[part.pairs], slope[part.pairs] = tested_losses(
+                predictor, part.index, part.y, self.risk
             )
         return value, slope
 
 
 def logistic_risk_curve(
-    Z: Array,
-    offset: Array,
-    y: Array,
-    plan: Plan,
-    risk: Risk,
-    system_of: SystemOf,
-    unknowns: int,
+    rows: Rows, plan: Plan, risk: Risk, approximation: Approximation
 ) -> RiskCurve:
-    """Curve of whitened rows Z; ``unknowns`` is the size of one pair's largest matrix."""
+    """Curve of whitened rows; their weights are those of the plan's likelihoods."""
     index, _ = plan.tested()
-    weights = plan.likelihood_weights
-    parts = list(batches(len(weights), unknowns))
-    paths = [Path(system_of(Rows(Z, offset, y, weights[part]))) for part in parts]
-    losses = PathLosses(paths, parts, index, y, risk)
+    used = (rows.weights > 0) | (plan.test > 0)
+    parts = [
+        _part(rows, pairs, index[pairs], np.any(used[pairs], axis=0), approximation)
+        for pairs in _parts(used, approximation.largest_matrix(*rows.Z.shape))
+    ]
+    losses = PathLosses(parts, index.shape, risk)
     return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
+
+
+def _parts(used: NDArray[np.bool_], elements_each: int) -> list[slice]:
+    """Split into as few parts as memory allows, or smaller ones where that spares rows."""
+
+    def work(parts: list[slice]) -> int:
+        return sum(len(used[part]) * int(used[part].any(axis=0).sum()) for part in parts)
+
+    most = list(batches(len(used), elements_each))
+    few = list(batches(len(used), 1, budget=FEW_PAIRS))
+    return few if len(few) > len(most) and work(few) < 0.75 * work(most) else most
+
+
+def _part(
+    rows: Rows,
+    pairs: slice,
+    index: NDArray[np.intp],
+    used: NDArray[np.bool_],
+    approximation: Approximation,
+) -> Part:
+    coordinates, _ = approximation.coordinates(rows.Z[used])
+    kept = Rows(coordinates, rows.offset[used], rows.y[used], rows.weights[pairs][:, used])
+    # Rows that pad the index have weight 0; any row will do for them.
+    place = np.maximum(np.cumsum(used) - 1, 0)
+    return Part(pairs, Path(approximation.system(kept)), place[index], kept.y)
 
 
 def tested_losses(

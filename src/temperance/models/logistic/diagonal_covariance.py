@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import ExpectedLoss
+from temperance.models.logistic.expected_loss import expected_loss
 from temperance.models.logistic.system import (
     Predictor,
     Rows,
@@ -26,7 +26,6 @@ class DiagonalCovarianceSystem:
     """Unknowns x = (m, rho): k means and k log standard deviations."""
 
     rows: Rows
-    loss: ExpectedLoss
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -51,7 +50,7 @@ class DiagonalCovarianceSystem:
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)
         t, squares = np.exp(2 * rho), Z**2
-        psi = self.loss(self.rows.offset + m @ Z.T, t @ squares.T)
+        psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
         c, pull = beta * w, psi.mean - self.rows.y
         spread = (w * psi.variance) @ squares
         residual = np.concatenate([m + (c * pull) @ Z, t - 1 + 2 * beta * t * spread], axis=1)

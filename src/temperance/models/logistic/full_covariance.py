@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import ExpectedLoss, Partials
+from temperance.models.logistic.expected_loss import Partials, expected_loss
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     Predictor,
@@ -38,7 +38,6 @@ class FullCovarianceSystem:
     """Unknowns x = (u, v): k coefficients and n predictor variances."""
 
     rows: Rows
-    loss: ExpectedLoss
 
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""
@@ -65,7 +64,7 @@ class FullCovarianceSystem:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         u, v = self._split(x)
-        psi = self.loss(self.rows.offset + u @ Z.T, v)
+        psi = expected_loss(self.rows.offset + u @ Z.T, v)
         pull, c = psi.mean - self.rows.y, beta * w
         hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
         coupling = Coupling(
@@ -101,7 +100,7 @@ class FullCovarianceSystem:
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means and covariance roots."""
         u, v = self._split(x)
-        psi = self.loss(self.rows.offset + u @ self.rows.Z.T, v)
+        psi = expected_loss(self.rows.offset + u @ self.rows.Z.T, v)
         return u, self._root(psi, beta)
 
     def _root(self, psi: Partials, beta: float) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.models.logistic.continuation import follow, prior_anchor
+from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import logistic_risk_curve
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import row_space
@@ -69,7 +69,7 @@ class LogisticRegression(Regression):
 
     def _approximate(self, rows: Rows, beta: float) -> tuple[Array, Array]:
         system = self.system(rows)
-        solution = follow(system, prior_anchor(system), beta)
+        solution = Path(system).at(beta)
         means, roots = system.gaussian(solution.x, solution.beta)
         return means[0], roots[0]
 
@@ -83,16 +83,9 @@ class LogisticRegression(Regression):
         check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
-        coordinates, _ = self.coordinates(prior.whiten(Z))
-        return logistic_risk_curve(
-            coordinates,
-            Z @ prior.mean,
-            data.y,
-            plan.pairs(),
-            risk,
-            self.system,
-            self.largest_matrix(*coordinates.shape),
-        )
+        pairs = plan.pairs()
+        rows = Rows(prior.whiten(Z), Z @ prior.mean, data.y, pairs.likelihood_weights)
+        return logistic_risk_curve(rows, pairs, risk, self)
 
 
 def check_labels(y: Array) -> None:

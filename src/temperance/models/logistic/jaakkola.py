@@ -1,0 +1,138 @@
+r"""Equations of Jaakkola and Jordan's bound, in its own variational parameters.
+
+With c = beta w, K = Z S Z' and predictor means mu = offset + Z u, the squares q_i = xi_i^2 satisfy
+
+    S^-1 = I + Z' diag(2 c lam) Z,    u = S Z'[c (y - 1/2 - 2 lam offset)],    q_i = mu_i^2 + K_ii.
+
+When the curvatures 2 c lam move by e, and c by f, the means and variances move by
+
+    dmu = K [f (y - 1/2) - e mu],    dK_ii = -[(K o K) e]_i,
+
+o elementwise.  The unknowns are x = log q, so e = D dx with D = 2 c q dlam/dq along a step, and
+Newton's method solves, with s = mu^2 + diag K,
+
+    [I + diag(1/s) {K o (K + 2 mu mu')} D] dx = log s - x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from temperance.models.logistic.krylov import solve_batch
+from temperance.models.logistic.system import Predictor, Rows, inverse_root, weighted_gram
+from temperance.types import Array
+
+DENSE_ROWS = 64
+SMALLEST = 1e-300  # stands for zero in logarithms
+
+
+@dataclass(frozen=True, eq=False)
+class JaakkolaSystem:
+    """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
+
+    rows: Rows
+
+    def start(self) -> Array:
+        """Return the logarithms of the predictors' second moments under the prior."""
+        prior = self.rows.offset**2 + (self.rows.Z**2).sum(axis=1)
+        return np.tile(np.log(prior + SMALLEST), (len(self.rows.weights), 1))
+
+    def first_step(self) -> float:
+        """Return a beta at which the data weigh about as much as the prior."""
+        return self.rows.first_step()
+
+    def scale(self, x: Array) -> Array:
+        """Logarithms against one."""
+        return np.ones_like(x)
+
+    def admissible(self, x: Array) -> bool:
+        """Tell whether the squares are numbers."""
+        return bool(np.all(np.abs(x) < 700))
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return the Newton step and the tangent."""
+        at = Moments(self.rows, np.exp(x), beta)
+        d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
+        drift = (2 * at.mean * d_mean + d_variance) / at.second
+        solved = at.solve(np.stack([np.log(at.second) - x, drift], axis=2))
+        return solved[..., 0], solved[..., 1]
+
+    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
+        """Return the moments of the linear predictor."""
+        at = Moments(self.rows, np.exp(x), beta)
+        moved = at.moved(2 * self.rows.weights * at.lam + at.bend * tangent)
+        return Predictor(at.mean, at.variance, *moved)
+
+    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return means and covariance roots."""
+        at = Moments(self.rows, np.exp(x), beta)
+        return at.u, at.root
+
+
+class Moments:
+    """The Gaussians that squares q stand for: S = root root', K = spread spread'."""
+
+    def __init__(self, rows: Rows, q: Array, beta: float) -> None:
+        Z, c = rows.Z, beta * rows.weights
+        self.rows = rows
+        self.lam, slope = lambda_and_slope(q)
+        self.bend = 2 * c * slope * q  # D
+        self.root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, 2 * c * self.lam))
+        self.spread = Z @ self.root
+        pull = (c * (rows.y - 0.5 - 2 * self.lam * rows.offset)) @ Z
+        self.u = np.einsum("mij,mj->mi", self.root, np.einsum("mij,mi->mj", self.root, pull))
+        self.mean = rows.offset + self.u @ Z.T
+        self.variance = (self.spread**2).sum(axis=2)
+        self.second = self.mean**2 + self.variance + SMALLEST
+
+    def moved(self, curvature: Array) -> tuple[Array, Array]:
+        """Return dmu and dK_ii per unit of beta, for the derivative of 2 c lam."""
+        d_weight = self.rows.weights * (self.rows.y - 0.5)
+        return self._spread_twice(d_weight - curvature * self.mean), -self._squares(curvature)
+
+    def solve(self, right: Array) -> Array:
+        """Solve Newton's equations for right-hand sides (m, n, 2), in the cheaper way."""
+        _, n, k = self.spread.shape
+        if n <= max(DENSE_ROWS, 6 * k):
+            return np.linalg.solve(self._matrix(), right)
+        return np.stack([solve_batch(self._operator, right[..., j]) for j in range(2)], axis=2)
+
+    def _matrix(self) -> Array:
+        K = self.spread @ self.spread.swapaxes(1, 2)
+        matrix = K * (K + 2 * self.mean[:, :, None] * self.mean[:, None, :])
+        matrix *= self.bend[:, None, :] / self.second[:, :, None]
+        diagonal = np.arange(K.shape[1])
+        matrix[:, diagonal, diagonal] += 1.0
+        return matrix
+
+    def _operator(self, dx: Array) -> Array:
+        moved = self.bend * dx
+        both = self._squares(moved) + 2 * self.mean * self._spread_twice(self.mean * moved)
+        return dx + both / self.second
+
+    def _spread_twice(self, y: Array) -> Array:
+        """K y."""
+        inner = np.einsum("mnk,mn->mk", self.spread, y)
+        return np.einsum("mnk,mk->mn", self.spread, inner)
+
+    def _squares(self, y: Array) -> Array:
+        """(K o K) y = diag(K diag(y) K)."""
+        inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
+        return ((self.spread @ inner) * self.spread).sum(axis=2)
+
+
+def lambda_and_slope(square: Array) -> tuple[Array, Array]:
+    r"""Return lam(xi) = (sigmoid(xi) - 1/2) / (2 xi) and its derivative in xi^2."""
+    small = square < 1e-4
+    safe = np.where(small, 1.0, square)
+    xi = np.sqrt(safe)
+    lam = np.tanh(xi / 2) / (4 * xi)
+    # d lam / d xi^2 = [sigmoid'(xi) - 2 lam] / (4 xi^2)
+    slope = (special.expit(xi) * special.expit(-xi) - 2 * lam) / (4 * safe)
+    # tanh(xi/2) / (4 xi) = 1/8 - xi^2/96 + xi^4/960 - 17 xi^6/80640 + ...
+    series = 1 / 8 - square / 96 + square**2 / 960
+    d_series = -1 / 96 + square / 480 - 17 * square**2 / 26880
+    return np.where(small, series, lam), np.where(small, d_series, slope)
