@@ -2,6 +2,7 @@ r"""The true risk of a posterior in a setting, and the beta that minimises it.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from temperance.models import NormalInverseGammaLinear
 from temperance.optimise import minimise, scan_points
 from temperance.selection import stack
 from temperance.threads import threads_for
-from temperance.types import Array, Risk
+from temperance.types import Data, Risk
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of
 
 FRESH = 4096  # rows that stand for the truth where its moments are not enough
@@ -55,7 +56,8 @@ def true_risk(
     at = as_non_negative("alpha", alpha)
     data = as_data(X, y)
     with threads_for(data.X.size):
-        values = [_by_formula(setting, data.X, data.y, float(each)) for each in at.ravel()]
+        risk_at = _formula(setting, data)
+        values = [risk_at(float(each)) for each in at.ravel()]
     return np.reshape(values, at.shape)[()]
 
 
@@ -73,7 +75,8 @@ def best_beta(
         if not _has_formula(setting, risk):
             rows, plan = stack(data, as_data(*standing_rows(setting, risk)))
             return minimise(setting.model.risk_curve(rows, plan, risk).evaluate, limits).beta
-        return _least(lambda beta: _by_formula(setting, data.X, data.y, beta * len(data)), limits)
+        risk_at = _formula(setting, data)
+        return _least(lambda beta: risk_at(beta * len(data)), limits)
 
 
 def least_risk(setting: Any) -> float:
@@ -123,9 +126,15 @@ def _has_formula(setting: Setting, risk: Risk) -> bool:
     return risk == "gibbs" and hasattr(setting, "gibbs_risk")
 
 
-def _by_formula(setting: Any, X: Array, y: Array, alpha: float) -> float:
-    posterior = setting.model.posterior(X, y, alpha)
-    return float(setting.gibbs_risk(posterior.mean, posterior.cov))
+def _formula(setting: Any, data: Data) -> Callable[[float], float]:
+    """Return the function from alpha to the true Gibbs risk of the posterior."""
+    posterior = setting.model.posteriors(data.X, data.y)
+
+    def risk(alpha: float) -> float:
+        law = posterior(alpha)
+        return float(setting.gibbs_risk(law.mean, law.cov))
+
+    return risk
 
 
 def _least(risk: Any, bounds: tuple[float, float]) -> float:

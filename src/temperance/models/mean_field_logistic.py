@@ -2,6 +2,7 @@ r"""Logistic regression with the mean-field Gaussian approximation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,11 +88,16 @@ class MeanFieldLogistic(LogisticRegression):
         """Weighted rows and one Jacobian of means and deviations."""
         return n * k + 4 * k * k
 
-    def _approximate(self, rows: Rows, beta: float) -> tuple[Array, Array]:
+    def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
+        """Return the function from beta to mean and covariance root, for rows of one weighting."""
         if self.method == "deterministic":
-            return super()._approximate(rows, beta)
-        fit = backprop(rows, np.array([[beta]]), self.schedule)
-        return fit.mean[0, 0], np.diag(fit.deviation[0, 0])
+            return super().approximation(rows)
+
+        def stochastic(beta: float) -> tuple[Array, Array]:
+            fit = backprop(rows, np.array([[beta]]), self.schedule)
+            return fit.mean[0, 0], np.diag(fit.deviation[0, 0])
+
+        return stochastic
 
     def trajectory(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

@@ -2,6 +2,8 @@ r"""Logistic regression with a Gaussian approximation of the posterior: what the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -51,27 +53,42 @@ class LogisticRegression(Regression):
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> LogisticPosterior:
         """Return the Gaussian approximation at ``alpha``; ``alpha = n`` is Bayes."""
+        return self.posteriors(X, y, weights)(alpha)
+
+    def posteriors(
+        self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None
+    ) -> Callable[[float], LogisticPosterior]:
+        """Return the function from alpha to the posterior; each start is from those before."""
         data = self.labelled(X, y, weights)
-        beta = non_negative("alpha", alpha) / data.size
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
         coordinates, basis = self.coordinates(prior.whiten(Z))
-        mean, root = self._approximate(
-            Rows(coordinates, Z @ prior.mean, data.y, data.weights[None]), beta
-        )
-        if basis is not None:
-            mean = basis @ mean
-            # The prior across the span of the rows: I + B (root - I) B'.
-            root = np.eye(len(basis)) + basis @ (root - np.eye(len(root))) @ basis.T
-        return LogisticPosterior(
-            prior.mean + prior.unwhiten(mean), prior.unwhiten(root), self.design
+        approximation = self.approximation(
+            Rows(coordinates, Z @ prior.mean, data.y, data.weights[None])
         )
 
-    def _approximate(self, rows: Rows, beta: float) -> tuple[Array, Array]:
-        system = self.system(rows)
-        solution = Path(system).at(beta)
-        means, roots = system.gaussian(solution.x, solution.beta)
-        return means[0], roots[0]
+        def posterior(alpha: float) -> LogisticPosterior:
+            mean, root = approximation(non_negative("alpha", alpha) / data.size)
+            if basis is not None:
+                mean = basis @ mean
+                # The prior across the span of the rows: I + B (root - I) B'.
+                root = np.eye(len(basis)) + basis @ (root - np.eye(len(root))) @ basis.T
+            return LogisticPosterior(
+                prior.mean + prior.unwhiten(mean), prior.unwhiten(root), self.design
+            )
+
+        return posterior
+
+    def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
+        """Return the function from beta to mean and covariance root, for rows of one weighting."""
+        path = Path(self.system(rows))
+
+        def gaussian(beta: float) -> tuple[Array, Array]:
+            found = path.at(beta)
+            means, roots = path.system.gaussian(found.x, found.beta)
+            return means[0], roots[0]
+
+        return gaussian
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Loss softplus(z'theta) - y z'theta of each draw at each observation."""
