@@ -101,10 +101,13 @@ class Moments:
         return np.stack([solve_batch(self._operator, right[..., j]) for j in range(2)], axis=2)
 
     def _matrix(self) -> Array:
-        K = self.spread @ self.spread.swapaxes(1, 2)
-        matrix = K * (K + 2 * self.mean[:, :, None] * self.mean[:, None, :])
-        matrix *= self.bend[:, None, :] / self.second[:, :, None]
-        diagonal = np.arange(K.shape[1])
+        # K + 2 mu mu' is the Gram matrix of the spread with one more column.
+        wider = np.concatenate([self.spread, np.sqrt(2) * self.mean[:, :, None]], axis=2)
+        matrix = wider @ wider.swapaxes(1, 2)
+        matrix *= self.spread @ self.spread.swapaxes(1, 2)
+        matrix *= self.bend[:, None, :]
+        matrix /= self.second[:, :, None]
+        diagonal = np.arange(matrix.shape[1])
         matrix[:, diagonal, diagonal] += 1.0
         return matrix
 
