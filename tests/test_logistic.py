@@ -284,11 +284,12 @@ def test_large_and_small_problems_take_the_same_newton_step(module, kind, monkey
     offset = np.linspace(-1, 1, 90)
     system = kind(Rows(data.X, offset, data.y, np.stack([data.weights, np.ones(90)])))
     start = system.start()
+    monkeypatch.setattr(module, "LOOSE", 1e-13)
     iterative = system.newton(start, 0.05)
     monkeypatch.setattr(module, "DENSE_ROWS", 1000)
     dense = system.newton(start, 0.05)
-    for one, other in zip(iterative, dense, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(iterative[0], dense[0], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(iterative[1](), dense[1](), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
@@ -306,6 +307,7 @@ def test_giving_up_is_a_warning_every_time(monkeypatch):
     plan = strategies.Naive().plan(data, np.random.default_rng(0))
     curve = models.LaplaceLogistic().risk_curve(data, plan)
     monkeypatch.setattr(continuation, "MOST_STEPS", 1)
+    monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
     for _ in range(2):
         with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+04"):
             curve(1e4)
@@ -316,6 +318,7 @@ def test_giving_up_is_a_warning_every_time(monkeypatch):
 
 def test_giving_up_on_a_posterior_is_a_warning(monkeypatch):
     monkeypatch.setattr(continuation, "MOST_STEPS", 1)
+    monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
     data = binary_data()
     with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+03"):
         models.LaplaceLogistic().posterior(data.X, data.y, 1e3 * len(data.y))

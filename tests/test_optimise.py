@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.optimise import Minimum, minimise, scan_points, stochastic_minimise
+from temperance.optimise import MANY, Minimum, Ruler, minimise, stochastic_minimise
 
 TINY = 1e-200
 
@@ -95,7 +95,7 @@ def test_finds_the_lowest_of_several(f, bounds):
 
 def test_a_scan_alone_would_miss_the_narrow_one():
     f, bounds = SEVERAL["the narrow one in the middle of a cell"]
-    points = scan_points(*bounds)
+    points = Ruler(*bounds).scan(MANY)
     scanned = points[np.argmin(f(points))]
     assert abs(scanned - brute_force(f, bounds)) > 1
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from temperance.types import Array
 
-MANY, FEW = 17, 7  # points of the first scan, evenly spaced and crowded, see scan_points
+MANY, FEW = 17, 7  # points of the first scan, evenly spaced and crowded, see Ruler.scan
+GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
@@ -35,15 +36,44 @@ class Minimum(NamedTuple):
     searched: bool = True
 
 
-def scan_points(lower: float, upper: float, count: int = MANY) -> Array:
-    """Evenly spaced points joined with points that crowd towards the lower bound.
+class Ruler(NamedTuple):
+    """Measure betas by t = log(1 + (beta - lower) / grain): near the bound all scales matter.
 
-    Curves move on the scale of the data's information, 1 / (n lam): near zero all scales matter.
+    Curves move on the scale of the data's information, 1 / (n lam), which nobody knows beforehand.
     """
-    steps = np.union1d(np.linspace(0.0, 1.0, count), np.geomspace(1e-5, 1.0, count))
-    points = lower + (upper - lower) * steps
-    points[-1] = upper
-    return points
+
+    lower: float
+    upper: float
+
+    @property
+    def grain(self) -> float:
+        """Differences of beta below this are all alike."""
+        return GRAIN * (self.upper - self.lower)
+
+    def scan(self, count: int) -> Array:
+        """Betas evenly spaced, joined with betas that crowd towards the lower bound."""
+        steps = np.union1d(np.linspace(0.0, 1.0, count), np.geomspace(GRAIN, 1.0, count))
+        points = self.lower + (self.upper - self.lower) * steps
+        points[-1] = self.upper
+        return points
+
+    def middle(self, left: Array, right: Array) -> Array:
+        """Betas half way between others, by the ruler."""
+        return self.lower + np.sqrt(self._rate(left) * self._rate(right)) - self.grain
+
+    def cubics(self, points: Array, values: Array, slopes: Array) -> _Cubics:
+        """Cubics in t between neighbours."""
+        return _Cubics(np.log(self._rate(points)), values, slopes * self._rate(points))
+
+    def turning(self, left: Point, right: Point) -> float:
+        """Return the beta where the cubic between two points turns."""
+        points, values, slopes = (np.array(ends) for ends in zip(left, right, strict=True))
+        mark = self.cubics(points, values, slopes).turning[0]
+        return float(self.lower + np.exp(mark) - self.grain)
+
+    def _rate(self, beta: Array) -> Array:
+        """Return dbeta/dt."""
+        return beta - self.lower + self.grain
 
 
 def minimise(
@@ -56,16 +86,17 @@ def minimise(
     the answer is the point closest to 1: without evidence, Bayes.
     """
     lower, upper = bounds
-    points, values, slopes = _scan(evaluate, lower, upper, scan)
+    ruler = Ruler(lower, upper)
+    points, values, slopes = _scan(evaluate, ruler, scan)
     if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
     betas: list[float] = []
     heights: list[float] = []
-    cubic = _Cubics(points, values, slopes)
+    cubic = ruler.cubics(points, values, slopes)
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
     for i in np.flatnonzero(inside):
         left, right = (Point(points[j], values[j], slopes[j]) for j in (i, i + 1))
-        turn = _turning_point(evaluate, left, right, tolerance * min(1.0, upper - lower))
+        turn = _turning_point(evaluate, ruler, left, right, tolerance * min(1.0, upper - lower))
         betas.append(turn.beta)
         heights.append(turn.value)
     # The scan's own points last, so that a bound wins only if it is strictly lower.
@@ -75,49 +106,48 @@ def minimise(
     return Minimum(beta, at_bound=beta in (lower, upper))
 
 
-def _turning_point(evaluate: Evaluate, left: Point, right: Point, tolerance: float) -> Point:
+def _turning_point(
+    evaluate: Evaluate, ruler: Ruler, left: Point, right: Point, tolerance: float
+) -> Point:
     """Find where the slope vanishes between a falling and a rising point.
 
-    Each step goes where the cubic through both ends turns, or to the middle when three steps have
-    not halved the bracket.
+    Each step goes where the cubic through both ends turns, or, when the values are level up to
+    rounding, where the line through the slopes does; or to the middle when three steps have not
+    halved the bracket.
     """
     width = right.beta - left.beta
     for turn in range(1, MOST_TURNS):
-        beta = _turning_guess(left, right)
+        curvature = (right.slope - left.slope) / (right.beta - left.beta)
+        values = np.array([left.value, right.value])
+        if np.ptp(values) > 1e3 * _rounding(values):
+            beta = ruler.turning(left, right)
+        else:
+            beta = left.beta - left.slope / curvature
         if turn % 3 == 0:
             if right.beta - left.beta > width / 2:
                 beta = 0.5 * (left.beta + right.beta)
             width = right.beta - left.beta
         value, slope = evaluate(np.array([beta]))
         found = Point(beta, float(value[0]), float(slope[0]))
-        curvature = (right.slope - left.slope) / (right.beta - left.beta)
         if abs(found.slope) <= curvature * tolerance or not left.beta < beta < right.beta:
             break
         left, right = (left, found) if found.slope > 0 else (found, right)
     return found
 
 
-def _turning_guess(left: Point, right: Point) -> float:
-    """Return where the cubic turns; or the line of the slopes, if the values are all rounding."""
-    points, values, slopes = (np.array(ends) for ends in zip(left, right, strict=True))
-    if np.ptp(values) > 1e3 * _rounding(values):
-        return float(_Cubics(points, values, slopes).turning[0])
-    return float(points[0] - slopes[0] * np.ptp(points) / (slopes[1] - slopes[0]))
-
-
-def _scan(evaluate: Evaluate, lower: float, upper: float, count: int) -> tuple[Array, Array, Array]:
+def _scan(evaluate: Evaluate, ruler: Ruler, count: int) -> tuple[Array, Array, Array]:
     """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
-    points = scan_points(lower, upper, count)
+    points = ruler.scan(count)
     values, slopes = _finite(evaluate, points)
     for _ in range(MOST_REFINEMENTS):
-        cubic = _Cubics(points, values, slopes)
+        cubic = ruler.cubics(points, values, slopes)
         unsafe = cubic.doubt > max(1e-3 * float(np.ptp(values)), _rounding(values))
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * np.ptp(values)
         split = unsafe & (hidden | (cubic.depth - cubic.doubt < values.min()))
         if not split.any() or len(points) > MOST_POINTS:
             break
-        middle = 0.5 * (points[:-1] + points[1:])[split]
+        middle = ruler.middle(points[:-1][split], points[1:][split])
         more, slope = _finite(evaluate, middle)
         order = np.argsort(np.concatenate([points, middle]))
         points, values, slopes = (

@@ -13,7 +13,7 @@ from scipy.optimize import minimize, minimize_scalar
 from temperance.calibrate import expected_risk
 from temperance.datasets.settings import Rows, Setting, frozen
 from temperance.models import NormalInverseGammaLinear
-from temperance.optimise import minimise, scan_points
+from temperance.optimise import Ruler, minimise
 from temperance.selection import stack
 from temperance.threads import threads_for
 from temperance.types import Data, Risk
@@ -140,7 +140,7 @@ def _formula(setting: Any, data: Data) -> Callable[[float], float]:
 def _least(risk: Any, bounds: tuple[float, float]) -> float:
     """Minimise a smooth curve without slopes: a scan, then Brent's method around its least."""
     lower, upper = bounds
-    points = scan_points(lower, upper, count=9)
+    points = Ruler(lower, upper).scan(9)
     values = np.array([risk(float(beta)) for beta in points])
     least = int(np.argmin(values))
     around = points[max(least - 1, 0)], points[min(least + 1, len(points) - 1)]

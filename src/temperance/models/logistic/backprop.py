@@ -13,7 +13,7 @@ References: C. Blundell et al., Weight uncertainty in neural networks, ICML 2015
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from temperance.curves import RiskCurve, curve_of_losses
-from temperance.models.logistic.curve import tested_losses
-from temperance.models.logistic.system import Predictor, Rows
+from temperance.models.logistic.curve import predictor_loss
+from temperance.models.logistic.system import DiagonalLaw, Rows
 from temperance.types import Array, Plan, Risk, batches
 
 START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
@@ -95,18 +95,16 @@ class BackpropLosses:
 
     def __call__(self, beta: float) -> tuple[Array, Array]:
         """Return the losses and their slopes, (pairs, widest)."""
-        Z, squares = self.rows.Z, self.rows.Z**2
         value, slope = np.empty((2, *self.index.shape))
-        for part in batches(len(self.index), Z.size):
-            rows = self.rows._replace(weights=self.rows.weights[part])
+        for part in batches(len(self.index), self.rows.Z.size):
+            index = self.index[part]
+            rows = replace(self.rows, weights=self.rows.weights[part])
             fit = backprop(rows, np.array([[beta]]), self.schedule)
             m, s, dm, ds = (field[:, 0] for field in fit)
-            everywhere = Predictor(
-                rows.offset + m @ Z.T, s**2 @ squares.T, dm @ Z.T, (2 * s * ds) @ squares.T
+            predictor = DiagonalLaw(m, s**2, dm, 2 * s * ds).predictor(
+                rows.Z[index], rows.offset[index]
             )
-            value[part], slope[part] = tested_losses(
-                everywhere, self.index[part], rows.y, self.risk
-            )
+            value[part], slope[part] = predictor_loss(predictor, rows.y[index], self.risk)
         return value, slope
 
 

@@ -37,7 +37,7 @@ class Path:
     def __init__(self, system: System) -> None:
         self.system = system
         x = system.start()
-        self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1])]
+        self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1]())]
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size))
 
     def at(self, beta: float) -> Anchor:
@@ -47,8 +47,11 @@ class Path:
             after = self._anchors[place]
             if after.beta == beta:
                 return after
-            between = _between(self._anchors[place - 1], after, beta, self.system.first_step())
-            found = _correct(self.system, between, beta)
+            start = _between(self._anchors[place - 1], after, beta, self.system.rows.first_step)
+        else:
+            start = self.system.guess(beta)
+        if self.system.admissible(start):
+            found = _correct(self.system, start, beta)
             if found is not None:
                 return self._remember(place, found)
         return self._climb(self._anchors[place - 1], beta)
@@ -62,7 +65,7 @@ class Path:
 
     def _climb(self, anchor: Anchor, beta: float) -> Anchor:
         """Go upwards in steps as long as Newton's method allows."""
-        first = self.system.first_step()
+        first = self.system.rows.first_step
         reach = 8.0
         for _ in range(MOST_STEPS):
             if anchor.beta == beta:
@@ -101,7 +104,7 @@ def _between(before: Anchor, after: Anchor, beta: float, first: float) -> Array:
 def _correct(system: System, x: Array, beta: float) -> Anchor | None:
     before = np.inf
     # Steps below this that shrink no more are rounding, which information magnifies.
-    information = beta / system.first_step()
+    information = beta / system.rows.first_step
     rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
     for _ in range(MOST_NEWTON_STEPS):
         try:
@@ -115,6 +118,6 @@ def _correct(system: System, x: Array, beta: float) -> Anchor | None:
         if not system.admissible(x):
             return None
         if size < TOLERANCE or (size < rounding and size > before / 4):
-            return Anchor(beta, x, tangent)
+            return Anchor(beta, x, tangent())
         before = size
     return None

@@ -14,6 +14,7 @@ from temperance.models.logistic.system import Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Plan, Risk, batches
 
+CACHED = 2**17  # elements of a temporary that fit into the cache
 FEW_PAIRS = 16  # enough to hide the cost of Python's steps
 
 
@@ -35,12 +36,19 @@ class Approximation(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Pairs that are followed together, on the rows that they use."""
+    """Pairs that are followed together, and the rows that they test."""
 
     pairs: slice
     path: Path
-    index: NDArray[np.intp]
+    Z: Array  # (pairs, widest, k), or (1, widest, k) when all test the same
+    offset: Array
     y: Array
+
+    def losses(self, beta: float, risk: Risk) -> tuple[Array, Array]:
+        """Return the losses of the tested rows and their slopes, (pairs, widest)."""
+        found = self.path.at(beta)
+        law = self.path.system.law(found.x, found.tangent, found.beta)
+        return predictor_loss(law.predictor(self.Z, self.offset), self.y, risk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +63,7 @@ class PathLosses:
         """Return the losses and their slopes, (pairs, widest)."""
         value, slope = np.empty((2, *self.shape))
         for part in self.parts:
-            found = part.path.at(beta)
-            predictor = part.path.system.predictor(found.x, found.tangent, found.beta)
-            value[part.pairs], slope[part.pairs] = tested_losses(
-                predictor, part.index, part.y, self.risk
-            )
+            value[part.pairs], slope[part.pairs] = part.losses(beta, self.risk)
         return value, slope
 
 
@@ -68,46 +72,49 @@ def logistic_risk_curve(
 ) -> RiskCurve:
     """Curve of whitened rows; their weights are those of the plan's likelihoods."""
     index, _ = plan.tested()
-    used = (rows.weights > 0) | (plan.test > 0)
+    trained = rows.weights > 0
     parts = [
-        _part(rows, pairs, index[pairs], np.any(used[pairs], axis=0), approximation)
-        for pairs in _parts(used, approximation.largest_matrix(*rows.Z.shape))
+        _part(rows, pairs, np.any(trained[pairs], axis=0), index[pairs], approximation)
+        for pairs in _parts(trained, approximation.largest_matrix(*rows.Z.shape))
     ]
     losses = PathLosses(parts, index.shape, risk)
     return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
 
 
-def _parts(used: NDArray[np.bool_], elements_each: int) -> list[slice]:
-    """Split into as few parts as memory allows, or smaller ones where that spares rows."""
+def _parts(trained: NDArray[np.bool_], elements_each: int) -> list[slice]:
+    """Split into as few parts as the cache allows, or smaller ones where that spares rows."""
 
     def work(parts: list[slice]) -> int:
-        return sum(len(used[part]) * int(used[part].any(axis=0).sum()) for part in parts)
+        return sum(len(trained[part]) * int(trained[part].any(axis=0).sum()) for part in parts)
 
-    most = list(batches(len(used), elements_each))
-    few = list(batches(len(used), 1, budget=FEW_PAIRS))
+    most = list(batches(len(trained), elements_each, budget=CACHED))
+    few = list(batches(len(trained), 1, budget=FEW_PAIRS))
     return few if len(few) > len(most) and work(few) < 0.75 * work(most) else most
 
 
 def _part(
     rows: Rows,
     pairs: slice,
+    trained: NDArray[np.bool_],
     index: NDArray[np.intp],
-    used: NDArray[np.bool_],
     approximation: Approximation,
 ) -> Part:
-    coordinates, _ = approximation.coordinates(rows.Z[used])
-    kept = Rows(coordinates, rows.offset[used], rows.y[used], rows.weights[pairs][:, used])
-    # Rows that pad the index have weight 0; any row will do for them.
-    place = np.maximum(np.cumsum(used) - 1, 0)
-    return Part(pairs, Path(approximation.system(kept)), place[index], kept.y)
-
-
-def tested_losses(
-    predictor: Predictor, index: NDArray[np.intp], y: Array, risk: Risk
-) -> tuple[Array, Array]:
-    """Losses of the rows ``index`` (pairs, widest) and their slopes in beta."""
-    tested = Predictor(*(np.take_along_axis(part, index, axis=1) for part in predictor))
-    return predictor_loss(tested, y[index], risk)
+    used = trained.copy()
+    used[index] = True
+    reduced, _ = approximation.coordinates(rows.Z[used])
+    coordinates = np.zeros((len(used), reduced.shape[1]))
+    coordinates[used] = reduced
+    system = approximation.system(
+        Rows(
+            coordinates[trained],
+            rows.offset[trained],
+            rows.y[trained],
+            rows.weights[pairs][:, trained],
+        )
+    )
+    if len(index) > 1 and np.all(index == index[0]):
+        index = index[:1]
+    return Part(pairs, Path(system), coordinates[index], rows.offset[index], rows.y[index])
 
 
 def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:

@@ -8,16 +8,13 @@ Stationarity of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL with mu = offset
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from temperance.models.logistic.expected_loss import expected_loss
-from temperance.models.logistic.system import (
-    Predictor,
-    Rows,
-    weighted_gram,
-)
+from temperance.models.logistic.system import DiagonalLaw, Rows, solve_at_once, weighted_gram
 from temperance.types import Array
 
 
@@ -31,10 +28,6 @@ class DiagonalCovarianceSystem:
         """Return m = 0, rho = 0."""
         return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))
 
-    def first_step(self) -> float:
-        """Return a beta at which the data weigh about as much as the prior."""
-        return self.rows.first_step()
-
     def scale(self, x: Array) -> Array:
         """Means against what they do, log standard deviations against one."""
         m, rho = self._split(x)
@@ -45,7 +38,12 @@ class DiagonalCovarianceSystem:
         _, rho = self._split(x)
         return bool(np.all(np.isfinite(x)) and np.all((rho > -50) & (rho < 1e-8)))
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+    def guess(self, beta: float) -> Array:
+        """Return m = 0 and the variances of curvature 1/4."""
+        precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.Z**2)
+        return np.concatenate([np.zeros_like(precision), -0.5 * np.log(precision)], axis=1)
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)
@@ -66,18 +64,14 @@ class DiagonalCovarianceSystem:
         index = np.arange(k)
         jacobian[:, index, index] += 1.0
         jacobian[:, k + index, k + index] += 2 * t + 4 * beta * t * spread
-        solved = -np.linalg.solve(jacobian, np.stack([residual, drift], axis=2))
-        return solved[..., 0], solved[..., 1]
+        return solve_at_once(jacobian, -residual, -drift)
 
-    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
-        """Return the moments of the linear predictor."""
-        Z = self.rows.Z
+    def law(self, x: Array, tangent: Array, beta: float) -> DiagonalLaw:
+        """Return the Gaussians and how they move."""
         m, rho = self._split(x)
         dm, drho = self._split(tangent)
         t = np.exp(2 * rho)
-        return Predictor(
-            self.rows.offset + m @ Z.T, t @ (Z**2).T, dm @ Z.T, (2 * t * drho) @ (Z**2).T
-        )
+        return DiagonalLaw(m, t, dm, 2 * t * drho)
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means and diagonal covariance roots."""

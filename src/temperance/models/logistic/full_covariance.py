@@ -5,27 +5,32 @@ c = beta w,
 
     u + Z'[c (psi_mu - y)] = 0,        S^-1 = I + Z' diag(2 c psi_v) Z,
 
-so the unknowns are u and the predictor variances v_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise,
-H = I + Z' diag(c psi_mumu) Z and the steps (du, dv) for residuals (R_u, R_v),
+so the unknowns are u and the logarithms of the predictor variances v_i, which should equal
+s_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z and the steps
+(du, dv) for residuals R_u and s log(v/s),
 
-    [I + M diag(2c) {diag(psi_vv) - diag(psi_muv) Z H^-1 Z' diag(c psi_muv)}] dv
-        = -R_v + M [2 c psi_muv Z H^-1 R_u],
+    [diag(s/v) + M diag(2c) {diag(psi_vv) - diag(psi_muv) Z H^-1 Z' diag(c psi_muv)}] dv
+        = -s log(v/s) + M [2 c psi_muv Z H^-1 R_u],
     du = -H^-1 (R_u + Z'[c psi_muv dv]).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from temperance.models.logistic.expected_loss import Partials, expected_loss
-from temperance.models.logistic.krylov import solve_batch
+from temperance.models.logistic.krylov import LOOSE, solve_batch
 from temperance.models.logistic.system import (
-    Predictor,
+    SMALLEST,
+    FullLaw,
     Rows,
     inverse_root,
+    row_products,
+    solve_at_once,
     weighted_gram,
 )
 from temperance.types import Array
@@ -35,72 +40,95 @@ DENSE_ROWS = 64
 
 @dataclass(frozen=True, eq=False)
 class FullCovarianceSystem:
-    """Unknowns x = (u, v): k coefficients and n predictor variances."""
+    """Unknowns x = (u, log v): k coefficients and n predictor variances."""
 
     rows: Rows
 
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""
         Z = self.rows.Z
-        prior = np.concatenate([np.zeros(Z.shape[1]), (Z**2).sum(axis=1)])
+        prior = np.concatenate([np.zeros(Z.shape[1]), np.log((Z**2).sum(axis=1) + SMALLEST)])
         return np.tile(prior, (len(self.rows.weights), 1))
 
-    def first_step(self) -> float:
-        """Return a beta at which the data weigh about as much as the prior."""
-        return self.rows.first_step()
-
     def scale(self, x: Array) -> Array:
-        """Coefficients against what they do, variances against themselves."""
-        u, v = self._split(x)
-        return np.concatenate([self.rows.coefficient_scale(u), v + 1e-300], axis=1)
+        """Coefficients against what they do, logarithms against one."""
+        u, log_v = self._split(x)
+        return np.concatenate([self.rows.coefficient_scale(u), np.ones_like(log_v)], axis=1)
 
     def admissible(self, x: Array) -> bool:
         """Bound variances by the prior's: data narrow a posterior."""
-        _, v = self._split(x)
-        prior = (self.rows.Z**2).sum(axis=1)
-        return bool(np.all(np.isfinite(x)) and np.all((v >= 0) & (v <= prior * (1 + 1e-8))))
+        _, log_v = self._split(x)
+        prior = np.log((self.rows.Z**2).sum(axis=1) + SMALLEST)
+        return bool(np.all(np.isfinite(x)) and np.all((log_v > -700) & (log_v < prior + 1e-8)))
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+    def guess(self, beta: float) -> Array:
+        """Return u = 0 and the variances of curvature 1/4."""
+        Z = self.rows.Z
+        precision = np.eye(Z.shape[1]) + weighted_gram(Z, 0.25 * beta * self.rows.weights)
+        v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
+        return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
-        u, v = self._split(x)
+        u, log_v = self._split(x)
+        v = np.exp(log_v)
         psi = expected_loss(self.rows.offset + u @ Z.T, v)
         pull, c = psi.mean - self.rows.y, beta * w
         hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
+        spread = Z @ self._root(psi, beta)
+        s = row_products(spread, spread) + SMALLEST
         coupling = Coupling(
             cross=c * psi.mean_variance,
             curvature=2 * c * psi.variance_variance,
-            spread=Z @ self._root(psi, beta),
+            ratio=s / v,
+            spread=spread,
             reach=Z @ hessian_root,
         )
 
         def invert_hessian(columns: Array) -> Array:
-            return hessian_root @ (hessian_root.swapaxes(1, 2) @ columns)
+            return np.einsum(
+                "mij,mj->mi", hessian_root, np.einsum("mij,mi->mj", hessian_root, columns)
+            )
 
-        # H^-1 R_u for the residual and for its derivative in beta, side by side.
-        residuals = np.stack([u + (c * pull) @ Z, (w * pull) @ Z], axis=2)
-        inverse = invert_hessian(residuals)
-        gap = v - (coupling.spread**2).sum(axis=2)
-        drift = coupling.squares(2 * w * psi.variance)
-        pushed = [
-            coupling.squares(2 * coupling.cross * (du @ Z.T)) for du in np.moveaxis(inverse, 2, 0)
-        ]
-        dv = solve_variances(coupling, np.stack([pushed[0] - gap, pushed[1] - drift], axis=2))
-        du = -inverse - invert_hessian(Z.T @ (coupling.cross[..., None] * dv))
-        both = np.concatenate([du, dv], axis=1)
-        return both[..., 0], both[..., 1]
+        def pushed(residual: Array, gap: Array) -> tuple[Array, Array]:
+            """Eliminate du: H^-1 R_u, and the right-hand side of the equations for dv."""
+            inverse = invert_hessian(residual)
+            return inverse, coupling.squares(2 * coupling.cross * (inverse @ Z.T)) - gap
 
-    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
-        """Return the moments of the linear predictor: the variances are unknowns of the system."""
-        u, v = self._split(x)
-        du, dv = self._split(tangent)
-        Z = self.rows.Z
-        return Predictor(self.rows.offset + u @ Z.T, v, du @ Z.T, dv)
+        def completed(inverse: Array, dv: Array) -> Array:
+            du = -inverse - invert_hessian((coupling.cross * dv) @ Z)
+            return np.concatenate([du, dv / v], axis=1)
+
+        def moving() -> tuple[Array, Array]:
+            return pushed((w * pull) @ Z, coupling.squares(2 * w * psi.variance))
+
+        inverse, right = pushed(u + (c * pull) @ Z, s * (log_v - np.log(s)))
+        if coupling.few_rows:
+            drifting, drift = moving()
+            dv, d_drift = solve_at_once(coupling.matrix(), right, drift)
+            return completed(inverse, dv), lambda: completed(drifting, d_drift())
+
+        def tangent() -> Array:
+            drifting, drift = moving()
+            return completed(drifting, solve_batch(coupling.operator, drift))
+
+        return completed(inverse, solve_batch(coupling.operator, right, LOOSE)), tangent
+
+    def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
+        """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""
+        Z, w = self.rows.Z, self.rows.weights
+        (u, log_v), (du, d_log_v) = self._split(x), self._split(tangent)
+        v = np.exp(log_v)
+        psi = expected_loss(self.rows.offset + u @ Z.T, v)
+        d_psi = psi.mean_variance * (du @ Z.T) + psi.variance_variance * v * d_log_v
+        d_precision = weighted_gram(Z, 2 * w * (psi.variance + beta * d_psi))
+        return FullLaw(u, self._root(psi, beta), du, d_precision)
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means and covariance roots."""
-        u, v = self._split(x)
-        psi = expected_loss(self.rows.offset + u @ self.rows.Z.T, v)
+        u, log_v = self._split(x)
+        psi = expected_loss(self.rows.offset + u @ self.rows.Z.T, np.exp(log_v))
         return u, self._root(psi, beta)
 
     def _root(self, psi: Partials, beta: float) -> Array:
@@ -121,19 +149,26 @@ class Coupling(NamedTuple):
 
     cross: Array  # (m, n): c psi_muv
     curvature: Array  # (m, n): 2 c psi_vv
+    ratio: Array  # (m, n): s / v
     spread: Array  # (m, n, k): rows z'A with S = A A'
     reach: Array  # (m, n, k): rows z'B with H^-1 = B B'
+
+    @property
+    def few_rows(self) -> bool:
+        """Whether a dense matrix over the rows is cheaper than iteration."""
+        _, n, k = self.spread.shape
+        return n <= max(DENSE_ROWS, 6 * k)
 
     def squares(self, y: Array) -> Array:
         """M y = diag(Z S [Z' diag(y) Z] S Z') for y of shape (m, n)."""
         inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
-        return ((self.spread @ inner) * self.spread).sum(axis=2)
+        return row_products(self.spread @ inner, self.spread)
 
     def operator(self, dv: Array) -> Array:
         """Apply the matrix of the equations without forming it."""
         pulled = np.einsum("mnk,mn->mk", self.reach, self.cross * dv)
         back = np.einsum("mnk,mk->mn", self.reach, pulled)
-        return dv + self.squares(self.curvature * dv - 2 * self.cross * back)
+        return self.ratio * dv + self.squares(self.curvature * dv - 2 * self.cross * back)
 
     def matrix(self) -> Array:
         """Form the matrix of the equations, (m, n, n)."""
@@ -143,13 +178,5 @@ class Coupling(NamedTuple):
         diagonal = np.arange(inner.shape[1])
         inner[:, diagonal, diagonal] += self.curvature
         matrix = squares @ inner
-        matrix[:, diagonal, diagonal] += 1.0
+        matrix[:, diagonal, diagonal] += self.ratio
         return matrix
-
-
-def solve_variances(coupling: Coupling, right: Array) -> Array:
-    """Solve for dv with right-hand sides (m, n, 2), in whichever way is cheaper."""
-    _, n, k = coupling.spread.shape
-    if n <= max(DENSE_ROWS, 6 * k):
-        return np.linalg.solve(coupling.matrix(), right)
-    return np.stack([solve_batch(coupling.operator, right[..., j]) for j in range(2)], axis=2)

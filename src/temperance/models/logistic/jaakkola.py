@@ -16,17 +16,25 @@ Newton's method solves, with s = mu^2 + diag K,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-from temperance.models.logistic.krylov import solve_batch
-from temperance.models.logistic.system import Predictor, Rows, inverse_root, weighted_gram
+from temperance.models.logistic.krylov import LOOSE, TOLERANCE, solve_batch
+from temperance.models.logistic.system import (
+    SMALLEST,
+    FullLaw,
+    Rows,
+    inverse_root,
+    row_products,
+    solve_at_once,
+    weighted_gram,
+)
 from temperance.types import Array
 
 DENSE_ROWS = 64
-SMALLEST = 1e-300  # stands for zero in logarithms
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +48,6 @@ class JaakkolaSystem:
         prior = self.rows.offset**2 + (self.rows.Z**2).sum(axis=1)
         return np.tile(np.log(prior + SMALLEST), (len(self.rows.weights), 1))
 
-    def first_step(self) -> float:
-        """Return a beta at which the data weigh about as much as the prior."""
-        return self.rows.first_step()
-
     def scale(self, x: Array) -> Array:
         """Logarithms against one."""
         return np.ones_like(x)
@@ -52,19 +56,30 @@ class JaakkolaSystem:
         """Tell whether the squares are numbers."""
         return bool(np.all(np.abs(x) < 700))
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+    def guess(self, beta: float) -> Array:
+        """Return the second moments of curvature 1/4, that of xi = 0."""
+        return np.log(Moments(self.rows, np.zeros_like(self.rows.weights), beta).second)
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         at = Moments(self.rows, np.exp(x), beta)
-        d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
-        drift = (2 * at.mean * d_mean + d_variance) / at.second
-        solved = at.solve(np.stack([np.log(at.second) - x, drift], axis=2))
-        return solved[..., 0], solved[..., 1]
 
-    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
-        """Return the moments of the linear predictor."""
+        def drift() -> Array:
+            d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
+            return (2 * at.mean * d_mean + d_variance) / at.second
+
+        if at.few_rows:
+            return solve_at_once(at.matrix(), np.log(at.second) - x, drift())
+        solve = at.solver()
+        return solve(np.log(at.second) - x, LOOSE), lambda: solve(drift(), TOLERANCE)
+
+    def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
+        """Return the Gaussians; their curvatures 2 c lam move with the squares."""
         at = Moments(self.rows, np.exp(x), beta)
-        moved = at.moved(2 * self.rows.weights * at.lam + at.bend * tangent)
-        return Predictor(at.mean, at.variance, *moved)
+        Z, w = self.rows.Z, self.rows.weights
+        curvature = 2 * w * at.lam + at.bend * tangent
+        pull = (w * (self.rows.y - 0.5) - curvature * at.mean) @ Z
+        return FullLaw(at.u, at.root, at.times_covariance(pull), weighted_gram(Z, curvature))
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means and covariance roots."""
@@ -82,25 +97,27 @@ class Moments:
         self.bend = 2 * c * slope * q  # D
         self.root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, 2 * c * self.lam))
         self.spread = Z @ self.root
-        pull = (c * (rows.y - 0.5 - 2 * self.lam * rows.offset)) @ Z
-        self.u = np.einsum("mij,mj->mi", self.root, np.einsum("mij,mi->mj", self.root, pull))
+        self.u = self.times_covariance((c * (rows.y - 0.5 - 2 * self.lam * rows.offset)) @ Z)
         self.mean = rows.offset + self.u @ Z.T
-        self.variance = (self.spread**2).sum(axis=2)
-        self.second = self.mean**2 + self.variance + SMALLEST
+        self.second = self.mean**2 + row_products(self.spread, self.spread) + SMALLEST
+
+    def times_covariance(self, vectors: Array) -> Array:
+        """S v for v of shape (m, k)."""
+        return np.einsum("mij,mj->mi", self.root, np.einsum("mij,mi->mj", self.root, vectors))
 
     def moved(self, curvature: Array) -> tuple[Array, Array]:
         """Return dmu and dK_ii per unit of beta, for the derivative of 2 c lam."""
         d_weight = self.rows.weights * (self.rows.y - 0.5)
         return self._spread_twice(d_weight - curvature * self.mean), -self._squares(curvature)
 
-    def solve(self, right: Array) -> Array:
-        """Solve Newton's equations for right-hand sides (m, n, 2), in the cheaper way."""
+    @property
+    def few_rows(self) -> bool:
+        """Whether a dense matrix over the rows is cheaper than iteration."""
         _, n, k = self.spread.shape
-        if n <= max(DENSE_ROWS, 6 * k):
-            return np.linalg.solve(self._matrix(), right)
-        return np.stack([solve_batch(self._operator, right[..., j]) for j in range(2)], axis=2)
+        return n <= max(DENSE_ROWS, 6 * k)
 
-    def _matrix(self) -> Array:
+    def matrix(self) -> Array:
+        """Form the matrix of Newton's equations, (m, n, n)."""
         # K + 2 mu mu' is the Gram matrix of the spread with one more column.
         wider = np.concatenate([self.spread, np.sqrt(2) * self.mean[:, :, None]], axis=2)
         matrix = wider @ wider.swapaxes(1, 2)
@@ -111,10 +128,26 @@ class Moments:
         matrix[:, diagonal, diagonal] += 1.0
         return matrix
 
-    def _operator(self, dx: Array) -> Array:
-        moved = self.bend * dx
-        both = self._squares(moved) + 2 * self.mean * self._spread_twice(self.mean * moved)
-        return dx + both / self.second
+    def solver(self) -> Callable[[Array, float], Array]:
+        """Return how to solve Newton's equations for (m, n) to a tolerance, by iteration.
+
+        It is on what K o K adds to A = I + 2 diag(mu/s) K diag(mu D), of which by Woodbury's
+        identity, with T the spread and B = I + 2 T' diag(mu^2 D/s) T, the inverse is
+        A^-1 r = r - 2 diag(mu/s) T B^-1 T'[mu D r].  For many rows K o K is small.
+        """
+        outer, inner = 2 * self.mean / self.second, self.mean * self.bend
+        T = self.spread
+        small = np.eye(T.shape[2]) + (T * (outer * inner)[:, :, None]).swapaxes(1, 2) @ T
+        inverse = np.linalg.inv(small)
+
+        def ease(right: Array) -> Array:
+            seen = np.einsum("mij,mj->mi", inverse, np.einsum("mnk,mn->mk", T, inner * right))
+            return right - outer * np.einsum("mnk,mk->mn", T, seen)
+
+        def operator(dx: Array) -> Array:
+            return dx + ease(self._squares(self.bend * dx) / self.second)
+
+        return lambda right, tolerance: solve_batch(operator, ease(right), tolerance)
 
     def _spread_twice(self, y: Array) -> Array:
         """K y."""
@@ -124,7 +157,7 @@ class Moments:
     def _squares(self, y: Array) -> Array:
         """(K o K) y = diag(K diag(y) K)."""
         inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
-        return ((self.spread @ inner) * self.spread).sum(axis=2)
+        return row_products(self.spread @ inner, self.spread)
 
 
 def lambda_and_slope(square: Array) -> tuple[Array, Array]:

@@ -9,9 +9,12 @@ import numpy as np
 from temperance.types import Array
 
 TOLERANCE = 1e-13
+LOOSE = 1e-4  # enough for Newton's steps, which correct each other
 
 
-def solve_batch(operator: Callable[[Array], Array], right: Array, most: int = 60) -> Array:
+def solve_batch(
+    operator: Callable[[Array], Array], right: Array, tolerance: float = TOLERANCE, most: int = 60
+) -> Array:
     """Solve ``operator(x) = right`` for stacked vectors (m, n) by Arnoldi's iteration.
 
     Meant for operators close to the identity, where few steps suffice.
@@ -35,7 +38,7 @@ def solve_batch(operator: Callable[[Array], Array], right: Array, most: int = 60
         # Least squares over the subspace; the pseudo-inverse copes with systems already solved.
         solution = np.einsum("mij,mj->mi", np.linalg.pinv(small), target)
         residual = np.linalg.norm(np.einsum("mij,mj->mi", small, solution) - target, axis=1)
-        if np.all(residual <= TOLERANCE * scale):
+        if np.all(residual <= tolerance * scale):
             break
         basis.append(image / np.where(length > 0, length, 1.0)[:, None])
     return np.einsum("mi,imn->mn", solution, np.stack(basis[: solution.shape[1]]))

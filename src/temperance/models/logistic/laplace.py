@@ -6,15 +6,17 @@ Z.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
 from temperance.models.logistic.system import (
-    Predictor,
+    FullLaw,
     Rows,
     inverse_root,
+    solve_at_once,
     weighted_gram,
 )
 from temperance.types import Array
@@ -30,10 +32,6 @@ class LaplaceSystem:
         """Return u = 0."""
         return np.zeros((len(self.rows.weights), self.rows.Z.shape[1]))
 
-    def first_step(self) -> float:
-        """Return a beta at which the data weigh about as much as the prior."""
-        return self.rows.first_step()
-
     def scale(self, x: Array) -> Array:
         """Coefficients against what they do."""
         return self.rows.coefficient_scale(x)
@@ -42,28 +40,24 @@ class LaplaceSystem:
         """Any finite mode will do."""
         return bool(np.all(np.isfinite(x)))
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
+    def guess(self, beta: float) -> Array:
+        """Return the mode of the prior."""
+        return self.start()
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         s = expit(self.rows.offset + x @ Z.T)
         drift = (w * (s - self.rows.y)) @ Z
-        right = np.stack([x + beta * drift, drift], axis=2)
-        solved = -np.linalg.solve(self._precision(s, beta), right)
-        return solved[..., 0], solved[..., 1]
+        return solve_at_once(self._precision(s, beta), -x - beta * drift, -drift)
 
-    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
-        r"""Return the moments; dv = -z'S [dS^-1/dbeta] S z with s' moving along the mode."""
+    def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
+        """Return the Gaussians; their curvatures move along the mode."""
         Z, w = self.rows.Z, self.rows.weights
-        mean, d_mean = self.rows.offset + x @ Z.T, tangent @ Z.T
-        s = expit(mean)
-        spread = np.linalg.solve(
-            self._precision(s, beta), np.broadcast_to(Z.T, (len(x), *Z.T.shape))
-        )
-        d_weight = w * s * (1 - s) * (1 + beta * (1 - 2 * s) * d_mean)
-        d_precision = weighted_gram(Z, d_weight)
-        variance = np.einsum("ni,min->mn", Z, spread)
-        d_variance = -np.einsum("min,min->mn", spread, d_precision @ spread)
-        return Predictor(mean, variance, d_mean, d_variance)
+        s = expit(self.rows.offset + x @ Z.T)
+        d_weight = w * s * (1 - s) * (1 + beta * (1 - 2 * s) * (tangent @ Z.T))
+        root = inverse_root(self._precision(s, beta))
+        return FullLaw(x, root, tangent, weighted_gram(Z, d_weight))
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return modes and covariance roots."""

@@ -7,15 +7,20 @@ the prior is N(0, I).  At beta = 0 the solution is the prior; from there it is f
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from temperance.types import Array
 
+SMALLEST = 1e-300  # stands for zero in logarithms
+
 
 class Predictor(NamedTuple):
-    """Mean and variance of every row's linear predictor and their derivatives in beta, (m, n)."""
+    """Mean and variance of rows' linear predictors and their derivatives in beta, (m, e)."""
 
     mean: Array
     variance: Array
@@ -23,19 +28,32 @@ class Predictor(NamedTuple):
     d_variance: Array
 
 
+class Law(Protocol):
+    """Approximations that move along beta."""
+
+    def predictor(self, Z: Array, offset: Array) -> Predictor:
+        """Return the moments of offset + z'u for rows Z of shape (m, e, k), or (1, e, k)."""
+        ...
+
+
 class System(Protocol):
     """Stationarity equations of m approximations; x has shape (m, parameters)."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that are trained on."""
+        ...
 
     def start(self) -> Array:
         """Return the solution at beta = 0: the prior."""
         ...
 
-    def first_step(self) -> float:
-        """Return a beta at which the data weigh about as much as the prior."""
+    def guess(self, beta: float) -> Array:
+        """Return the parameters of the loss's largest curvature, not far off at large beta."""
         ...
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Array]:
-        r"""Return the Newton step -J^-1 F and the tangent dx/dbeta = -J^-1 dF/dbeta."""
+    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+        r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
         ...
 
     def scale(self, x: Array) -> Array:
@@ -46,8 +64,8 @@ class System(Protocol):
         """Tell whether the parameters are those of a Gaussian."""
         ...
 
-    def predictor(self, x: Array, tangent: Array, beta: float) -> Predictor:
-        """Return the moments of the linear predictor."""
+    def law(self, x: Array, tangent: Array, beta: float) -> Law:
+        """Return the approximations and how they move."""
         ...
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
@@ -55,7 +73,54 @@ class System(Protocol):
         ...
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FullLaw:
+    r"""N(mean, A A') with means (m, k) and roots A (m, k, k), and the movement of mean and A^-2."""
+
+    mean: Array
+    root: Array
+    d_mean: Array
+    d_precision: Array
+
+    def predictor(self, Z: Array, offset: Array) -> Predictor:
+        r"""Return the moments; the variance z'S z moves by -z'S [dS^-1/dbeta] S z."""
+        spread = Z @ self.root
+        inner = self.root.swapaxes(1, 2) @ self.d_precision @ self.root
+        return Predictor(
+            offset + _products(Z, self.mean),
+            row_products(spread, spread),
+            _products(Z, self.d_mean),
+            -row_products(spread @ inner, spread),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalLaw:
+    """N(mean, diag(variance)), both (m, k), and their movement."""
+
+    mean: Array
+    variance: Array
+    d_mean: Array
+    d_variance: Array
+
+    def predictor(self, Z: Array, offset: Array) -> Predictor:
+        """Return the moments."""
+        squares = Z**2
+        return Predictor(
+            offset + _products(Z, self.mean),
+            _products(squares, self.variance),
+            _products(Z, self.d_mean),
+            _products(squares, self.d_variance),
+        )
+
+
+def _products(Z: Array, u: Array) -> Array:
+    """Return z'u for rows (m, e, k) or (1, e, k) and u (m, k): (m, e)."""
+    return u @ Z[0].T if len(Z) == 1 else (Z @ u[:, :, None])[:, :, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
     """What the approximations are about: f = offset + Z u, y in {0, 1}, weights (m, n)."""
 
     Z: Array
@@ -63,15 +128,25 @@ class Rows(NamedTuple):
     y: Array
     weights: Array
 
+    @cached_property
+    def reach(self) -> Array:
+        """Largest effect on f of a unit step in each coefficient."""
+        return np.abs(self.Z).max(axis=0, initial=0.0)
+
     def coefficient_scale(self, u: Array) -> Array:
         """Return steps in u that are small in units of the prior and in what they do to f."""
-        reach = np.abs(self.Z).max(axis=0, initial=0.0)
-        return (1.0 + np.abs(u) * reach) / (1.0 + reach)
+        return (1.0 + np.abs(u) * self.reach) / (1.0 + self.reach)
 
+    @cached_property
     def first_step(self) -> float:
-        """Bound the information of any weighting per unit of beta, and invert."""
-        information = 0.25 * (self.weights @ (self.Z**2).sum(axis=1)).max()
+        """A beta at which the data weigh about as much as the prior: information inverted."""
+        information = 0.25 * (self.weights @ np.einsum("nk,nk->n", self.Z, self.Z)).max()
         return 1.0 / float(information) if information > 0 else 1.0
+
+
+def row_products(one: Array, other: Array) -> Array:
+    """Inner products of the rows of two stacks (m, n, k)."""
+    return np.einsum("mnk,mnk->mn", one, other)
 
 
 def inverse_root(precisions: Array) -> Array:
@@ -82,3 +157,9 @@ def inverse_root(precisions: Array) -> Array:
 def weighted_gram(Z: Array, weights: Array) -> Array:
     """Z' diag(w) Z for each row of weights."""
     return (Z.T * weights[:, None, :]) @ Z
+
+
+def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Callable[[], Array]]:
+    """Solve for two right-hand sides (m, n) by one factorisation; the second is for later."""
+    solved = np.linalg.solve(matrices, np.stack([now, later], axis=2))
+    return solved[..., 0], lambda: solved[..., 1]
