@@ -102,9 +102,21 @@ class TestNumbers:
             each[2] is TemperanceWarning for each in warnings.filters
         )  # nothing is left behind
 
-    def test_a_backend_without_generators(self, table):
+    def test_a_backend_without_generators(self, table, monkeypatch):
+        # Tasks come to it in several parts, and one pool of workers serves for all.
+        monkeypatch.setattr(os, "cpu_count", lambda: 1)
+        started = []
+        backend = joblib.parallel.BACKENDS["multiprocessing"]
+        configure = backend.configure
+
+        def counted(self, *arguments, **options):
+            started.append(self)
+            return configure(self, *arguments, **options)
+
+        monkeypatch.setattr(backend, "configure", counted)
         with joblib.parallel_config(backend="multiprocessing"):
             same(table, compare(SETTINGS, CHOICES, repeats=3, seed=4, n_jobs=2))
+        assert len(started) == 1
 
     @pytest.mark.filterwarnings("default")
     def test_dask(self, table):
