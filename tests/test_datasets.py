@@ -31,12 +31,7 @@ CASES = [(version, key) for version in VERSIONS for key in KEYS]
 def fresh_risk(setting, train, alpha, rng, count):
     """Risk on fresh test data: mean and standard error."""
     draw = getattr(setting, "draw_test", setting.draw)
-    risks = []
-    for _ in range(count):
-        X, y = draw(rng)
-        if setting.name.startswith("polynomial") and not setting.noisy_test:
-            y = setting.truth(X)
-        risks.append(expected_risk(setting.model, train, (X, y), alpha))
+    risks = [expected_risk(setting.model, train, draw(rng), alpha) for _ in range(count)]
     return np.mean(risks, axis=0), np.std(risks, axis=0, ddof=1) / np.sqrt(count)
 
 
@@ -212,6 +207,33 @@ class TestTruth:
         ]
         error = np.std(risks) * np.sqrt(1 / 200 + setting.n / 4096)
         assert abs(np.mean(risks) - found) < 4 * error
+
+    def test_the_polynomial_as_coded_is_tested_without_noise(self):
+        setting = thesis_settings("as-coded")["polynomial"]
+        x, y = setting.draw_test(np.random.default_rng(0))
+        assert np.array_equal(y, setting.truth(x))
+        noisy = thesis_settings()["polynomial"]
+        assert np.array_equal(noisy.draw_test(np.random.default_rng(0))[1],
+                              noisy.draw(np.random.default_rng(0))[1])  # fmt: skip
+
+    def test_its_predictive_risk_is_that_of_the_function_itself(self):
+        setting = thesis_settings("as-coded")["polynomial"]
+        X, y = setting.draw(np.random.default_rng(6))
+        alpha = np.array([0.1, 1.0]) * len(y)
+        found = true_risk(setting, X, y, alpha, "predictive")
+        # -log N(f(x); mean, deviation^2) + log(2 pi s2)/2, by quadrature on [-1, 1]; the deviation
+        # of a forecast includes the assumed noise, whose constant is left out of the risk.
+        x, weights = np.polynomial.legendre.leggauss(400)
+        for value, at in zip(found, alpha, strict=True):
+            mean, deviation = setting.model.posterior(X, y, at).predict(x)
+            square = ((setting.truth(x) - mean) / deviation) ** 2
+            loss = (square + np.log(deviation**2 / setting.variance)) / 2
+            exact = weights @ loss / 2
+            error = np.sqrt(weights @ (loss - exact) ** 2 / 2 / 4096)
+            assert abs(value - exact) < 4 * error
+            # The negative control: with noise in the test the risk is another.
+            noisy = dataclasses.replace(setting, noisy_test=True)
+            assert true_risk(noisy, X, y, at, "predictive") > exact + 10 * error
 
     def test_unknown_risk_is_refused(self):
         setting = thesis_settings()["mean-40-4"]

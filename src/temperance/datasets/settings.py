@@ -243,7 +243,8 @@ class PolynomialSetting:
     variance : float
         The noise variance that the model assumes.
     noisy_test : bool
-        Whether test responses have noise, too; it moves R by a constant.
+        Whether test responses have noise, too; it moves the Gibbs risk by a constant, and the
+        predictive risk by more than that.
     version : {"as-stated", "as-coded"}
     """
 
@@ -289,6 +290,11 @@ class PolynomialSetting:
         """Draw a data set (x, y)."""
         x = rng.uniform(-1.0, 1.0, self.n)
         return x, self.truth(x) + self.noise.draw(rng, self.n)
+
+    def draw_test(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw test data (x, y), without noise where ``noisy_test`` says so."""
+        x, y = self.draw(rng)
+        return x, y if self.noisy_test else self.truth(x)
 
 
 def coded(version: Version) -> str:

@@ -110,12 +110,18 @@ def standing_rows(setting: Setting, risk: Risk) -> Rows:
     return _fresh(setting)
 
 
+def drawing_tests(setting: Setting) -> Callable[[np.random.Generator], tuple[Array | None, Array]]:
+    """Return what draws test data: the setting's ``draw_test`` where they differ, or ``draw``."""
+    found: Callable[..., Any] = getattr(setting, "draw_test", setting.draw)
+    return found
+
+
 @cache
 def _fresh(setting: Setting) -> Rows:
-    rng = np.random.default_rng(FRESH)
-    drawn = [setting.draw(rng)]
+    rng, draw = np.random.default_rng(FRESH), drawing_tests(setting)
+    drawn = [draw(rng)]
     while sum(len(y) for _, y in drawn) < FRESH:
-        drawn.append(setting.draw(rng))
+        drawn.append(draw(rng))
     y = np.concatenate([y for _, y in drawn])
     inputs = [X for X, _ in drawn if X is not None]
     frozen(y)
