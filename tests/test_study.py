@@ -449,8 +449,11 @@ class TestSummary:
     def test_a_baseline_without_excess(self, known):
         flat = known.assign(excess=known["excess"].where(known["strategy"] == "other", 0.0))
         ratios = by_setting(flat).set_index(["setting", "strategy"])["ratio"]
-        assert ratios[("a", "other")] == np.inf and np.isnan(ratios[("c", "other")])
-        assert overall(flat).set_index("strategy").loc["other", "worst_ratio"] == np.inf
+        assert ratios[("a", "other")] == np.inf and ratios[("c", "other")] == 1
+        line = overall(flat).set_index("strategy").loc["other"]
+        assert line["worst_ratio"] == np.inf
+        # Infinite counts as 100, nothing in parts of nothing as 1.
+        assert line["ratio"] == pytest.approx((100 * 100 * 1) ** (1 / 3))
 
     def test_another_baseline(self, known):
         line = overall(known[known["setting"] != "c"], "other").set_index("strategy").loc["bayes"]

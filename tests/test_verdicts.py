@@ -13,6 +13,7 @@ import temperance.datasets
 from temperance import models
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, SafeBayes
 from temperance.study import compare as real_compare
+from temperance.study import overall
 from temperance.verdicts import CLAIMS, Check, Estimate, Evidence, evidence, page
 from temperance.verdicts import convergence as steps
 from temperance.verdicts.claim import SHOWN, cell, counted, word
@@ -343,6 +344,26 @@ def test_a_geometric_mean_has_a_floor_and_a_ceiling():
         (0.1, 0.1 * 0.1 / 2)
     )
     assert geometric_mean([Estimate(math.inf, 0.0)]).mean == pytest.approx(100.0)
+
+
+def test_page_and_study_sum_up_by_the_same_rule():
+    world = World(excess={SPLIT: 0.0, SAFE: 1e-4, "Bayes": 0.0})
+    version, keys = STATED, ["mean-40-4", "polynomial"]
+
+    def without_noise(*arguments, **options):
+        table = world.compare(*arguments, **options)
+        exact = table["strategy"].isin([SPLIT, "Bayes"])
+        return table.assign(excess=table["excess"].where(~exact, 0.0))
+
+    measured = Evidence(without_noise, REPEATS, 0)
+    page_rows = {row.name: row for row in over(measured, [(version, key) for key in keys])}
+    part = measured.table[
+        (measured.table["version"] == version) & measured.table["setting"].isin(keys)
+    ]
+    lines = overall(part, "Bayes").set_index("strategy")
+    for name, expected in ((SPLIT, 1.0), (SAFE, 100.0), ("naive", 100.0)):
+        assert page_rows[name].ratio.mean == pytest.approx(expected)
+        assert lines.loc[name, "ratio"] == pytest.approx(expected)
 
 
 def test_differences_in_errors():

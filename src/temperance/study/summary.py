@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from temperance.study.ratios import geometric_mean, ratio
+
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_RATIO = 0.01  # a ratio of nearly nothing in one setting must not decide a geometric mean
 CLEAR = 2.0  # standard errors that make a difference clear
 
 
@@ -27,7 +28,7 @@ def by_setting(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
     -------
     DataFrame
         One row for each setting and strategy: ``repeats``, ``median_beta``, ``median_best_beta``,
-        ``mean_excess``, its ``ratio`` to the baseline's (not a number where both are 0), the mean
+        ``mean_excess``, its ``ratio`` to the baseline's (1 where both are 0), the mean
         ``difference`` from it with its ``standard_error``, paired over data sets, whether that is
         ``better`` or ``worse`` by more than two standard errors, and the mean of ``seconds``.
     """
@@ -54,7 +55,7 @@ def by_setting(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
                     "median_beta": own["beta"].median(),
                     "median_best_beta": own["best_beta"].median(),
                     "mean_excess": own["excess"].mean(),
-                    "ratio": _ratio(own["excess"].mean(), reference.mean()),
+                    "ratio": ratio(float(own["excess"].mean()), float(reference.mean())),
                     "difference": mean,
                     "standard_error": error,
                     "better": mean < -CLEAR * error,
@@ -77,36 +78,28 @@ def overall(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
     -------
     DataFrame
         One row for each strategy: ``settings``; ``ratio``, the geometric mean over settings of the
-        mean excess relative to the baseline's, where less than .01 counts as .01; ``wins`` and
-        ``losses``, settings where it is clearly better or worse; ``worst_ratio`` and
-        ``worst_setting``; the mean of ``seconds``.
+        mean excess relative to the baseline's, where less than .01 counts as .01 and more than
+        100 as 100; ``wins`` and ``losses``, settings where it is clearly better or worse;
+        ``worst_ratio`` and ``worst_setting``; the mean of ``seconds``.
     """
     import pandas as pd
 
     lines = []
     for strategy, part in by_setting(table, baseline).groupby("strategy", sort=False):
-        known = part[part["ratio"].notna()]
-        worst = known.loc[known["ratio"].idxmax()] if len(known) else None
-        logs = np.log(np.maximum(known["ratio"], LEAST_RATIO))
+        worst = part.loc[part["ratio"].idxmax()]
         lines.append(
             {
                 "strategy": strategy,
                 "settings": len(part),
-                "ratio": float(np.exp(logs.mean())) if len(known) else np.nan,
+                "ratio": geometric_mean(part["ratio"]),
                 "wins": int(part["better"].sum()),
                 "losses": int(part["worse"].sum()),
-                "worst_ratio": np.nan if worst is None else float(worst["ratio"]),
-                "worst_setting": None if worst is None else worst["setting"],
+                "worst_ratio": float(worst["ratio"]),
+                "worst_setting": worst["setting"],
                 "seconds": part["seconds"].mean(),
             }
         )
     return pd.DataFrame(lines)
-
-
-def _ratio(excess: float, reference: float) -> float:
-    if reference > 0:
-        return excess / reference
-    return float("inf") if excess > 0 else float("nan")
 
 
 def _refuse(table: pd.DataFrame, baseline: str) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.study.ratios import ratio as ratio_of
 from temperance.types import Array
 
 
@@ -67,16 +68,16 @@ def of_ratio(over: Array, under: Array) -> Estimate:
     .. math:: r = \bar a / \bar b, \qquad se = s(a - r b) / (\sqrt{n} \, |\bar b|)
     """
     top, bottom = float(np.mean(over)), float(np.mean(under))
+    ratio = ratio_of(top, bottom)
     if bottom == 0:
-        return Estimate(1.0 if top == 0 else math.inf, 0.0)
-    ratio = top / bottom
+        return Estimate(ratio, 0.0)
     return Estimate(ratio, of_mean(over - ratio * under).error / abs(bottom))
 
 
 def of_separate_ratio(over: Array, under: Array) -> Estimate:
     r"""Ratio of two means over different repetitions, its error by the delta method."""
     top, bottom = of_mean(over), of_mean(under)
+    ratio = ratio_of(top.mean, bottom.mean)
     if bottom.mean == 0:
-        return Estimate(1.0 if top.mean == 0 else math.inf, 0.0)
-    ratio = top.mean / bottom.mean
+        return Estimate(ratio, 0.0)
     return Estimate(ratio, math.hypot(top.error, ratio * bottom.error) / abs(bottom.mean))

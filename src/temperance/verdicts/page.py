@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from temperance.datasets import AS_CODED, AS_STATED, VERSIONS, Version
+from temperance.study import ratios
 from temperance.study.strategies import LINEAR_DRAWS, LOGISTIC_DRAWS
 from temperance.verdicts import conclusion, introduction, linear, logistic, other_regressions
 from temperance.verdicts.claim import OPEN, SHOWN, Claim, Decision
@@ -71,10 +72,10 @@ def page(
         READING,
         *(part for version in VERSIONS for part in _by_setting(evidence, version)),
         "## Over all settings",
-        SUMMARY,
+        SUMMARY.format(ratios=ratios.RULE),
         _overall(evidence),
         "## Does holding beta beat holding alpha?",
-        TRANSFER,
+        TRANSFER.format(ratios=ratios.RULE),
         table(*transfer_rows(evidence)),
         "## Which strategy should be the default?",
         argument(evidence),

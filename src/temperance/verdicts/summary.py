@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.datasets import AS_STATED
-from temperance.study.summary import CLEAR, LEAST_RATIO
+from temperance.study import ratios as rule
+from temperance.study.summary import CLEAR
 from temperance.verdicts.claim import SUPPORTS, Check, word
 from temperance.verdicts.estimates import Estimate
 from temperance.verdicts.evidence import Evidence
@@ -62,20 +63,16 @@ def _overall(evidence: Evidence, places: Places, name: str) -> Overall:
 
 
 def geometric_mean(ratios: list[Estimate]) -> Estimate:
-    r"""Geometric mean of independent ratios, kept between .01 and 100.
-
-    One setting in which next to nothing is divided by nothing must not decide the mean.
+    r"""Geometric mean of independent ratios by the rule of :mod:`temperance.study.ratios`.
 
     Examples
     --------
     >>> geometric_mean([Estimate(4.0, 0.0), Estimate(1.0, 0.0)])
     Estimate(mean=2.0, error=0.0)
     """
-    most = 1 / LEAST_RATIO
-    logs = [math.log(min(max(each.mean, LEAST_RATIO), most)) for each in ratios]
-    mean = math.exp(sum(logs) / len(logs))
-    errors = [each.error / each.mean for each in ratios if LEAST_RATIO < each.mean < most]
-    return Estimate(mean, mean * math.hypot(*errors) / len(logs))
+    mean = rule.geometric_mean(each.mean for each in ratios)
+    errors = [each.error / each.mean for each in ratios if rule.within_limits(each.mean)]
+    return Estimate(mean, mean * math.hypot(*errors) / len(ratios))
 
 
 def label(version: str, key: str) -> str:

@@ -44,14 +44,12 @@ where it is clearly worse. Strategies of a plain name hold alpha, as in the thes
 means that the strategy finds the best beta, often the bound."""
 
 SUMMARY = """\
-*Excess risk* is the geometric mean over settings of the ratio to Bayes, where less than .01 counts
-as .01 and more than 100 as 100. *Better* and *worse* count settings beyond two standard errors of
-the paired difference."""
+*Excess risk* is the geometric mean over settings of the ratio to Bayes, {ratios}.
+*Better* and *worse* count settings beyond two standard errors of the paired difference."""
 
 TRANSFER = """\
 Paired over data sets, all settings of both versions. The second column is the geometric mean of
-the excess risk holding beta in parts of that holding alpha, where less than .01 counts as .01, more
-than 100 as 100, and nothing in parts of nothing as 1."""
+the excess risk holding beta in parts of that holding alpha, {ratios}."""
 
 COST = """\
 Median time of one choice in this run, geometric mean over settings; the machine may have done
