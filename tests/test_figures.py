@@ -13,8 +13,15 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 from scipy.stats import norm
 
-from temperance import calibrate, figures, models
-from temperance.datasets import VERSIONS, GaussianNoise, LinearSetting, best_beta, thesis_settings
+from temperance import calibrate, expected_risk, figures, models
+from temperance.datasets import (
+    VERSIONS,
+    GaussianNoise,
+    LinearSetting,
+    LogisticSetting,
+    best_beta,
+    thesis_settings,
+)
 from temperance.figures import FIGURES, save, variational_curves
 from temperance.figures import covariance_rule as covariance
 from temperance.figures import performance as numbers
@@ -22,6 +29,7 @@ from temperance.figures.figure import rendered
 from temperance.figures.style import STRATEGIES
 from temperance.strategies import Bootstrap, Naive
 from temperance.study import compare
+from temperance.verdicts import variational as verdicts_variational
 
 # In the order of the thesis' settings.
 LABELS = [
@@ -329,6 +337,21 @@ def test_the_covariance_rule_finds_the_oracle_of_exact_posteriors():
         rule = covariance.CovarianceRule(setting, draws=4000)
         chosen = calibrate(setting.model, X, y, rule, seed=1).beta
         assert chosen == pytest.approx(best_beta(setting, X, y), rel=0.15)
+
+
+def test_figure_and_verdict_have_one_covariance_rule():
+    setting = LogisticSetting(14, 3, "mean-field")
+    X, y = numbers.data_set(setting, 0, 0)
+    found = verdicts_variational._measured(setting, X, y, [0, 0])
+    seed = np.random.default_rng([0, 0, verdicts_variational.SLOPE_DRAWS])
+    # The draws of the slope come first.
+    options = {"derivative": True, "gradient": "covariance", "n_draws": 20_000, "seed": seed}
+    slope = expected_risk(setting.model, (X, y), (X, y), 14.0, **options)[1]
+    exact = expected_risk(setting.model, (X, y), (X, y), 14.0, derivative=True)[1]
+    assert found["slope_error"] == pytest.approx(abs(slope / exact - 1))
+    rule = covariance.CovarianceRule(setting)
+    assert found["zero"] == calibrate(setting.model, X, y, rule, seed=seed).beta
+    assert 0 < found["zero"] < 3
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -13,9 +13,10 @@ from scipy.optimize import brentq
 
 from temperance.calibration import Calibration
 from temperance.datasets import Setting
+from temperance.draws import covariance_slope
 from temperance.optimise import Minimum
 from temperance.selection import conclude, stack
-from temperance.types import Array, Data, Model, Risk
+from temperance.types import Data, Model, Risk
 from temperance.validation import as_data
 
 # At beta = 0 the draws are the prior's, whatever the data.
@@ -47,25 +48,9 @@ class CovarianceRule:
         optimiser: str = "deterministic",
     ) -> Calibration:
         """Return the zero of the covariance, or the bound that it points to."""
-        lower, upper = bounds
         truth = as_data(*self.setting.population)
         seed = int(rng.integers(2**32))
-
-        def slope(beta: float) -> float:
-            return covariance_slope(model, data, truth, beta, self.draws, seed)
-
-        points = np.r_[lower, SCAN[(SCAN > lower) & (SCAN < upper)], upper]
-        if lower == 0:
-            points = points[1:]
-        slopes = np.array([slope(beta) for beta in points])
-        rising = np.flatnonzero(slopes > 0)
-        if not len(rising):
-            minimum = Minimum(upper, at_bound=True)
-        elif rising[0] == 0:
-            minimum = Minimum(lower, at_bound=True)
-        else:
-            around = points[rising[0] - 1], points[rising[0]]
-            minimum = Minimum(float(brentq(slope, *around, xtol=0.005)))
+        minimum = covariance_zero(model, data, truth, bounds, self.draws, seed)
         rows, plan = stack(data, truth)
         curve = model.risk_curve(rows, plan, risk)
         return conclude(model, data, rows, self, risk, bounds, curve, minimum)
@@ -76,12 +61,23 @@ def covariance_rule(setting: Setting) -> CovarianceRule:
     return CovarianceRule(setting)
 
 
-def covariance_slope(
-    model: Model, data: Data, truth: Data, beta: float, draws: int, seed: int
-) -> float:
-    """Return -Cov[n r_n, R] over draws from the posterior: the thesis' slope of R in beta."""
-    posterior = model.posterior(data.X, data.y, beta * data.size, data.weights)
-    theta: Array = posterior.sample(draws, np.random.default_rng(seed))
-    trained = model.loss(theta, data.X, data.y) @ data.weights
-    tested = model.loss(theta, truth.X, truth.y) @ (truth.weights / truth.size)
-    return -float((trained - trained.mean()) @ (tested - tested.mean())) / (draws - 1)
+def covariance_zero(
+    model: Model, data: Data, truth: Data, bounds: tuple[float, float], draws: int, seed: int
+) -> Minimum:
+    """Return the first zero of the covariance within the bounds, or the bound that it points to."""
+    rows, plan = stack(data, truth)
+
+    def slope(beta: float) -> float:
+        return covariance_slope(model, rows, plan, beta, draws, np.random.default_rng(seed))
+
+    lower, upper = bounds
+    points = np.r_[lower, SCAN[(SCAN > lower) & (SCAN < upper)], upper]
+    if lower == 0:
+        points = points[1:]
+    rising = np.flatnonzero(np.array([slope(beta) for beta in points]) > 0)
+    if not len(rising):
+        return Minimum(upper, at_bound=True)
+    if rising[0] == 0:
+        return Minimum(lower, at_bound=True)
+    around = points[rising[0] - 1], points[rising[0]]
+    return Minimum(float(brentq(slope, *around, xtol=0.005)))

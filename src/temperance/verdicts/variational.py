@@ -2,14 +2,17 @@ r"""Jaakkola's and the mean-field posterior on the same data: risks and slopes."
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from temperance.calibrate import expected_risk
-from temperance.datasets import AS_CODED, best_beta, true_risk
+from temperance.datasets import best_beta, true_risk
+from temperance.figures.covariance_rule import CovarianceRule, covariance_zero
+from temperance.figures.performance import BOUND
 from temperance.types import Array
+from temperance.validation import as_data
 
 if TYPE_CHECKING:
     from temperance.verdicts.evidence import Evidence
@@ -18,9 +21,7 @@ JAAKKOLA, MEAN_FIELD = "logistic-jaakkola", "logistic-mean-field"
 KEYS = (JAAKKOLA, MEAN_FIELD)
 DATA_SETS = 10
 BETAS = (0.5, 1.0, 2.0, 3.0)
-# Where the covariance is computed to find its zero.
-GRID = np.array([0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
-FRESH_ROWS, SLOPE_DRAWS, GRID_DRAWS = 400, 20_000, 1_000
+SLOPE_DRAWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,8 @@ class Variational:
     slope_error : arrays of shape (data sets,)
         Relative error of -Cov[r_n, r_n] as slope of the training risk at beta = 1.
     zero, zero_risk : arrays of shape (data sets,)
-        Where the covariance with the risk of fresh rows vanishes in [0.1, 3], and the true risk
+        Where the covariance with the true risk vanishes in [0, 3], by the rule of the figure of
+        this claim (:class:`temperance.figures.covariance_rule.CovarianceRule`), and the true risk
         there.
     """
 
@@ -55,10 +57,10 @@ def variational(evidence: Evidence, version: str) -> Variational:
 
     count = min(evidence.repeats, DATA_SETS)
     data = evidence.data(version, JAAKKOLA, count)
-    settings, coded = evidence.settings(version), version == AS_CODED
+    settings = evidence.settings(version)
     found = iter(
         Parallel()(
-            delayed(_measured)(settings[key], X, y, [evidence.seed, repetition], coded)
+            delayed(_measured)(settings[key], X, y, [evidence.seed, repetition])
             for key in KEYS
             for repetition, (X, y) in enumerate(data)
         )
@@ -72,12 +74,10 @@ def variational(evidence: Evidence, version: str) -> Variational:
     )
 
 
-def _measured(setting: Any, X: Array, y: Array, seed: list[int], coded: bool) -> dict[str, Any]:
-    model, n, rng = setting.model, len(y), np.random.default_rng([*seed, FRESH_ROWS])
+def _measured(setting: Any, X: Array, y: Array, seed: list[int]) -> dict[str, Any]:
+    model, n, rng = setting.model, len(y), np.random.default_rng([*seed, SLOPE_DRAWS])
     alphas = n * np.array(BETAS)
     best = best_beta(setting, X, y)
-    larger = replace(setting, n=FRESH_ROWS)
-    fresh = larger.draw_test(rng) if coded else larger.draw(rng)
     exact, covariance = (
         expected_risk(
             model, (X, y), (X, y), float(n), derivative=True, gradient=gradient,
@@ -85,11 +85,10 @@ def _measured(setting: Any, X: Array, y: Array, seed: list[int], coded: bool) ->
         )[1]
         for gradient in ("exact", "covariance")
     )  # fmt: skip
-    slopes = expected_risk(
-        model, (X, y), fresh, n * GRID, derivative=True, gradient="covariance",
-        n_draws=GRID_DRAWS, seed=rng,
-    )[1]  # fmt: skip
-    zero = first_zero(GRID, slopes)
+    truth, draws = as_data(*setting.population), CovarianceRule.draws
+    zero = covariance_zero(
+        model, as_data(X, y), truth, (0.0, BOUND), draws, int(rng.integers(2**32))
+    ).beta
     return {
         "generalisation": true_risk(setting, X, y, alphas),
         "empirical": expected_risk(model, (X, y), (X, y), alphas),
@@ -99,21 +98,3 @@ def _measured(setting: Any, X: Array, y: Array, seed: list[int], coded: bool) ->
         "zero": zero,
         "zero_risk": float(true_risk(setting, X, y, zero * n)),
     }
-
-
-def first_zero(at: Array, slopes: Array) -> float:
-    """Return where slopes first turn positive, by linear interpolation, or the end they point to.
-
-    Examples
-    --------
-    >>> first_zero(np.array([0.0, 1.0, 2.0]), np.array([-2.0, -1.0, 1.0]))
-    1.5
-    """
-    positive = np.flatnonzero(slopes >= 0)
-    if len(positive) == 0:
-        return float(at[-1])
-    i = int(positive[0])
-    if i == 0:
-        return float(at[0])
-    part = slopes[i - 1] / (slopes[i - 1] - slopes[i])
-    return float(at[i - 1] + part * (at[i] - at[i - 1]))
