@@ -14,7 +14,7 @@ from temperance import models
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, SafeBayes
 from temperance.study import compare as real_compare
 from temperance.study import overall
-from temperance.verdicts import CLAIMS, Check, Estimate, Evidence, evidence, page
+from temperance.verdicts import CLAIMS, Check, Claim, Estimate, Evidence, evidence, logistic, page
 from temperance.verdicts import convergence as steps
 from temperance.verdicts.claim import SHOWN, cell, counted, word
 from temperance.verdicts.default import recommended
@@ -122,6 +122,69 @@ def checks(marks, version=STATED):
 )  # fmt: skip
 def test_the_word_follows_from_the_checks(marks, expected):
     assert word(checks(marks)) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("✓✓", "✓", "holds"),
+        ("✓✓", "✗✗", "fails"),
+        ("✗?", "✓", "fails"),
+        ("✓✓", "✓✗", "depends"),
+        ("✓✓", "??", "depends"),
+        ("✓✗", "✗✗", "fails"),
+        ("✗✗", "✗", "fails"),
+        ("?", "?", "depends"),
+    ],
+)
+def test_a_conjunction_needs_all_its_parts(first, second, expected):
+    joined = [
+        *(replace(check, part="one") for check in checks(first)),
+        *(replace(check, part="other") for check in checks(second)),
+    ]
+    assert word(joined) == word(joined[::-1]) == expected
+    claim = Claim("key", "here", "both", "tested", lambda evidence: joined)
+    decision = claim.decide(World().evidence())
+    assert decision.word == expected
+    words = f"one: {word(checks(first))}, other: {word(checks(second))}"
+    assert decision.support == f"{counted(joined)}; {words}"
+
+
+@pytest.mark.parametrize(
+    ("key", "excess", "expected"),
+    [
+        # One part holds, the other fails: the bootstrap is worse than both and than Bayes.
+        ("middle-bootstrap", {"bootstrap": 0.7, SPLIT: 0.1, SAFE: 0.1}, "fails"),
+        # The part about both holds for one of the two.
+        ("middle-bootstrap", {"bootstrap": 0.4, SPLIT: 0.1, SAFE: 0.45}, "depends"),
+        ("uniform-close", {SPLIT: 0.05, SAFE: 0.05}, "holds"),
+        # Better than Bayes, but far from the best.
+        ("uniform-close", {SPLIT: 0.4, SAFE: 0.4}, "fails"),
+        ("uniform-close", {SPLIT: 0.05, SAFE: 0.4}, "depends"),
+    ],
+)
+def test_conjunctions_among_the_claims(key, excess, expected):
+    assert World(excess=excess).decide(key) == expected
+
+
+def test_close_for_one_posterior_and_not_for_the_other(monkeypatch):
+    monkeypatch.setattr(logistic, "least_risk", lambda setting: 2.0)
+    claim = BY_KEY["backprop-near-least"]
+
+    def decided(jaakkola, mean_field):
+        excess = {"logistic-jaakkola": jaakkola, "logistic-mean-field": mean_field}
+
+        def compare(settings, strategies, repeats, seed):
+            (key,) = settings
+            world = World(best_risk=1.5, excess={SPLIT: excess.get(key, 0.5)})
+            return world.compare(settings, strategies, repeats, seed)
+
+        return claim.decide(Evidence(compare, REPEATS, 0))
+
+    assert decided(jaakkola=3.0, mean_field=0.0).word == "holds"
+    failed = decided(jaakkola=3.0, mean_field=3.0)
+    assert failed.word == "fails"
+    assert failed.support.endswith("close for mean-field: fails, not for Jaakkola: holds")
 
 
 def test_no_checks_are_no_verdict():

@@ -2,7 +2,8 @@ r"""What a claim is, what decides it, and the rule that turns numbers into a wor
 
 A claim is a set of checks.  A check is an estimate and the range in which the claim puts it.  It
 supports the claim if the estimate and two standard errors on both sides lie in the range,
-contradicts it if they lie outside, and is open otherwise.
+contradicts it if they lie outside, and is open otherwise.  A claim that says several things at once
+has its checks in parts, which are judged one by one: it cannot hold unless all of them do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from temperance.datasets import AS_CODED, AS_STATED, VERSIONS
+from temperance.datasets import VERSIONS
 from temperance.verdicts.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Check:
     about : bool
         Whether the claim is about a value, for which the range allows.  Then it is enough that the
         estimate lies in the range and two errors are less than its width.
+    part : str
+        Which of several statements of the claim the check is about.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Check:
     low: float = -math.inf
     high: float = math.inf
     about: bool = False
+    part: str = ""
 
     @property
     def mark(self) -> str:
@@ -84,13 +88,16 @@ class Decision:
 
     @property
     def support(self) -> str:
-        """How many checks support the claim, contradict it, and leave it open."""
-        return counted(self.checks)
+        """How many checks support the claim, contradict it, and leave it open; and its parts."""
+        words = {name: word(part) for name, part in parts(self.checks).items()}
+        if len(words) == 1:
+            return counted(self.checks)
+        return f"{counted(self.checks)}; " + ", ".join(f"{n}: {w}" for n, w in words.items())
 
     @property
     def contradicted(self) -> bool:
         """Whether any check contradicts the claim."""
-        return any(check.mark == CONTRADICTS for check in self.checks)
+        return contradicted(self.checks)
 
     @property
     def undecided(self) -> bool:
@@ -130,20 +137,44 @@ class Claim:
     def decide(self, evidence: Evidence) -> Decision:
         """Measure, and apply the rule."""
         checks = tuple(self.checks(evidence))
-        parts = {v: [check for check in checks if check.version == v] for v in VERSIONS}
-        same = self.one_version and not parts[AS_CODED]
-        coded = "same" if same else cell(parts[AS_CODED])
-        return Decision(word(checks), self.test, cell(parts[AS_STATED]), coded, checks)
+        stated, coded = ([check for check in checks if check.version == v] for v in VERSIONS)
+        same = self.one_version and not coded
+        return Decision(
+            word(checks), self.test, cell(stated), "same" if same else cell(coded), checks
+        )
 
 
 def word(checks: Sequence[Check]) -> Word:
-    """Return "holds" if all checks support a claim, "fails" if none does, else "depends"."""
+    """Return "holds" if all checks support a claim, "fails" if none does, else "depends".
+
+    Of several parts each is judged so.  The claim holds if all parts do, and fails if one part does
+    that some check contradicts.
+    """
     if not checks:
         raise ValueError("a claim needs at least one check, got none")
-    supporting = sum(check.mark == SUPPORTS for check in checks)
-    if supporting == len(checks):
+    several = list(parts(checks).values())
+    if len(several) == 1:
+        supporting = sum(check.mark == SUPPORTS for check in checks)
+        if supporting == len(checks):
+            return "holds"
+        return "depends" if supporting else "fails"
+    if all(word(part) == "holds" for part in several):
         return "holds"
-    return "depends" if supporting else "fails"
+    lost = any(word(part) == "fails" and contradicted(part) for part in several)
+    return "fails" if lost else "depends"
+
+
+def parts(checks: Sequence[Check]) -> dict[str, list[Check]]:
+    """Group the checks by the part of the claim that they are about."""
+    found: dict[str, list[Check]] = {}
+    for check in checks:
+        found.setdefault(check.part, []).append(check)
+    return found
+
+
+def contradicted(checks: Sequence[Check]) -> bool:
+    """Return whether any check contradicts what is claimed."""
+    return any(check.mark == CONTRADICTS for check in checks)
 
 
 def counted(checks: Sequence[Check]) -> str:

@@ -79,13 +79,21 @@ def distance(evidence: Evidence, version: str, key: str, name: str) -> Estimate:
 
 def bootstrap_between(evidence: Evidence) -> list[Check]:
     """Risk of the bootstrap above those of sample splitting and SafeBayes, below Bayes'."""
+    worse, better = "worse than both", "better than Bayes"
     return [
-        Check(v, f"less {other}", evidence.difference(v, MIDDLE, BOOTSTRAP, other), low, high)
+        Check(
+            v,
+            f"less {other}",
+            evidence.difference(v, MIDDLE, BOOTSTRAP, other),
+            low,
+            high,
+            part=part,
+        )
         for v, _ in evidence.present((MIDDLE,))
-        for other, low, high in (
-            (SPLIT, 0.0, math.inf),
-            (SAFE, 0.0, math.inf),
-            (BAYES, -math.inf, 0.0),
+        for other, low, high, part in (
+            (SPLIT, 0.0, math.inf, worse),
+            (SAFE, 0.0, math.inf, worse),
+            (BAYES, -math.inf, 0.0, better),
         )
     ]
 

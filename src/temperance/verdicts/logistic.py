@@ -114,12 +114,12 @@ def near_the_least(evidence: Evidence) -> list[Check]:
     for version in VERSIONS:
         # Both settings have the same truth.
         least = least_risk(evidence.settings(version)[JAAKKOLA])
-        for key, name, low, high in (
-            (MEAN_FIELD, "mean-field", -math.inf, NEAR_LEAST),
-            (JAAKKOLA, "Jaakkola", NEAR_LEAST, math.inf),
+        for key, name, low, high, part in (
+            (MEAN_FIELD, "mean-field", -math.inf, NEAR_LEAST, "close for mean-field"),
+            (JAAKKOLA, "Jaakkola", NEAR_LEAST, math.inf, "not for Jaakkola"),
         ):
             above = of_mean(evidence.values(version, key, SPLIT, "risk") / least - 1)
-            checks.append(Check(version, name, above, low, high))
+            checks.append(Check(version, name, above, low, high, part=part))
     return checks
 
 

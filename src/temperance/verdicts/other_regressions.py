@@ -50,8 +50,11 @@ def uniform_close(evidence: Evidence) -> list[Check]:
     ratios = each(evidence, (UNIFORM,), (SPLIT, SAFE), evidence.ratio, high=CLOSE)
     differences = beats(evidence, (UNIFORM,), (SPLIT, SAFE))
     return [
-        *(replace(check, where=f"{check.where}, part:") for check in ratios),
-        *(replace(check, where=f"{check.where} less Bayes:") for check in differences),
+        *(replace(c, where=f"{c.where}, part:", part="close to the best") for c in ratios),
+        *(
+            replace(c, where=f"{c.where} less Bayes:", part="better than Bayes")
+            for c in differences
+        ),
     ]
 
 

@@ -24,6 +24,10 @@ enough that the number lies in the range and that two standard errors are less t
 - **fails**: no check does. "(open)" says that none contradicts it either: the data cannot tell.
 - **depends**: some do, and the cells show which; "(open)" says that none contradicts it.
 
+A claim that says several things at once, as in "worse than both, and better than Bayes", is judged
+part by part. It holds if every part holds. It fails if one part fails and a check contradicts that
+part. It depends otherwise. The column of checks gives the word on each part.
+
 As in the thesis, the true parameter of a setting is drawn once, and all settings have it in common:
 errors are over data sets of that parameter, not over parameters.
 
