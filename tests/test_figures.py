@@ -138,6 +138,25 @@ def self_contained(svg):
             assert "://" not in value
 
 
+@pytest.mark.parametrize("label", LABELS)
+def test_figures_know_what_they_will_compare(label):
+    asked = []
+
+    def compare(settings, strategies, repeats, seed):
+        asked.extend((name, setting, *strategies) for name, setting in settings.items())
+        return QUICK(settings, strategies, repeats=2, seed=3)
+
+    figure = FIGURES[label]
+    figure.table(2, 3, "as-stated", compare)
+    assert asked == [(c.name, c.setting, *c.strategies) for c in figure.comparisons(3)]
+    assert bool(asked) == (label not in {*ONE_VERSION, "overfit_example", "SVI_vs_EM"})
+    coded = figure.comparisons(3, "as-coded")
+    assert [c.setting for c in coded] == [
+        thesis_settings("as-coded" if len(figure.versions) == 2 else "as-stated", 3)[c.name]
+        for c in coded
+    ]
+
+
 @pytest.mark.parametrize("label", [*TWO_VERSIONS])
 def test_versions_differ_where_the_settings_do(label):
     assert FIGURES[label].versions == VERSIONS

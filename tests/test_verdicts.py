@@ -14,7 +14,17 @@ from temperance import models
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, SafeBayes
 from temperance.study import compare as real_compare
 from temperance.study import overall
-from temperance.verdicts import CLAIMS, Check, Claim, Estimate, Evidence, evidence, logistic, page
+from temperance.verdicts import (
+    CLAIMS,
+    Check,
+    Claim,
+    Estimate,
+    Evidence,
+    evidence,
+    logistic,
+    page,
+    planned,
+)
 from temperance.verdicts import convergence as steps
 from temperance.verdicts.claim import SHOWN, cell, counted, word
 from temperance.verdicts.default import recommended
@@ -294,6 +304,7 @@ def test_ratios_to_nothing():
         ("mean-no-winner", {}, {"excess": dict.fromkeys(THESIS[1:], LOW)}),
         ("polynomial-choice", {"beta": {SPLIT: 0.1}}, {}),
         ("polynomial-better", {"excess": {SPLIT: LOW}}, {"excess": {SPLIT: HIGH}}),
+        ("unknown-gaussian", {"excess": {"Bayes": HIGH}}, {"excess": {"Bayes": LOW}}),
         ("unknown-mixture", {"excess": {"Bayes": HIGH}}, {"excess": {"Bayes": LOW}}),
         ("mixture-not-worse", {}, None),
         ("uniform-naive", {"excess": {"naive": HIGH}}, {"excess": {"naive": LOW}}),
@@ -327,6 +338,37 @@ def test_claims_in_worlds_where_the_answer_is_known(key, holds, fails):
         both = World(**holds, coded=World(**fails))
         # Uniform noise has one version only.
         assert both.decide(key) == ("holds" if key == "uniform-naive" else "depends")
+
+
+def test_larger_noise_and_larger_dimension_are_judged_apart():
+    def compare(settings, strategies, repeats, seed):
+        ((_, setting),) = settings.items()
+        world = World(excess={SPLIT: LOW, SAFE: LOW} if setting.d > 40 else {"Bayes": LOW})
+        return world.compare(settings, strategies, repeats, seed)
+
+    decision = BY_KEY["unknown-gaussian"].decide(Evidence(compare, REPEATS, 0))
+    assert decision.word == "fails"
+    assert decision.support == "8 ✓ 8 ✗; larger noise: fails, larger dimension: holds"
+
+
+# These need fits, but no comparisons.
+SLOW = {"five-em-steps", "two-hundred-sgd-steps", "backprop-slower", "prior-mean"}
+
+
+def test_all_comparisons_are_known_before_they_are_made():
+    asked, world = [], World()
+
+    def compare(settings, strategies, repeats, seed):
+        asked.extend((name, setting, *strategies) for name, setting in settings.items())
+        return world.compare(settings, strategies, repeats, seed)
+
+    measured = Evidence(compare, REPEATS, 0)
+    measured.__dict__["variational"] = THESIS_IS_RIGHT
+    declared = {(c.name, c.setting, *c.strategies) for c in planned(0)}
+    for claim in CLAIMS:
+        if claim.key not in SLOW:
+            claim.decide(measured)
+    assert set(asked) == declared and len(asked) == len(declared) == 37
 
 
 def test_a_single_exception_contradicts_always():

@@ -14,7 +14,13 @@ from temperance.figures.covariance_rule import covariance_rule
 from temperance.figures.drawing import boxes, least_handle, mean_handle
 from temperance.figures.figure import Figure
 from temperance.figures.notes import LOGISTIC_NOTES, UNKNOWN_NOTES, linear_notes
-from temperance.figures.performance import COLUMNS, OF_THE_THESIS, ORACLE, performance
+from temperance.figures.performance import (
+    COLUMNS,
+    OF_THE_THESIS,
+    ORACLE,
+    comparisons_in,
+    performance,
+)
 from temperance.figures.style import NARROW, WIDE, canvas, headed, legend_below
 
 LINEAR = "linear-40-40-8"
@@ -24,6 +30,8 @@ UNKNOWN = {
     "unknown-uniform": "uniform noise",
 }
 LOGISTIC = {"logistic-jaakkola": "Jaakkola", "logistic-mean-field": "mean-field"}
+# In place of R(alpha*) the thesis has R where its covariance formula is zero.
+COVARIANCE = {"covariance": covariance_rule}
 RISK = r"generalisation error $R(\hat\alpha)$"
 
 
@@ -74,6 +82,7 @@ EXAMPLE = Figure(
     versions=VERSIONS,
     table=_compute_example,
     draw=_draw_one("Linear regression, n = d = 40, σ² = 8", linear_notes(8)),
+    needs=comparisons_in((LINEAR,)),
 )
 LINEAR_REGRESSION = Figure(
     label="linreg1_boxplot",
@@ -82,6 +91,7 @@ LINEAR_REGRESSION = Figure(
     versions=VERSIONS,
     table=_compute((LINEAR,)),
     draw=_draw_one("Linear regression, n = d = 40, σ² = 8", linear_notes(8)),
+    needs=comparisons_in((LINEAR,)),
 )
 UNKNOWN_VARIANCE = Figure(
     label="linreg2_all_graphs",
@@ -90,13 +100,14 @@ UNKNOWN_VARIANCE = Figure(
     versions=VERSIONS,
     table=_compute(tuple(UNKNOWN)),
     draw=_draw_several("Unknown variance, n = 60, d = 40", UNKNOWN, UNKNOWN_NOTES),
+    needs=comparisons_in(tuple(UNKNOWN)),
 )
 LOGISTIC_REGRESSION = Figure(
     label="logreg_boxplots",
     title="Risk in logistic regression, n = 50, d = 30: Jaakkola and mean-field",
     columns=COLUMNS,
     versions=VERSIONS,
-    # In place of R(alpha*) the thesis has R where its covariance formula is zero.
-    table=_compute(tuple(LOGISTIC), {"covariance": covariance_rule}),
+    table=_compute(tuple(LOGISTIC), COVARIANCE),
     draw=_draw_several("Logistic regression, n = 50, d = 30", LOGISTIC, LOGISTIC_NOTES),
+    needs=comparisons_in(tuple(LOGISTIC), COVARIANCE),
 )

@@ -12,7 +12,7 @@ from temperance.datasets import VERSIONS, Version
 from temperance.figures.drawing import boxes, least_handle, mean_handle, risk_curves
 from temperance.figures.figure import Figure
 from temperance.figures.notes import linear_notes
-from temperance.figures.performance import COLUMNS, first_curves, performance
+from temperance.figures.performance import COLUMNS, comparisons_in, first_curves, performance
 from temperance.figures.style import NARROW, canvas, headed, legend_below
 
 
@@ -43,6 +43,7 @@ def _figure(label: str, setting: str, words: str, title: str, variance: float) -
         versions=VERSIONS,
         table=table,
         draw=draw,
+        needs=comparisons_in((setting,)),
     )
 
 

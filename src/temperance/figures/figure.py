@@ -12,6 +12,7 @@ from typing import Any
 from temperance.datasets import AS_STATED, VERSIONS, Version
 from temperance.figures.style import paper, text_for
 from temperance.files import write_whole
+from temperance.study.plan import Comparison
 from temperance.validation import one_of, whole
 
 DOTS_PER_INCH = 200
@@ -36,6 +37,8 @@ class Figure:
         ``table(repeats, seed, version, compare)`` computes the data frame.
     draw : callable
         ``draw(table)`` draws it; nothing but the table decides the picture.
+    needs : callable
+        ``needs(seed, version)`` lists the comparisons that the table asks for.
     """
 
     label: str
@@ -44,6 +47,9 @@ class Figure:
     versions: tuple[Version, ...]
     table: Callable[[int, int, Version, Any], Any] = field(repr=False)
     draw: Callable[[Any], Any] = field(repr=False)
+    needs: Callable[[int, Version], list[Comparison]] = field(
+        default=lambda seed, version: [], repr=False
+    )
 
     def compute(
         self, repeats: int = 30, seed: int = 0, version: Version = AS_STATED, compare: Any = None
@@ -72,7 +78,7 @@ class Figure:
         one_of("version", version, VERSIONS)
         if compare is None:
             from temperance.study import compare
-        computed = version if version in self.versions else self.versions[0]
+        computed = self.version(version)
         found = self.table(repeats, seed, computed, compare)
         if len(self.versions) > 1:
             found = found.assign(version=computed)
@@ -80,6 +86,14 @@ class Figure:
             # Whole numbers in the file, although some rows have none.
             found = found.assign(repetition=found.repetition.astype("Int64"))
         return found[list(self.columns)]
+
+    def version(self, version: Version) -> Version:
+        """Return the version that stands for this one: where they do not differ, the only one."""
+        return version if version in self.versions else self.versions[0]
+
+    def comparisons(self, seed: int = 0, version: Version = AS_STATED) -> list[Comparison]:
+        """Return the comparisons that :meth:`compute` will ask for."""
+        return self.needs(seed, self.version(version))
 
     def plot(self, table: Any) -> Any:
         """Draw a table, computed or read from its file; returns a matplotlib figure."""

@@ -5,13 +5,15 @@ All comparisons go through one callable, so that figures of the same setting sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from temperance import expected_risk
 from temperance.datasets import Version, least_risk
+from temperance.study.plan import Comparison
+from temperance.study.strategies import STRATEGIES
 from temperance.types import Array
 
 COLUMNS = ("version", "part", "setting", "strategy", "repetition", "beta", "risk")
@@ -24,6 +26,23 @@ BETAS = BOUND * np.linspace(0.0, 1.0, 121) ** 2
 OF_THE_THESIS = ("naive", "sample-splitting, alpha", "bootstrap", "safe-bayes, alpha", "bayes")
 OURS = ("k-fold", "leave-one-out")
 ORACLE = "oracle"
+
+
+def comparison(
+    name: str, seed: int, version: Version, extra: Mapping[str, Any] | None = None
+) -> Comparison:
+    """Return the strategies that figures compare in a setting, and some besides."""
+    from temperance.datasets import thesis_settings
+
+    rules = {each: STRATEGIES[each] for each in (*OF_THE_THESIS, *OURS)} | dict(extra or {})
+    return Comparison(name, thesis_settings(version, seed)[name], rules)
+
+
+def comparisons_in(
+    names: tuple[str, ...], extra: Mapping[str, Any] | None = None
+) -> Callable[[int, Version], list[Comparison]]:
+    """Return what a figure of :func:`performance` in these settings needs."""
+    return lambda seed, version: [comparison(name, seed, version, extra) for name in names]
 
 
 def performance(
@@ -41,21 +60,17 @@ def performance(
     """
     import pandas as pd
 
-    from temperance.datasets import thesis_settings
-    from temperance.study import STRATEGIES
-
-    settings = thesis_settings(version, seed)
-    rules = {name: STRATEGIES[name] for name in (*OF_THE_THESIS, *OURS)} | dict(extra or {})
     parts = []
     # One setting at a time: a store is of one study, and figures share settings, not studies.
     for name in names:
-        found = compare({name: settings[name]}, rules, repeats=repeats, seed=seed)
+        _, setting, rules = comparison(name, seed, version, extra)
+        found = compare({name: setting}, rules, repeats=repeats, seed=seed)
         choices = found[["setting", "strategy", "repetition", "beta", "risk"]]
         oracle = found.drop_duplicates("repetition").assign(
             strategy=ORACLE, beta=lambda t: t.best_beta, risk=lambda t: t.best_risk
         )[choices.columns]
         parts += [choices.assign(part="risk"), oracle.assign(part="risk")]
-        least = least_risk(settings[name])
+        least = least_risk(setting)
         parts.append(pd.DataFrame({"part": ["least"], "setting": [name], "risk": [least]}))
     return pd.concat(parts, ignore_index=True)
 

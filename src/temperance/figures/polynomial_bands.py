@@ -14,7 +14,7 @@ from temperance.datasets import VERSIONS, Version
 from temperance.figures.drawing import DASHES, band, boxes, least_handle, mean_handle
 from temperance.figures.figure import Figure
 from temperance.figures.notes import POLYNOMIAL_NOTES
-from temperance.figures.performance import data_set, performance
+from temperance.figures.performance import comparisons_in, data_set, performance
 from temperance.figures.style import (
     BLACK,
     GREY,
@@ -142,6 +142,7 @@ INTRODUCTION = Figure(
     versions=VERSIONS,
     table=_compute(INTRO),
     draw=draw_intro,
+    needs=comparisons_in((SETTING,)),
 )
 PLOTS = Figure(
     label="polyreg_plots",
@@ -150,4 +151,5 @@ PLOTS = Figure(
     versions=VERSIONS,
     table=_compute(ALL),
     draw=draw_all,
+    needs=comparisons_in((SETTING,)),
 )

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -99,26 +100,70 @@ def compare(
     2           1    bayes   1.0
     3           1   k-fold   3.0
     """
-    whole("repeats", repeats, 1)
-    whole("seed", seed, 0)
-    one_of("risk", risk, ("gibbs", "predictive"))
-    limits = as_bounds(bounds)
-    named = _named(settings)
-    choices = as_choices(strategies)
-    chosen = {
-        label: {name: resolve(choice, setting) for name, choice in choices.items()}
-        for label, setting in named.items()
-    }
-    with Ledger(store, _description(named, seed, limits, risk)) as ledger:
-        ledger.name(named, chosen)
-        digests = {label: digest(setting) for label, setting in named.items()}
-        tasks = list(_missing(ledger, named, digests, chosen, repeats, seed, limits, risk))
+    named, choices = _named(settings), as_choices(strategies)
+    with _opened(named, choices, repeats, seed, store, risk, bounds) as (ledger, tasks):
         with reporting(progress, len(tasks)) as report, _quiet(), threads_for(0):
             for done, (setting, repetition, results) in enumerate(_performed(tasks, n_jobs), 1):
                 ledger.add(setting, repetition, results)
                 report(done, len(tasks))
         table = ledger.table()
     return _asked_for(table, named, choices, repeats)
+
+
+def remaining(
+    settings: Mapping[str, Setting] | Iterable[Setting],
+    strategies: Mapping[str, Choice] | Iterable[str] | None = None,
+    repeats: int = 30,
+    seed: int = 0,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    risk: Risk = "gibbs",
+    bounds: tuple[float, float] = (0.0, 3.0),
+) -> int:
+    """Return how many data sets :func:`compare` would have to work on; it computes none.
+
+    Parameters
+    ----------
+    settings, strategies, repeats, seed, store, risk, bounds
+        As in :func:`compare`, whose refusals come here as well.
+
+    Examples
+    --------
+    >>> from temperance.datasets import thesis_settings
+    >>> remaining([thesis_settings()["mean-40-4"]], ["bayes"], repeats=5)
+    5
+    """
+    named, choices = _named(settings), as_choices(strategies)
+    with _opened(named, choices, repeats, seed, store, risk, bounds) as (_, tasks):
+        return len(tasks)
+
+
+@contextmanager
+def _opened(
+    settings: dict[str, Setting],
+    choices: dict[str, Choice],
+    repeats: int,
+    seed: int,
+    store: str | os.PathLike[str] | None,
+    risk: Risk,
+    bounds: tuple[float, float],
+) -> Iterator[tuple[Ledger, list[Task]]]:
+    """Open the store of this study, and say what it lacks."""
+    whole("repeats", repeats, 1)
+    whole("seed", seed, 0)
+    one_of("risk", risk, ("gibbs", "predictive"))
+    limits = as_bounds(bounds)
+    chosen = {
+        label: {name: resolve(choice, setting) for name, choice in choices.items()}
+        for label, setting in settings.items()
+    }
+    with Ledger(store, _description(settings, seed, limits, risk)) as ledger:
+        ledger.name(settings, chosen)
+        digests = {label: digest(setting) for label, setting in settings.items()}
+        yield (
+            ledger,
+            list(_missing(ledger, settings, digests, chosen, repeats, seed, limits, risk)),
+        )
 
 
 def perform(task: Task) -> tuple[str, int, list[tuple[str, Result]]]:

@@ -2,7 +2,7 @@
 
 from temperance.verdicts.claim import Check, Claim, Decision
 from temperance.verdicts.estimates import Estimate
-from temperance.verdicts.evidence import Evidence, evidence
+from temperance.verdicts.evidence import Evidence, evidence, planned
 from temperance.verdicts.page import CLAIMS, decisions, page
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "decisions",
     "evidence",
     "page",
+    "planned",
 ]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temperance.datasets import AS_CODED, VERSIONS
-from temperance.types import Array, Strategy
+from temperance.study.plan import Comparison
+from temperance.types import Array
 from temperance.validation import whole
 from temperance.verdicts import estimates
 from temperance.verdicts.estimates import Estimate
@@ -51,43 +52,31 @@ class Evidence:
         self.seconds: dict[str, float] = {}
         self._columns: dict[tuple[str, str, str, str], Array] = {}
 
-    def compare(self, settings: dict[str, Setting], strategies: dict[str, Strategy]) -> Any:
+    def compare(self, asked: Comparison) -> Any:
         """Compare strategies with the evidence's repeats and seed, once."""
-        asked = (*settings.items(), *strategies)
-        if asked not in self._tables:
-            self._tables[asked] = self._compare(
-                settings, strategies, repeats=self.repeats, seed=self.seed
+        key = (asked.name, asked.setting, *asked.strategies)
+        if key not in self._tables:
+            self._tables[key] = self._compare(
+                {asked.name: asked.setting}, asked.strategies, repeats=self.repeats, seed=self.seed
             )
-        return self._tables[asked]
+        return self._tables[key]
 
     def gather(self) -> dict[str, float]:
-        """Compute all that is expensive now; return the seconds of study and other evidence."""
-        from temperance.verdicts.sweeps import bootstrap_with_more_rows, mixture_against_gaussian
-
+        """Compute all that is expensive now; return the seconds of comparisons and the rest."""
         began = time.perf_counter()
-        self.table  # noqa: B018
+        for each in planned(self.seed):
+            self.compare(each)
         between = time.perf_counter()
         self.variational, self.convergence, self.coverage  # noqa: B018
-        bootstrap_with_more_rows(self)
-        mixture_against_gaussian(self)
         self.seconds = {
-            "the study": between - began,
+            "comparisons": between - began,
             "other evidence": time.perf_counter() - between,
         }
         return self.seconds
 
     @cached_property
     def _settings(self) -> dict[str, dict[str, Setting]]:
-        from temperance.datasets import thesis_settings
-
-        return {
-            version: {
-                key: setting
-                for key, setting in thesis_settings(version, self.seed).items()
-                if setting.version == version
-            }
-            for version in VERSIONS
-        }
+        return settings_of(self.seed)
 
     def settings(self, version: str) -> dict[str, Setting]:
         """Return the settings of a version; as coded only those that differ from the text."""
@@ -103,7 +92,7 @@ class Evidence:
         ]
 
     def _study(self, version: str, key: str) -> pd.DataFrame:
-        return self.compare({key: self.settings(version)[key]}, compared(key))
+        return self.compare(Comparison(key, self.settings(version)[key], compared(key)))
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -118,14 +107,11 @@ class Evidence:
             ignore_index=True,
         )
 
-    def values(self, version: str, key: str, strategy: str, column: str) -> Array:
+    def values(self, version: str, key: str, strategy: str, name: str) -> Array:
         """Return one column of the study, in the order of repetitions."""
-        place = (version, key, strategy, column)
+        place = (version, key, strategy, name)
         if place not in self._columns:
-            table = self._study(version, key)
-            rows = np.flatnonzero(np.asarray(table["strategy"]) == strategy)
-            order = np.argsort(np.asarray(table["repetition"])[rows])
-            self._columns[place] = np.asarray(table[column], dtype=float)[rows[order]]
+            self._columns[place] = column(self._study(version, key), strategy, name)
         return self._columns[place]
 
     def difference(self, version: str, key: str, one: str, other: str) -> Estimate:
@@ -141,7 +127,7 @@ class Evidence:
     def relative_excess(self, version: str, key: str, strategy: str) -> Estimate:
         """Excess risk, in parts of the least risk that any beta has."""
         excess, best = (
-            self.values(version, key, strategy, column) for column in ("excess", "best_risk")
+            self.values(version, key, strategy, name) for name in ("excess", "best_risk")
         )
         return estimates.of_ratio(excess, best)
 
@@ -203,6 +189,39 @@ class Evidence:
         from temperance.verdicts.bands import coverage
 
         return {version: coverage(self, version) for version in VERSIONS}
+
+
+def settings_of(seed: int) -> dict[str, dict[str, Setting]]:
+    """Return the thesis' settings by version; as coded only those that differ from the text."""
+    from temperance.datasets import thesis_settings
+
+    return {
+        version: {
+            key: setting
+            for key, setting in thesis_settings(version, seed).items()
+            if setting.version == version
+        }
+        for version in VERSIONS
+    }
+
+
+def planned(seed: int) -> list[Comparison]:
+    """Return all comparisons that the evidence consists of: the study, and sweeps besides."""
+    from temperance.verdicts import sweeps
+
+    study = [
+        Comparison(key, setting, compared(key))
+        for settings in settings_of(seed).values()
+        for key, setting in settings.items()
+    ]
+    return [*study, *sweeps.comparisons(seed)]
+
+
+def column(table: pd.DataFrame, strategy: str, name: str) -> Array:
+    """Return one column of a comparison for one strategy, in the order of repetitions."""
+    rows = np.flatnonzero(np.asarray(table["strategy"]) == strategy)
+    order = np.argsort(np.asarray(table["repetition"])[rows])
+    return np.asarray(table[name], dtype=float)[rows[order]]
 
 
 def evidence(compare: Compare, repeats: int = 30, seed: int = 0) -> Evidence:

@@ -1,0 +1,41 @@
+r"""What a run will compare, known before it begins: one comparison for each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from temperance.datasets import Setting
+from temperance.study.identity import digest
+from temperance.study.strategies import Choice
+
+
+class Comparison(NamedTuple):
+    """Strategies to be compared in one setting."""
+
+    name: str
+    setting: Setting
+    strategies: Mapping[str, Choice]
+
+
+def united(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Join the comparisons of the same setting, so that each data set is drawn once for all.
+
+    Examples
+    --------
+    >>> from temperance.datasets import thesis_settings
+    >>> from temperance.strategies import Bayes, Naive
+    >>> mean = thesis_settings()["mean-40-4"]
+    >>> (joined,) = united(
+    ...     [Comparison("mean", mean, {"bayes": Bayes()}), Comparison("mean", mean, {"n": Naive()})]
+    ... )
+    >>> list(joined.strategies)
+    ['bayes', 'n']
+    """
+    found: dict[str, Comparison] = {}
+    for each in comparisons:
+        known = found.setdefault(digest(each.setting), each)
+        found[digest(each.setting)] = known._replace(
+            strategies={**known.strategies, **each.strategies}
+        )
+    return list(found.values())
