@@ -20,6 +20,7 @@ from temperance.verdicts import (
     Claim,
     Estimate,
     Evidence,
+    Run,
     evidence,
     logistic,
     page,
@@ -31,7 +32,7 @@ from temperance.verdicts.default import recommended
 from temperance.verdicts.estimates import of_mean, of_median, of_ratio, of_separate_ratio
 from temperance.verdicts.markdown import table
 from temperance.verdicts.strategies import DEFAULT, THESIS, TRANSFERS, compared
-from temperance.verdicts.summary import Overall, geometric_mean, in_errors, inside, over
+from temperance.verdicts.summary import Overall, geometric_mean, in_errors, inside, over, spent_rows
 from temperance.verdicts.variational import BETAS, KEYS, Variational
 
 STATED, CODED = "as-stated", "as-coded"
@@ -507,6 +508,53 @@ def test_too_few_repeats_are_refused():
         evidence(real_compare, 1, 0)
 
 
+# The run
+
+
+@pytest.mark.parametrize(
+    ("data_sets", "told"),
+    [
+        ({"a": (1500, 0), "b": (20, 0)}, "All of its 1,520 data sets were computed in it."),
+        (
+            {"a": (0, 30), "b": (0, 30)},
+            "All of its 60 data sets were taken from the store, whose seconds, below, are those of "
+            "the run that made them.",
+        ),
+        (
+            {"a": (30, 0), "b": (0, 30), "c": (5, 25)},
+            "Of its 90 data sets 35 were computed in it: 30 of 30 of a, 5 of 30 of c. The other 55 "
+            "were taken from the store, whose seconds, below, are those of the run that made them.",
+        ),
+        (
+            {name: (1, 1) for name in "abcdefgh"} | {"z": (0, 2)},
+            "Of its 18 data sets 8 were computed in it: in 8 of 9 settings. The other 10 were "
+            "taken from the store, whose seconds, below, are those of the run that made them.",
+        ),
+    ],
+)
+def test_a_run_says_what_it_computed_and_what_it_found(data_sets, told):
+    run = Run("do", 1, {"comparisons": 98.0, "x": 0.5, "y": 1.5}, data_sets)
+    time = "The run took 100 s of wall time with 1 worker: comparisons 98 s, the other 2 2 s."
+    assert run.told() == f"{time} {told}"
+
+
+def test_no_run_is_nothing_told():
+    assert Run().told({"other evidence": 3.0}) == ""
+
+
+def test_seconds_are_summed_by_strategy_and_family():
+    measured = World(seconds={SPLIT: 0.5}).evidence()
+    header, rows = spent_rows(measured)
+    assert header == ["strategy", "known variance, s", "unknown variance, s", "Jaakkola, s",
+                      "mean-field, s", "all, s"]  # fmt: skip
+    split = [float(cell) for cell in next(row for row in rows if row[0] == SPLIT)[1:]]
+    # Seven settings of known variance in two versions, three of unknown, one the same in both.
+    expected = [0.5 * REPEATS * settings for settings in (14, 5, 2, 2, 23)]
+    assert split == pytest.approx(expected, abs=0.1)
+    whole = [float(cell.replace(",", "")) for cell in rows[-1][1:]]
+    assert rows[-1][0] == "all" and whole[-1] == pytest.approx(sum(whole[:-1]), abs=0.3)
+
+
 # The page
 
 
@@ -546,8 +594,8 @@ def written():
         patch.setattr(
             temperance.datasets, "thesis_settings", lambda *options: small(original(*options))
         )
-        timings = {"the study": 12.3, "the rest": 4.5}
-        return page(evidence(compare, 2, 0), timings)
+        seconds = {"comparisons": 12.3, "the rest": 4.5}
+        return page(evidence(compare, 2, 0), Run("do it", 2, seconds, {"here": (4, 2)}))
 
 
 @pytest.fixture(scope="module")
@@ -577,7 +625,9 @@ def test_the_page_is_complete(text):
         assert re.search(r"[✓✗?]", support)
     for heading in ("Verdicts", "Over all settings", "Does holding beta", "Which strategy"):
         assert f"\n## {heading}" in text
-    assert "It took 17 s: the study 12 s, the rest 4 s." in text
+    assert "```sh\ndo it\n```" in text
+    told = "The run took 17 s of wall time with 2 workers: comparisons 12 s, the rest 4 s."
+    assert f"\n{told} The verdicts consist of comparisons " in text
     assert "2 data sets of each setting, seed 0" in text
 
 
@@ -600,7 +650,7 @@ def test_the_page_is_the_same_for_the_same_seed(text):
 
     def untimed(text):
         lines = text.splitlines()
-        return [line for line in lines if not line.startswith((*timed, "Of ", "It took "))]
+        return [line for line in lines if not line.startswith((*timed, "Of ", "The run took "))]
 
     assert untimed(text) == untimed(written())
 

@@ -12,10 +12,12 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 QUIET_SECONDS = 2.0
 BAD_INPUT, BUG, INTERRUPTED = 2, 1, 130
@@ -68,6 +70,20 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+class TimeLeft(TimeRemainingColumn):
+    """The time left by the speed of the last steps, or as told where steps differ in cost."""
+
+    max_refresh = None
+
+    def render(self, task: Task) -> Text:
+        """Show what was told, if anything was."""
+        told = task.fields.get("left")
+        if told is None:
+            return super().render(task)
+        minutes, seconds = divmod(round(told), 60)
+        return Text(f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}", style="progress.remaining")
+
+
 class Steps:
     """A bar for work in steps, which shows itself after two seconds, and only on a terminal.
 
@@ -82,7 +98,7 @@ class Steps:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeLeft(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -110,6 +126,6 @@ class Steps:
         """Name the work that is going on."""
         self._progress.update(self._task, description=doing)
 
-    def step(self) -> None:
-        """Count one step as done."""
-        self._progress.advance(self._task)
+    def step(self, left: float | None = None) -> None:
+        """Count one step as done, and say how many seconds are left where this is known better."""
+        self._progress.update(self._task, advance=1, left=left)

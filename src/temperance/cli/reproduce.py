@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from temperance.cli.console import one_line_errors
+
+if TYPE_CHECKING:
+    from temperance.cli.comparisons import StoredStudy
 
 # Enough to see what the two versions do to the thesis' pictures.
 SHOWN = ("overfit_example", "linreg1_boxplot", "polyreg_plots", "logreg_boxplots")
@@ -54,7 +57,7 @@ def reproduce(
 
     Each figure is computed into a table first, and drawn from it second; tables (CSV) and pictures
     (PNG, SVG) lie side by side. Results are stored as they come: run the same command again after
-    an interruption, and it goes on where it was.
+    an interruption, and it goes on where it was. One bar on a terminal shows the whole run.
 
     The thesis: L. Perrotta, Practical calibration of the temperature parameter in Gibbs
     posteriors, 2020, arXiv:2004.10522.
@@ -69,8 +72,9 @@ def reproduce(
             raise ValueError("--verdicts judges both versions; leave --version out")
         out.mkdir(parents=True, exist_ok=True)
         clock = Clock(console)
-        compare = stored_compare(out / "results", jobs)
-        _draw(labels, _versions(version), repeats, seed, out, compare, clock)
+        drawn = _drawn(labels, _versions(version))
+        compare, data_sets = _compared(drawn, verdicts, repeats, seed, out, jobs, clock)
+        _draw(drawn, repeats, seed, out, compare, clock)
         if verdicts:
             words = ["--all"] if all_figures else labels
             words = [*words, "--verdicts", "--repeats", str(repeats)]
@@ -79,7 +83,7 @@ def reproduce(
             words += ["--out", str(out), *(["--page", str(page)] if page else [])]
             command = shlex.join(["temperance", "reproduce", *words])
             pictures = _pictures(out, file.parent)
-            _judge(file, repeats, seed, compare, clock, jobs, command, pictures)
+            _judge(file, repeats, seed, compare, clock, jobs, command, data_sets, pictures)
 
 
 class Clock:
@@ -128,53 +132,55 @@ def _versions(version: VersionName) -> tuple[str, ...]:
     return ("as-stated", "as-coded") if version == "both" else (version,)
 
 
-def stored_compare(directory: Path, jobs: int) -> Callable[..., Any]:
-    """Return ``study.compare`` with one store for each setting and seed, which figures share."""
-    import pandas as pd
+def _drawn(labels: list[str], versions: tuple[str, ...]) -> list[tuple[Any, Any]]:
+    """Return figures with versions; where these do not differ, one picture serves for both."""
+    from temperance.figures import FIGURES
 
-    from temperance.study import compare
-    from temperance.study.identity import digest
+    pairs = [
+        (figure, figure.version(version))
+        for figure in (FIGURES[label] for label in labels)
+        for version in versions
+    ]
+    return [pair for i, pair in enumerate(pairs) if pair not in pairs[:i]]
 
-    directory.mkdir(exist_ok=True)
 
-    def stored(settings: dict[str, Any], strategies: Any, repeats: int, seed: int) -> Any:
-        tables = [
-            compare(
-                {name: setting},
-                strategies,
-                repeats,
-                seed,
-                jobs,
-                store=directory / f"{name}-{digest(setting)[:12]}-{seed}.sqlite",
-            )
-            for name, setting in settings.items()
-        ]
-        return pd.concat(tables, ignore_index=True)
+def _compared(
+    drawn: list[tuple[Any, Any]],
+    judged: bool,
+    repeats: int,
+    seed: int,
+    out: Path,
+    jobs: int,
+    clock: Clock,
+) -> tuple[StoredStudy, dict[str, tuple[int, int]]]:
+    """Make all comparisons of figures and verdicts at once, before any is drawn or judged."""
+    from temperance import verdicts
+    from temperance.cli.comparisons import StoredStudy
 
-    return stored
+    study = StoredStudy(out / "results", jobs)
+    asked = [each for figure, version in drawn for each in figure.comparisons(seed, version)]
+    asked += verdicts.planned(seed) if judged else []
+    if not asked:
+        return study, {}
+    return study, clock.timed("comparisons", lambda: study.run(asked, repeats, seed))
 
 
 def _draw(
-    labels: list[str],
-    versions: tuple[str, ...],
+    drawn: list[tuple[Any, Any]],
     repeats: int,
     seed: int,
     out: Path,
     compare: Callable[..., Any],
     clock: Clock,
 ) -> None:
-    from temperance.figures import FIGURES, save
+    from temperance.figures import save
 
-    for figure in (FIGURES[label] for label in labels):
-        # Where the versions do not differ, one picture serves for both.
-        for version in [each for each in figure.versions if each in versions] or figure.versions[
-            :1
-        ]:
+    for figure, version in drawn:
 
-            def work(figure: Any = figure, version: Any = version) -> None:
-                save(figure, figure.compute(repeats, seed, version, compare), out, version)
+        def work(figure: Any = figure, version: Any = version) -> None:
+            save(figure, figure.compute(repeats, seed, version, compare), out, version)
 
-            clock.timed(figure.stem(version), work)
+        clock.timed(figure.stem(version), work)
 
 
 def _judge(
@@ -185,16 +191,18 @@ def _judge(
     clock: Clock,
     jobs: int,
     command: str,
+    data_sets: dict[str, tuple[int, int]],
     pictures: str,
 ) -> None:
-    from joblib import parallel_config  # type: ignore[import-untyped]
+    from joblib import effective_n_jobs, parallel_config  # type: ignore[import-untyped]
 
     from temperance import verdicts
     from temperance.files import write_whole
 
     with parallel_config(n_jobs=jobs):
         found = clock.timed("verdicts", lambda: verdicts.evidence(compare, repeats, seed))
-    write_whole(page, verdicts.page(found, clock.seconds, command) + pictures)
+    run = verdicts.Run(command, effective_n_jobs(jobs), clock.seconds, data_sets)
+    write_whole(page, verdicts.page(found, run) + pictures)
 
 
 def _pictures(out: Path, beside: Path) -> str:

@@ -4,6 +4,7 @@ from temperance.verdicts.claim import Check, Claim, Decision
 from temperance.verdicts.estimates import Estimate
 from temperance.verdicts.evidence import Evidence, evidence, planned
 from temperance.verdicts.page import CLAIMS, decisions, page
+from temperance.verdicts.run import Run
 
 __all__ = [
     "CLAIMS",
@@ -12,6 +13,7 @@ __all__ = [
     "Decision",
     "Estimate",
     "Evidence",
+    "Run",
     "decisions",
     "evidence",
     "page",

@@ -2,8 +2,6 @@ r"""The page of verdicts: one row for each claim, and the numbers behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from temperance.datasets import AS_CODED, AS_STATED, VERSIONS, Version
 from temperance.study import ratios
 from temperance.study.strategies import LINEAR_DRAWS, LOGISTIC_DRAWS
@@ -12,12 +10,14 @@ from temperance.verdicts.claim import OPEN, SHOWN, Claim, Decision
 from temperance.verdicts.default import argument
 from temperance.verdicts.evidence import Evidence
 from temperance.verdicts.markdown import table
+from temperance.verdicts.run import Run
 from temperance.verdicts.summary import (
     cost_rows,
     inside,
     over,
     overall_rows,
     setting_rows,
+    spent_rows,
     transfer_rows,
 )
 from temperance.verdicts.wording import (
@@ -26,6 +26,7 @@ from temperance.verdicts.wording import (
     NOT_MEASURED,
     READING,
     RULE,
+    SPENT,
     SUMMARY,
     TRANSFER,
 )
@@ -37,7 +38,6 @@ CLAIMS: tuple[Claim, ...] = (
     *logistic.CLAIMS,
     *conclusion.CLAIMS,
 )
-COMMAND = "temperance reproduce --all --verdicts"
 
 
 def decisions(evidence: Evidence) -> dict[str, Decision]:
@@ -45,25 +45,22 @@ def decisions(evidence: Evidence) -> dict[str, Decision]:
     return {claim.key: claim.decide(evidence) for claim in CLAIMS}
 
 
-def page(
-    evidence: Evidence, timings: Mapping[str, float] | None = None, command: str = COMMAND
-) -> str:
+def page(evidence: Evidence, run: Run | None = None) -> str:
     """Write the page in Markdown.
 
     Parameters
     ----------
     evidence : Evidence
-    timings : mapping from what was done to seconds, optional
-        Shown in the introduction.
-    command : str
-        The command that makes the page.
+    run : Run, optional
+        What made the page, told in the introduction.
     """
+    made = run or Run()
     found = decisions(evidence)
     parts = [
         "# What the thesis claims, and what we measure",
         INTRODUCTION.format(repeats=evidence.repeats, seed=evidence.seed),
-        f"```sh\n{command}\n```",
-        _seconds(timings or {}, evidence.seconds),
+        f"```sh\n{made.command}\n```",
+        made.told(evidence.seconds),
         RULE,
         "## Verdicts",
         _tally(found),
@@ -82,6 +79,8 @@ def page(
         "## What a choice costs",
         COST.format(linear=LINEAR_DRAWS, logistic=LOGISTIC_DRAWS),
         table(*cost_rows(evidence)),
+        SPENT,
+        table(*spent_rows(evidence)),
         "## What could not be decided",
         _undecided(found),
         NOT_MEASURED,
@@ -90,26 +89,6 @@ def page(
         _details(found),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _seconds(timings: Mapping[str, float], parts: Mapping[str, float]) -> str:
-    sentences = []
-    if timings:
-        sentences.append(f"It took {sum(timings.values()):.0f} s: {_spent(timings)}.")
-    if parts:
-        sentences.append(f"For this page: {_spent(parts)}.")
-        sentences.append("Results that a store held from before cost nothing.")
-    return " ".join(sentences)
-
-
-def _spent(timings: Mapping[str, float]) -> str:
-    """List what took a fiftieth of the time or more, and the rest together."""
-    least = sum(timings.values()) / 50
-    listed = {what: seconds for what, seconds in timings.items() if seconds >= least}
-    rest = [seconds for what, seconds in timings.items() if what not in listed]
-    if rest:
-        listed[f"the other {len(rest)}"] = sum(rest)
-    return ", ".join(f"{what} {seconds:.0f} s" for what, seconds in listed.items())
 
 
 def _tally(found: dict[str, Decision]) -> str:

@@ -180,6 +180,33 @@ def cost_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
     ]
 
 
+# The settings of a family have keys that begin so.
+FAMILIES = {
+    "known variance": ("linear", "mean", "polynomial"),
+    "unknown variance": ("unknown",),
+    "Jaakkola": ("logistic-jaakkola",),
+    "mean-field": ("logistic-mean-field",),
+}
+
+
+def spent_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of the seconds that all choices took, by strategy and family of models."""
+
+    def spent(name: str, family: str) -> float:
+        return sum(
+            float(evidence.values(version, key, name, "seconds").sum())
+            for version, key in evidence.present()
+            if key.startswith(FAMILIES[family])
+        )
+
+    seconds = np.array([[spent(name, family) for family in FAMILIES] for name in STRATEGIES])
+    rows = [*zip(STRATEGIES, seconds, strict=True), ("all", seconds.sum(axis=0))]
+    header = ["strategy", *(f"{family}, s" for family in FAMILIES), "all, s"]
+    return header, [
+        [name, *(f"{each:,.1f}" for each in (*values, values.sum()))] for name, values in rows
+    ]
+
+
 def _typical_seconds(evidence: Evidence, places: Places, name: str) -> float:
     medians = [np.median(evidence.values(*place, name, "seconds")) for place in places]
     return float(np.exp(np.mean(np.log(medians)))) if medians else math.nan

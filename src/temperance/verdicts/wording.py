@@ -59,6 +59,11 @@ COST = """\
 Median time of one choice in this run, geometric mean over settings; the machine may have done
 other work at the same time. The bootstrap has {linear} draws, in logistic models {logistic}."""
 
+SPENT = """\
+What all choices of the study took together: seconds of one worker, as the store has them, summed
+over the data sets of both versions, by family of models. The best beta and the true risks are not
+in it."""
+
 NOT_MEASURED = """\
 Not measured:
 
