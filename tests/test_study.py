@@ -16,9 +16,19 @@ import pytest
 from temperance import calibrate
 from temperance.datasets import GaussianNoise, LinearSetting, MeanSetting, thesis_settings
 from temperance.diagnostics import TemperanceWarning
-from temperance.strategies import Bayes, Bootstrap, KFold, Naive, Oracle, SampleSplitting
+from temperance.strategies import (
+    Bayes,
+    Bootstrap,
+    KFold,
+    LeaveOneOut,
+    Naive,
+    Oracle,
+    SafeBayes,
+    SampleSplitting,
+)
 from temperance.study import STRATEGIES, Ledger, SafeBayesAsCoded, by_setting, compare, overall
 from temperance.study.identity import canonical, digest, generator
+from temperance.study.ledger import NUMBERS as NUMBERS_OF_THE_STUDY
 from temperance.types import PrefixPlan
 
 pd = pytest.importorskip("pandas")
@@ -294,6 +304,31 @@ class TestStore:
         with pytest.raises(ValueError, match='version: .* in the file, "99.0" asked for'):
             self.run(store)
 
+    @pytest.mark.parametrize(
+        ("generation", "order"), [(NUMBERS_OF_THE_STUDY - 1, "before"), (99, "after")]
+    )
+    def test_numbers_of_another_generation_are_refused(self, store, monkeypatch, generation, order):
+        study = sys.modules["temperance.study.compare"]
+        with monkeypatch.context() as patch:
+            patch.setattr(study, "NUMBERS", generation)
+            self.run(store)
+        message = (
+            "study.sqlite' was made by a version of the library that gives other numbers, "
+            rf"{order} this one \(generation {generation} in the file, {NUMBERS_OF_THE_STUDY} now\); "
+            "take another file, or delete this one"
+        )
+        with pytest.raises(ValueError, match=message):
+            self.run(store)
+        # Stores that know of no generation are older than the first.
+        with sqlite3.connect(store) as connection:
+            connection.execute(
+                "UPDATE meta SET value = replace(value, ?, '') WHERE key = 'description'",
+                (f'"numbers":{generation},',),
+            )
+        connection.close()
+        with pytest.raises(ValueError, match=r"before this one \(generation 0 in the file"):
+            self.run(store)
+
     def test_a_name_is_never_used_for_two_strategies(self, store):
         self.run(store)
         with pytest.raises(ValueError, match="another strategy named 'bayes'.*give it another"):
@@ -403,6 +438,52 @@ def test_kill_at_any_moment_loses_only_what_is_in_flight(store, tmp_path):
     resumed = compare([setting], CHOICES, more, n_jobs=1, store=store)
     assert len(trace.read_text()) - before == 5
     same(resumed, compare([setting], CHOICES, more, n_jobs=1))
+
+
+# The least risk, and what each strategy believes its risk to be, on the first data set of seed 0.
+GENERATION = {
+    1: {
+        "linear": [6.6886866, 1.1421286, 0.6418317, 9.2153667, 7.0884342, 3.2496801, 7.1506202,
+                   6.4229608],
+        "polynomial": [25.995046, 18.255431, 17.652921, 23.303929, 24.065186, 20.474298,
+                       37.769107, 26.679227],
+        "unknown variance": [3.9046297, 2.1321039, 1.9125773, 7.3944454, 4.9849278, 3.9620671,
+                             7.4899899, 4.5322131],
+        "Jaakkola": [4.8802278, 0.0037176045, 0.00019043671, 11.251917, 13.161864, 4.89659,
+                     16.00219, 8.2694496],
+        "mean-field": [0.75132528, 0.38817657, 0.22047392, 0.90426404, 0.83574187, 0.37838002,
+                       0.95674863, 0.73957962],
+    }
+}  # fmt: skip
+
+
+def test_other_numbers_need_another_generation():
+    stated, coded = thesis_settings(), thesis_settings("as-coded")
+    settings = {
+        "linear": coded["linear-40-40-8"],
+        "polynomial": stated["polynomial"],
+        "unknown variance": stated["unknown-mixture"],
+        "Jaakkola": coded["logistic-jaakkola"],
+        "mean-field": stated["logistic-mean-field"],
+    }
+    strategies = {
+        "bayes": Bayes(),
+        "naive": Naive(),
+        "split": SampleSplitting(shuffle=True),
+        "folds": KFold(5),
+        "bootstrap": Bootstrap(n_draws=5),
+        "safe": SafeBayes(transfer="alpha"),
+        "one out": LeaveOneOut(),
+    }
+    table = compare(settings, strategies, repeats=1, n_jobs=1)
+    assert max(GENERATION) == NUMBERS_OF_THE_STUDY
+    for name, part in table.groupby("setting"):
+        found = [part["best_risk"].iloc[0], *part["estimated_risk"]]
+        expected = GENERATION[NUMBERS_OF_THE_STUDY][name]
+        assert found == pytest.approx(expected, rel=1e-5), (
+            "a study gives other numbers than before: if they are right, raise NUMBERS in "
+            "study/ledger.py and enter them here"
+        )
 
 
 class TestSummary:

@@ -16,7 +16,7 @@ from temperance.calibrate import calibrate
 from temperance.datasets import Setting, best_beta, true_risk
 from temperance.diagnostics import TemperanceWarning
 from temperance.study.identity import digest, generator
-from temperance.study.ledger import COLUMNS, Ledger, Result
+from temperance.study.ledger import COLUMNS, NUMBERS, Ledger, Result
 from temperance.study.progress import Report, reporting
 from temperance.study.strategies import Choice, as_choices, resolve
 from temperance.threads import threads_for
@@ -73,7 +73,8 @@ def compare(
     store : path, optional
         SQLite file to which each data set's results are committed as they arrive.  A study that
         was interrupted goes on where it was; repeats and strategies can be added.  A file of
-        other settings, seed, bounds, risk or version of the library is refused.
+        other settings, seed, bounds, risk or version of the library is refused, and one of a
+        version in development whose numbers have changed since (``study.ledger.NUMBERS``).
     risk : {"gibbs", "predictive"}
     bounds : (float, float)
         Where beta may lie.
@@ -233,6 +234,7 @@ def _description(
 
     return {
         "version": temperance.__version__,
+        "numbers": NUMBERS,
         "settings": dict(settings),
         "seed": seed,
         "bounds": bounds,

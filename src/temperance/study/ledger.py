@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 FORMAT = "temperance study, format 1"
 
+# The generation of the numbers.  Raise it with every change that makes a study give other numbers
+# than before, be it to data, seeds, strategies, models or optimisers: older stores are then
+# refused.  A digest of the source would do so after any edit, of a comment as well, and make
+# resuming useless while the library is worked on; tests/test_study.py compares some numbers of
+# every model with those of this generation, so that a change does not go unnoticed.
+NUMBERS = 1
+
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE names (
@@ -133,6 +140,14 @@ class Ledger:
 
     def _refuse_another(self, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
         differ = [key for key in sorted(stored | wanted) if stored.get(key) != wanted.get(key)]
+        if "numbers" in differ:
+            older = stored.get("numbers", 0) < wanted.get("numbers", 0)
+            raise ValueError(
+                f"store {str(self.path)!r} was made by a version of the library that gives other "
+                f"numbers, {'before' if older else 'after'} this one (generation "
+                f"{stored.get('numbers', 0)} in the file, {wanted.get('numbers', 0)} now); "
+                "take another file, or delete this one to compute anew"
+            )
         if differ:
             told = "; ".join(
                 f"{key}: {_short(stored.get(key), wanted.get(key))} in the file, "
