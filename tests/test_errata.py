@@ -357,6 +357,40 @@ def test_degree_of_the_polynomial(stated):
 # The published code
 
 
+def test_ridgeline_takes_a_deviation(stated):
+    rng = np.random.default_rng(16)
+    n, s2 = 50, 10.0
+    y = 1.0 + np.sqrt(s2) * rng.standard_normal(n)
+    model = models.GaussianMean(noise_variance=s2)
+
+    def deviation(alpha):
+        """Compute that of exp(-alpha r_n) pi_0 by numerical integration."""
+        centre = y.mean()
+
+        def moment(power):
+            def integrand(theta):
+                fit = np.mean((y - theta) ** 2) - np.mean((y - centre) ** 2)
+                return theta**power * np.exp(-alpha * fit / (2 * s2) - theta**2 / 2)
+
+            return integrate.quad(integrand, -6.0, 6.0, points=[centre], limit=200)[0]
+
+        mean = moment(1) / moment(0)
+        return np.sqrt(moment(2) / moment(0) - mean**2)
+
+    drawn = {}
+    for beta in (0.0, 1.0, 4.0):
+        variance = model.posterior(None, y, beta * n).cov[0, 0]
+        assert deviation(beta * n) == pytest.approx(np.sqrt(variance))
+        # scipy's density takes a deviation; the code gives it the variance.
+        peak = stats.norm.pdf(0.0, 0.0, variance) * np.sqrt(2 * np.pi)
+        drawn[beta] = 1 / peak
+    assert drawn[0.0] == pytest.approx(1.0)
+    stated("0.408", deviation(n)), stated("0.167", drawn[1.0])
+    stated("0.218", deviation(4 * n)), stated("0.048", drawn[4.0])
+    held = 2 * stats.norm.cdf(1.959964 * drawn[1.0] / deviation(n)) - 1
+    stated("57.6", 100 * held)
+
+
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
 def test_sigma_is_a_variance_or_a_standard_deviation(stated):
     def best_betas(n, d, s2, noise_variance, repetitions=200):
@@ -392,6 +426,33 @@ def test_mixture_noise_is_not_a_sum(stated):
     assert kurtosis["mixture"] == pytest.approx(expected, rel=0.01)
     stated("3.00", kurtosis["sum"]), stated("5.88", kurtosis["mixture"])
     stated("3.02", summed.var()), stated("6.05", mixed.var())
+
+
+def test_least_risk_is_no_coefficient(stated):
+    model, m, d, s2 = models.NormalInverseGammaLinear(), 5000, 40, 3.5
+
+    def test_rows(seed):
+        Z, y = linear_data(np.random.default_rng(seed), m, d, noise_variance=s2, scale=0.5)
+        return Z, y, np.linalg.lstsq(Z, y)[0]
+
+    lines = [test_rows(seed)[2].min() for seed in range(20)]
+    Z, y, best = test_rows(0)
+    variance = np.mean((y - Z @ best) ** 2)
+    right = 0.5 + np.log(2 * np.pi * variance) / 2
+
+    def risk(theta, variance):
+        return model.loss(np.append(theta, variance)[None], Z, y).mean()
+
+    # The minimum over the variance by search, and over the coefficients by its gradient.
+    found = optimize.minimize_scalar(lambda v: risk(best, v), bounds=(1, 10), method="bounded")
+    assert found.fun == pytest.approx(right) == pytest.approx(risk(best, variance))
+    assert norm(optimize.approx_fprime(best, lambda theta: risk(theta, variance), 1e-6)) < 1e-4
+    # It is the entropy of the noise, but for chance and d fitted coefficients.
+    entropy = np.log(2 * np.pi * np.e * s2) / 2
+    error = np.sqrt(0.5 / m)
+    assert abs(right + d / (2 * m) - entropy) < 4 * error < 100 * error < abs(lines[0] - entropy)
+    stated("2.050", right), stated("-2.42", lines[0])
+    stated("-3.08", min(lines)), stated("-1.11", max(lines))
 
 
 def test_safe_bayes_skips_no_row(stated):
@@ -518,6 +579,42 @@ def test_logistic_test_set(stated):
     wider = 2 * Z, (rng.random(10_000) < expit(2 * Z @ theta)).astype(float)
     stated("0.851", expected_risk(model, train, (Z, y), 50.0))
     stated("1.248", expected_risk(model, train, wider, 50.0))
+
+
+def test_prior_of_the_jaakkola_posterior(stated):
+    def em(Z, y, variance, steps=400):
+        lam = np.full(len(y), 0.1)
+        for _ in range(steps):
+            S = inv(np.eye(Z.shape[1]) / variance + 2 * (Z.T * lam) @ Z)
+            m = S @ ((y - 0.5) @ Z)
+            v = np.sqrt(((Z @ (S + np.outer(m, m))) * Z).sum(axis=1))
+            lam = (expit(v) - 0.5) / (2 * v)
+        return m
+
+    compared = {
+        "stated": models.JaakkolaLogistic(),
+        "coded": models.JaakkolaLogistic(prior_cov=20.0),
+        "mean-field": models.MeanFieldLogistic(),
+    }
+    new, seen = ({name: np.empty(10) for name in compared} for _ in range(2))
+    for seed in range(10):
+        train, fresh = logistic_data(seed, fresh=1000)
+        for name, model in compared.items():
+            new[name][seed] = expected_risk(model, train, fresh, 50.0)
+            seen[name][seed] = expected_risk(model, train, train, 50.0)
+        if seed < 3:
+            for name, variance in (("stated", 1.0), ("coded", 20.0)):
+                mean = compared[name].posterior(*train, 50.0).mean
+                np.testing.assert_allclose(em(*train, variance), mean, rtol=1e-4, atol=1e-4)
+    stated("0.828", new["stated"].mean()), stated("1.994", new["coded"].mean())
+    stated("0.832", new["mean-field"].mean())
+    # With the same prior the two are close, with the code's Jaakkola's is far above in every one.
+    same = estimate(new["stated"] - new["mean-field"])
+    other = estimate(new["coded"] - new["mean-field"])
+    assert same.away(0.0) < 4 < 10 < other.away(0.0)
+    assert np.min(new["coded"] - new["mean-field"]) > 0.5
+    stated("0.39", seen["stated"].mean()), stated("0.13", seen["coded"].mean())
+    stated("0.42", seen["mean-field"].mean())
 
 
 @pytest.mark.slow

@@ -314,7 +314,8 @@ class TestStore:
             self.run(store)
         message = (
             "study.sqlite' was made by a version of the library that gives other numbers, "
-            rf"{order} this one \(generation {generation} in the file, {NUMBERS_OF_THE_STUDY} now\); "
+            rf"{order} this one \(generation {generation} in the file, "
+            rf"{NUMBERS_OF_THE_STUDY} now\); "
             "take another file, or delete this one"
         )
         with pytest.raises(ValueError, match=message):
