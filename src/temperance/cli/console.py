@@ -73,8 +73,6 @@ def printable(text: str) -> str:
 class TimeLeft(TimeRemainingColumn):
     """The time left by the speed of the last steps, or as told where steps differ in cost."""
 
-    max_refresh = None
-
     def render(self, task: Task) -> Text:
         """Show what was told, if anything was."""
         told = task.fields.get("left")

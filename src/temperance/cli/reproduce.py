@@ -18,6 +18,7 @@ from temperance.cli.console import one_line_errors
 
 if TYPE_CHECKING:
     from temperance.cli.comparisons import StoredStudy
+    from temperance.datasets import Version
 
 # Enough to see what the two versions do to the thesis' pictures.
 SHOWN = ("overfit_example", "linreg1_boxplot", "polyreg_plots", "logreg_boxplots")
@@ -128,11 +129,11 @@ def _labels(asked: list[str], all_figures: bool, verdicts: bool) -> list[str]:
     return list(FIGURES) if all_figures else asked
 
 
-def _versions(version: VersionName) -> tuple[str, ...]:
+def _versions(version: VersionName) -> tuple[Version, ...]:
     return ("as-stated", "as-coded") if version == "both" else (version,)
 
 
-def _drawn(labels: list[str], versions: tuple[str, ...]) -> list[tuple[Any, Any]]:
+def _drawn(labels: list[str], versions: tuple[Version, ...]) -> list[tuple[Any, Any]]:
     """Return figures with versions; where these do not differ, one picture serves for both."""
     from temperance.figures import FIGURES
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance import models
 from temperance.datasets.logistic_risk import GaussianInputs
-from temperance.datasets.settings import Rows, Version, coded, frozen
+from temperance.datasets.settings import AS_STATED, Rows, Version, coded, frozen
 from temperance.types import Array, Model
 from temperance.validation import one_of
 
@@ -26,7 +26,33 @@ APPROXIMATIONS = {
 
 
 @dataclass(frozen=True)
-class LogisticSetting:
+class _LogisticDesign:
+    """What settings of logistic regression share: size, approximation and name."""
+
+    n: int
+    d: int
+    approximation: str
+
+    # Subclasses give it as a field with a default.
+    version = AS_STATED
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown approximation."""
+        one_of("approximation", self.approximation, tuple(APPROXIMATIONS))
+
+    @property
+    def name(self) -> str:
+        """What the setting is, in a few words."""
+        return f"logistic {self.n} x {self.d}, {self.approximation}{coded(self.version)}"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the population has the truth's moments: it approximates them."""
+        return False
+
+
+@dataclass(frozen=True)
+class LogisticSetting(_LogisticDesign):
     r"""Logistic regression on labels of a logistic model.
 
     .. math::
@@ -57,26 +83,9 @@ class LogisticSetting:
     ((50, 30), array([0., 1.]))
     """
 
-    n: int
-    d: int
-    approximation: str
     scale: float = 0.5
     seed: int = 0
     version: Version = "as-stated"
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown approximation."""
-        one_of("approximation", self.approximation, tuple(APPROXIMATIONS))
-
-    @property
-    def name(self) -> str:
-        """What the setting is, in a few words."""
-        return f"logistic {self.n} x {self.d}, {self.approximation}{coded(self.version)}"
-
-    @property
-    def exact(self) -> bool:
-        """Whether the population has the truth's moments: it approximates them."""
-        return False
 
     @property
     def model(self) -> Model:
@@ -108,7 +117,7 @@ class LogisticSetting:
 
 
 @dataclass(frozen=True)
-class ClusteredLogisticSetting:
+class ClusteredLogisticSetting(_LogisticDesign):
     r"""Logistic regression on clusters, tested on other clusters: what the published code did.
 
     The code draws training and test data by two calls of scikit-learn's ``make_classification``:
@@ -124,25 +133,8 @@ class ClusteredLogisticSetting:
         As in :class:`LogisticSetting`; the seed draws the clusters.
     """
 
-    n: int
-    d: int
-    approximation: str
     seed: int = 0
     version: Version = "as-coded"
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown approximation."""
-        one_of("approximation", self.approximation, tuple(APPROXIMATIONS))
-
-    @property
-    def name(self) -> str:
-        """What the setting is, in a few words."""
-        return f"logistic {self.n} x {self.d}, {self.approximation}{coded(self.version)}"
-
-    @property
-    def exact(self) -> bool:
-        """Whether the population has the truth's moments: it approximates them."""
-        return False
 
     @property
     def model(self) -> Model:
