@@ -534,7 +534,9 @@ def test_too_few_repeats_are_refused():
 )
 def test_a_run_says_what_it_computed_and_what_it_found(data_sets, told):
     run = Run("do", 1, {"comparisons": 98.0, "x": 0.5, "y": 1.5}, data_sets)
-    time = "The run took 100 s of wall time with 1 worker: comparisons 98 s, the other 2 2 s."
+    time = (
+        "The run took 100 s of wall time with 1 worker: comparisons 98 s, the other 2 together 2 s."
+    )
     assert run.told() == f"{time} {told}"
 
 
@@ -627,7 +629,7 @@ def test_the_page_is_complete(text):
         assert f"\n## {heading}" in text
     assert "```sh\ndo it\n```" in text
     told = "The run took 17 s of wall time with 2 workers: comparisons 12 s, the rest 4 s."
-    assert f"\n{told} The verdicts consist of comparisons " in text
+    assert f"\n{told} Of the verdicts: comparisons " in text
     assert "2 data sets of each setting, seed 0" in text
 
 

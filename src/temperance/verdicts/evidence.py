@@ -62,16 +62,17 @@ class Evidence:
         return self._tables[key]
 
     def gather(self) -> dict[str, float]:
-        """Compute all that is expensive now; return the seconds of comparisons and the rest."""
-        began = time.perf_counter()
-        for each in planned(self.seed):
-            self.compare(each)
-        between = time.perf_counter()
-        self.variational, self.convergence, self.coverage  # noqa: B018
-        self.seconds = {
-            "comparisons": between - began,
-            "other evidence": time.perf_counter() - between,
+        """Compute all that is expensive now; return the seconds of each part."""
+        work: dict[str, Callable[[], Any]] = {
+            "comparisons": lambda: [self.compare(each) for each in planned(self.seed)],
+            "variational posteriors": lambda: self.variational,
+            "steps to convergence": lambda: self.convergence,
+            "bands of the polynomial": lambda: self.coverage,
         }
+        for name, compute in work.items():
+            began = time.perf_counter()
+            compute()
+            self.seconds[name] = time.perf_counter() - began
         return self.seconds
 
     @cached_property

@@ -51,7 +51,7 @@ class Run:
             f"The run took {total:.0f} s of wall time with {workers}: {_spent(self.seconds)}."
         ]
         if parts:
-            sentences.append(f"The verdicts consist of {_spent(parts)}.")
+            sentences.append(f"Of the verdicts: {_spent(parts)}.")
         sentences.append(self._sources())
         return " ".join(each for each in sentences if each)
 
@@ -85,5 +85,5 @@ def _spent(seconds: Mapping[str, float]) -> str:
     listed = {what: each for what, each in seconds.items() if each >= least}
     rest = [each for what, each in seconds.items() if what not in listed]
     if rest:
-        listed[f"the other {len(rest)}"] = sum(rest)
+        listed[f"the other {len(rest)} together" if len(rest) > 1 else "the other"] = sum(rest)
     return ", ".join(f"{what} {each:.0f} s" for what, each in listed.items())
