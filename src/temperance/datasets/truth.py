@@ -16,7 +16,7 @@ from temperance.models import NormalInverseGammaLinear
 from temperance.optimise import Ruler, minimise
 from temperance.selection import stack
 from temperance.threads import threads_for
-from temperance.types import Data, Risk
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of
 
 FRESH = 4096  # rows that stand for the truth where its moments are not enough
