@@ -336,3 +336,16 @@ def test_own_settings_need_no_more_than_the_protocol():
     X, y = setting.draw(np.random.default_rng(0))
     assert 0 <= best_beta(setting, X, y) <= 3
     assert len(setting.population[1]) == 4
+
+
+@pytest.mark.parametrize("version", ["as-stated", "as-coded"])
+def test_the_risk_of_draws_averages_to_the_gibbs_risk(version):
+    setting = thesis_settings(version)["logistic-jaakkola"]
+    rng = np.random.default_rng(0)
+    mean, root = rng.standard_normal(30), 0.3 * rng.standard_normal((30, 30))
+    theta = mean + rng.standard_normal((4000, 30)) @ root.T
+    risks = setting.risk_of_draws(theta)
+    error = risks.std(ddof=1) / np.sqrt(len(risks))
+    assert abs(risks.mean() - setting.gibbs_risk(mean, root @ root.T)) < 4 * error
+    assert abs(risks.mean() - setting.gibbs_risk(mean, 1.2 * root @ root.T)) > 4 * error
+    assert risks[0] == pytest.approx(setting.gibbs_risk(theta[0], np.zeros((30, 30))), rel=1e-9)

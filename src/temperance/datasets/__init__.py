@@ -21,7 +21,7 @@ from temperance.datasets.settings import (
     Version,
 )
 from temperance.datasets.thesis import thesis_settings
-from temperance.datasets.truth import best_beta, least_risk, true_risk
+from temperance.datasets.truth import best_beta, least_risk, risk_of_draws, true_risk
 
 __all__ = [
     "AS_CODED",
@@ -46,5 +46,6 @@ __all__ = [
     "least_risk",
     "load",
     "thesis_settings",
+    "risk_of_draws",
     "true_risk",
 ]

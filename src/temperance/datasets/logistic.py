@@ -106,6 +106,10 @@ class LogisticSetting(_LogisticDesign):
         """Return the true Gibbs risk of the posterior N(mean, cov)."""
         return _logistic_inputs(self).risk(mean, cov)
 
+    def risk_of_draws(self, theta: Array) -> Array:
+        """Return the true risk R(theta) of each row of parameters (draws, d)."""
+        return _logistic_inputs(self).risk_of_draws(theta)
+
     def draw(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw a data set (X, y) that holds both classes."""
         while True:
@@ -150,6 +154,10 @@ class ClusteredLogisticSetting(_LogisticDesign):
     def gibbs_risk(self, mean: Array, cov: Array) -> float:
         """Return the true Gibbs risk of the posterior N(mean, cov) on the test clusters."""
         return _clustered_inputs(self).risk(mean, cov)
+
+    def risk_of_draws(self, theta: Array) -> Array:
+        """Return the true risk R(theta) of each row of parameters (draws, d) on those clusters."""
+        return _clustered_inputs(self).risk_of_draws(theta)
 
     def draw(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw a data set (X, y) of the training clusters that holds both classes."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.quadrature import softplus_expectations
 from temperance.types import Array
 
 # Beyond 12 the weight 1 / (w sinh(pi w)) is below 1e-17.
@@ -51,6 +52,14 @@ class GaussianInputs:
             for share, mu, root in zip(self.shares, self.means, self.roots, strict=True)
         )
         return float(softplus - self.label_product @ mean)
+
+    def risk_of_draws(self, theta: Array) -> Array:
+        """Return the risk R(theta) of each row of parameters (draws, d)."""
+        total = -theta @ self.label_product
+        for share, mu, root in zip(self.shares, self.means, self.roots, strict=True):
+            variance = ((theta @ root) ** 2).sum(axis=1)
+            total += share * softplus_expectations(theta @ mu, variance)[0]
+        return total
 
 
 def _expected_softplus(mean: Array, cov: Array, mu: Array, root: Array) -> float:

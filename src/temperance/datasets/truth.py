@@ -103,6 +103,14 @@ def least_risk(setting: Any) -> float:
     return variance / (2 * model.noise_variance)
 
 
+def risk_of_draws(setting: Any, theta: Array) -> Array:
+    """Return the true risk R(theta) of each row of parameters, by formula or on the population."""
+    if hasattr(setting, "risk_of_draws"):
+        return setting.risk_of_draws(theta)
+    X, y, weights = setting.population
+    return setting.model.loss(theta, X, y) @ (weights / weights.sum())
+
+
 def standing_rows(setting: Setting, risk: Risk) -> Rows:
     """Return weighted rows whose risk of this kind is the true one, or estimates it."""
     if risk == "gibbs" or not setting.exact:

@@ -7,13 +7,14 @@ thesis takes the zero for variational posteriors, too, and draws R there in plac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from temperance.calibration import Calibration
-from temperance.datasets import Setting
-from temperance.draws import covariance_slope
+from temperance.datasets import Setting, risk_of_draws
 from temperance.optimise import Minimum
 from temperance.selection import conclude, stack
 from temperance.types import Data, Model, Risk
@@ -30,7 +31,7 @@ class CovarianceRule:
     Parameters
     ----------
     setting : Setting
-        Its population stands for the truth, which no strategy for real data knows.
+        It knows the truth, as no strategy for real data does.
     draws : int
         Draws from the posterior; the same random numbers at every beta, so the zero is sharp.
     """
@@ -48,10 +49,9 @@ class CovarianceRule:
         optimiser: str = "deterministic",
     ) -> Calibration:
         """Return the zero of the covariance, or the bound that it points to."""
-        truth = as_data(*self.setting.population)
         seed = int(rng.integers(2**32))
-        minimum = covariance_zero(model, data, truth, bounds, self.draws, seed)
-        rows, plan = stack(data, truth)
+        minimum = covariance_zero(self.setting, data, bounds, self.draws, seed)
+        rows, plan = stack(data, as_data(*self.setting.population))
         curve = model.risk_curve(rows, plan, risk)
         return conclude(model, data, rows, self, risk, bounds, curve, minimum)
 
@@ -62,13 +62,19 @@ def covariance_rule(setting: Setting) -> CovarianceRule:
 
 
 def covariance_zero(
-    model: Model, data: Data, truth: Data, bounds: tuple[float, float], draws: int, seed: int
+    setting: Any, data: Data, bounds: tuple[float, float], draws: int, seed: int
 ) -> Minimum:
     """Return the first zero of the covariance within the bounds, or the bound that it points to."""
-    rows, plan = stack(data, truth)
+    model = setting.model
+    known = hasattr(model, "posteriors")  # logistic models follow them from alpha to alpha
+    posterior = (
+        model.posteriors(data.X, data.y) if known else partial(model.posterior, data.X, data.y)
+    )
 
     def slope(beta: float) -> float:
-        return covariance_slope(model, rows, plan, beta, draws, np.random.default_rng(seed))
+        theta = posterior(beta * len(data)).sample(draws, seed)
+        trained = model.loss(theta, data.X, data.y).mean(axis=1)
+        return -float(np.cov(trained, risk_of_draws(setting, theta))[0, 1])
 
     lower, upper = bounds
     points = np.r_[lower, SCAN[(SCAN > lower) & (SCAN < upper)], upper]

@@ -85,10 +85,8 @@ def _measured(setting: Any, X: Array, y: Array, seed: list[int]) -> dict[str, An
         )[1]
         for gradient in ("exact", "covariance")
     )  # fmt: skip
-    truth, draws = as_data(*setting.population), CovarianceRule.draws
-    zero = covariance_zero(
-        model, as_data(X, y), truth, (0.0, BOUND), draws, int(rng.integers(2**32))
-    ).beta
+    draws, other = CovarianceRule.draws, int(rng.integers(2**32))
+    zero = covariance_zero(setting, as_data(X, y), (0.0, BOUND), draws, other).beta
     return {
         "generalisation": true_risk(setting, X, y, alphas),
         "empirical": expected_risk(model, (X, y), (X, y), alphas),
