@@ -58,7 +58,9 @@ def test_what_is_not_there_is_refused_in_one_line(command, words, message, tmp_p
 def test_a_figure_is_its_table_and_two_pictures(command, tmp_path):
     done = command("gaussian_plots", "--repeats", 2, "--version", "as-coded", "--jobs", 1)
     assert done.exit_code == 0, done.stderr
-    lines = r" +\d+\.\d s  comparisons\n +\d+\.\d s  gaussian_plots-as-coded\n"
+    lines = (
+        r" +\d+\.\d s  comparisons\n +\d+\.\d s  gaussian_plots-as-coded\n +\d+\.\d s  figures\n"
+    )
     assert re.fullmatch(lines, done.stdout)
     assert done.stderr == ""
     out = tmp_path / "reproduction"
@@ -199,8 +201,7 @@ def test_verdicts_are_a_page_that_says_how_it_was_made(command, tmp_path, monkey
     assert done.exit_code == 0, done.stderr
     first, *_, last = (tmp_path / "page.md").read_text().strip().splitlines()
     assert first == (
-        "found in ['comparisons', 'overfit_example-as-stated', 'overfit_example-as-coded', "
-        "'verdicts'] of {'mean-40-4': (2, 0)} by "
+        "found in ['comparisons', 'figures', 'verdicts'] of {'mean-40-4': (2, 0)} by "
         "temperance reproduce overfit_example --verdicts --repeats 2 --seed 3 --jobs 1 "
         "--out reproduction --page page.md"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -75,7 +75,7 @@ def reproduce(
         clock = Clock(console)
         drawn = _drawn(labels, _versions(version))
         compare, data_sets = _compared(drawn, verdicts, repeats, seed, out, jobs, clock)
-        _draw(drawn, repeats, seed, out, compare, clock)
+        _draw(drawn, repeats, seed, out, jobs, compare, clock)
         if verdicts:
             words = ["--all"] if all_figures else labels
             words = [*words, "--verdicts", "--repeats", str(repeats)]
@@ -99,8 +99,12 @@ class Clock:
         began = time.perf_counter()
         result = work()
         self.seconds[name] = time.perf_counter() - began
-        self._console.print(f"{self.seconds[name]:7.1f} s  {escape(name)}")
+        self.say(name, self.seconds[name])
         return result
+
+    def say(self, name: str, seconds: float) -> None:
+        """Print a line about work that is part of a larger piece."""
+        self._console.print(f"{seconds:7.1f} s  {escape(name)}")
 
 
 def _listed() -> Grid:
@@ -171,17 +175,33 @@ def _draw(
     repeats: int,
     seed: int,
     out: Path,
+    jobs: int,
     compare: Callable[..., Any],
     clock: Clock,
 ) -> None:
-    from temperance.figures import save
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
-    for figure, version in drawn:
+    def tables() -> Iterator[Any]:
+        for figure, version in drawn:
+            table = figure.compute(repeats, seed, version, compare)
+            yield delayed(_saved)(figure.label, table, out, version)
 
-        def work(figure: Any = figure, version: Any = version) -> None:
-            save(figure, figure.compute(repeats, seed, version, compare), out, version)
+    def work() -> None:
+        workers = jobs if len(drawn) > 1 else 1
+        for name, seconds in Parallel(n_jobs=workers, return_as="generator")(tables()):
+            clock.say(name, seconds)
 
-        clock.timed(figure.stem(version), work)
+    if drawn:
+        clock.timed("figures", work)
+
+
+def _saved(label: str, table: Any, out: Path, version: Any) -> tuple[str, float]:
+    """Draw and write one figure; return its name and the seconds that it took."""
+    from temperance.figures import FIGURES, save
+
+    began = time.perf_counter()
+    save(FIGURES[label], table, out, version)
+    return FIGURES[label].stem(version), time.perf_counter() - began
 
 
 def _judge(
@@ -195,7 +215,7 @@ def _judge(
     data_sets: dict[str, tuple[int, int]],
     pictures: str,
 ) -> None:
-    from joblib import effective_n_jobs, parallel_config  # type: ignore[import-untyped]
+    from joblib import effective_n_jobs, parallel_config
 
     from temperance import verdicts
     from temperance.files import write_whole
