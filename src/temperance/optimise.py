@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.types import Array
 
-MANY, FEW = 17, 7  # points of the first scan, evenly spaced and crowded, see Ruler.scan
+MANY, FEW = 17, 5  # points of the first scan, evenly spaced and crowded, see Ruler.scan
 GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
