@@ -31,6 +31,7 @@ from temperance.models.logistic.system import (
     inverse_root,
     row_products,
     solve_at_once,
+    squares_times,
     weighted_gram,
 )
 from temperance.types import Array
@@ -160,9 +161,8 @@ class Coupling(NamedTuple):
         return n <= max(DENSE_ROWS, 6 * k)
 
     def squares(self, y: Array) -> Array:
-        """M y = diag(Z S [Z' diag(y) Z] S Z') for y of shape (m, n)."""
-        inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
-        return row_products(self.spread @ inner, self.spread)
+        """M y for y of shape (m, n)."""
+        return squares_times(self.spread, y)
 
     def operator(self, dv: Array) -> Array:
         """Apply the matrix of the equations without forming it."""

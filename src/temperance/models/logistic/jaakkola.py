@@ -30,6 +30,7 @@ from temperance.models.logistic.system import (
     inverse_root,
     row_products,
     solve_at_once,
+    squares_times,
     weighted_gram,
 )
 from temperance.types import Array
@@ -108,7 +109,9 @@ class Moments:
     def moved(self, curvature: Array) -> tuple[Array, Array]:
         """Return dmu and dK_ii per unit of beta, for the derivative of 2 c lam."""
         d_weight = self.rows.weights * (self.rows.y - 0.5)
-        return self._spread_twice(d_weight - curvature * self.mean), -self._squares(curvature)
+        return self._spread_twice(d_weight - curvature * self.mean), -squares_times(
+            self.spread, curvature
+        )
 
     @property
     def few_rows(self) -> bool:
@@ -145,7 +148,7 @@ class Moments:
             return right - outer * np.einsum("mnk,mk->mn", T, seen)
 
         def operator(dx: Array) -> Array:
-            return dx + ease(self._squares(self.bend * dx) / self.second)
+            return dx + ease(squares_times(self.spread, self.bend * dx) / self.second)
 
         return lambda right, tolerance: solve_batch(operator, ease(right), tolerance)
 
@@ -153,11 +156,6 @@ class Moments:
         """K y."""
         inner = np.einsum("mnk,mn->mk", self.spread, y)
         return np.einsum("mnk,mk->mn", self.spread, inner)
-
-    def _squares(self, y: Array) -> Array:
-        """(K o K) y = diag(K diag(y) K)."""
-        inner = (self.spread.swapaxes(1, 2) * y[:, None, :]) @ self.spread
-        return row_products(self.spread @ inner, self.spread)
 
 
 def lambda_and_slope(square: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 
@@ -155,8 +155,25 @@ def inverse_root(precisions: Array) -> Array:
 
 
 def weighted_gram(Z: Array, weights: Array) -> Array:
-    """Z' diag(w) Z for each row of weights."""
-    return (Z.T * weights[:, None, :]) @ Z
+    """Z' diag(w) Z for each row of weights (m, n), in blocks of rows that fit into the cache."""
+    m, k = len(weights), Z.shape[1]
+    total = np.zeros((m, k, k))
+    for rows in batches(len(Z), m * k, budget=2**16):
+        total += (Z[rows].T * weights[:, None, rows]) @ Z[rows]
+    return total
+
+
+def squares_times(T: Array, y: Array) -> Array:
+    """(K o K) y = diag(K diag(y) K) for K = T T', T of shape (m, n, k), y of shape (m, n)."""
+    m, n, k = T.shape
+    blocks = list(batches(n, m * k, budget=2**16))
+    inner = np.zeros((m, k, k))
+    for rows in blocks:
+        inner += (T[:, rows].swapaxes(1, 2) * y[:, None, rows]) @ T[:, rows]
+    product = np.empty((m, n))
+    for rows in blocks:
+        product[:, rows] = row_products(T[:, rows] @ inner, T[:, rows])
+    return product
 
 
 def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Callable[[], Array]]:
