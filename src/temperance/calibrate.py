@@ -139,7 +139,7 @@ def expected_risk(
         raise ValueError(f"risk must be 'gibbs' for the covariance gradient, got {risk!r}")
     whole("n_draws", n_draws, 2)
     at, rng = as_non_negative("alpha", alpha), _as_generator(seed)
-    _refuse_other_than_models(model)
+    _refuse_other_than_models(model, "stochastic" if gradient == "covariance" else "deterministic")
     known, new = (_part(name, part) for name, part in (("train", train), ("test", test)))
     if known.X.shape[1] != new.X.shape[1]:
         raise ValueError(
@@ -192,6 +192,11 @@ def _refuse_other_than_models(model: Any, optimiser: str = "deterministic") -> N
     needed = ("posterior", "loss") + (("risk_curve",) if optimiser == "deterministic" else ())
     if isinstance(model, type):
         raise ValueError(f"model must be an instance, got {shown(model)}")
+    if optimiser == "stochastic" and getattr(model, "only_curves", False):
+        raise ValueError(
+            f"optimiser must be 'deterministic' for {type(model).__name__}, whose curve comes from "
+            "draws already, got 'stochastic'"
+        )
     missing = [name for name in needed if not callable(getattr(model, name, None))]
     if missing:
         raise ValueError(

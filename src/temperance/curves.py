@@ -30,12 +30,16 @@ class RiskCurve:
         How the numbers were obtained, in words.
     costly : bool
         Whether each point takes a fit, so that a search had better look at few.
+    error : function, optional
+        From betas of shape (g,) to the Monte Carlo standard error of the risk, where the curve
+        comes from draws.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
     rows: Callable[[float], tuple[Array, Array]]
     method: str
     costly: bool = False
+    error: Callable[[Array], Array] | None = None
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
@@ -43,6 +47,9 @@ class RiskCurve:
         parts = self.evaluate(at.ravel()) if at.size else (at, at)
         value, slope = (part.reshape(at.shape)[()] for part in parts)
         return (value, slope) if derivative else value
+
+    def warn(self, beta: float, standard_error: float) -> None:
+        """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""
 
 
 def curve_of_losses(

@@ -23,6 +23,26 @@ class ConvergenceWarning(TemperanceWarning):
     """An iteration stopped before it reached its tolerance."""
 
 
+class MixingWarning(TemperanceWarning):
+    """Chains or islands of draws disagree."""
+
+
+class DivergenceWarning(TemperanceWarning):
+    """A sampler's trajectories left the region where they can be trusted."""
+
+
+class OverlapWarning(TemperanceWarning):
+    """Draws at neighbouring betas have too little in common to be combined."""
+
+
+class ParetoWarning(TemperanceWarning):
+    """Importance weights that leave a row out have too heavy a tail."""
+
+
+class DrawsWarning(TemperanceWarning):
+    """The draws are too few for the choice that rests on them."""
+
+
 def warn(message: str, category: type[TemperanceWarning]) -> None:
     """Warn at the first line of code outside this package."""
     frame, level = sys._getframe(1), 2

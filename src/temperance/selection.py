@@ -141,6 +141,7 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
 
 
 def _warn(calibration: Calibration) -> None:
+    calibration.curve.warn(calibration.beta, calibration.standard_error)
     lower, upper = calibration.bounds
     if calibration.flat:
         warn(

@@ -1,5 +1,7 @@
 """Models: a loss, a prior, and the risk curve of any plan."""
 
+from typing import TYPE_CHECKING, Any
+
 from temperance.models.full_covariance_logistic import FullCovarianceLogistic
 from temperance.models.gaussian_linear import GaussianLinear
 from temperance.models.gaussian_mean import GaussianMean
@@ -9,13 +11,30 @@ from temperance.models.mean_field_logistic import MeanFieldLogistic
 from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.models.polynomial import Polynomial
 
+if TYPE_CHECKING:
+    from temperance.models.gibbs_model import GibbsModel as GibbsModel
+
 __all__ = [
     "FullCovarianceLogistic",
     "GaussianLinear",
     "GaussianMean",
+    "GibbsModel",
     "JaakkolaLogistic",
     "LaplaceLogistic",
     "MeanFieldLogistic",
     "NormalInverseGammaLinear",
     "Polynomial",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Look up the model that needs JAX when it is asked for."""
+    if name == "GibbsModel":
+        from temperance.models.gibbs_model import GibbsModel
+
+        return GibbsModel
+    raise AttributeError(f"module 'temperance.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

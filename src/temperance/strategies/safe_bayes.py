@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.selection import CurveStrategy
-from temperance.types import Data, PrefixPlan, Transfer
+from temperance.types import Data, Plan, PrefixPlan, Transfer
 from temperance.validation import one_of, whole
 
 
@@ -27,6 +28,9 @@ class SafeBayes(CurveStrategy):
         Number of rows that only train.
     permutations : int
         Average over this many random orders; 0 keeps the order of the data.
+    stride : int
+        Predict this many rows at a time: for long data and models that are dear to fit, the first
+        k s rows train and the next s are tested.
 
     References
     ----------
@@ -36,15 +40,17 @@ class SafeBayes(CurveStrategy):
     transfer: Transfer = "beta"
     start: int = 1
     permutations: int = 0
+    stride: int = 1
 
     def __post_init__(self) -> None:
         """Refuse options without meaning."""
         one_of("transfer", self.transfer, ("beta", "alpha"))
         whole("start", self.start, 1)
         whole("permutations", self.permutations, 0)
+        whole("stride", self.stride, 1)
 
-    def plan(self, data: Data, rng: np.random.Generator) -> PrefixPlan:
-        """Every prefix predicts the next row."""
+    def plan(self, data: Data, rng: np.random.Generator) -> PrefixPlan | Plan:
+        """Every prefix predicts the next row, or the next few."""
         n = len(data)
         if n <= self.start:
             raise ValueError(
@@ -54,4 +60,17 @@ class SafeBayes(CurveStrategy):
             orders = np.stack([rng.permutation(n) for _ in range(self.permutations)])
         else:
             orders = np.arange(n)[None]
-        return PrefixPlan(data.weights, orders, self.start, self.transfer)
+        if self.stride == 1:
+            return PrefixPlan(data.weights, orders, self.start, self.transfer)
+        return self._strides(data, orders)
+
+    def _strides(self, data: Data, orders: NDArray[np.intp]) -> Plan:
+        """Explicit pairs: the first k s rows train, the next s are tested."""
+        n, s = len(data), self.stride
+        ends = np.arange(-(-self.start // s) * s, n, s)
+        if not len(ends):
+            raise ValueError(f"stride must be less than the number of rows, got {s!r} for {n} rows")
+        place = np.argsort(orders, axis=1)[:, None]
+        train = (place < ends[:, None]) * data.weights
+        test = (place >= ends[:, None]) * (place < ends[:, None] + s) * data.weights
+        return Plan(train.reshape(-1, n), test.reshape(-1, n), data.size, self.transfer)

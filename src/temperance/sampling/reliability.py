@@ -1,0 +1,153 @@
+r"""How far draws can be trusted: long-run variance, R-hat, overlap, Pareto-k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.diagnostics import (
+    DivergenceWarning,
+    MixingWarning,
+    OverlapWarning,
+    ParetoWarning,
+    warn,
+)
+from temperance.sampling.ladder import Ladder
+from temperance.types import Array
+
+LARGEST_RHAT = 1.05
+LEAST_OVERLAP = 0.03  # below it free energies are unreliable (Klimovich, Shirts and Mobley, 2015)
+LARGEST_PARETO_K = 0.7
+DIVERGENT_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Diagnostics of the draws behind a curve, each the worst over pairs and rungs.
+
+    Parameters
+    ----------
+    rungs : most rungs of a pair
+    draws : draws of a pair at each rung
+    effective : as many independent draws of a pair's posterior would give the error of its curve,
+        at the beta that was looked at
+    rhat : rank-normalised split R-hat of the training risk
+    overlap : probability that a draw is taken for one of a neighbouring rung
+    divergent : divergent transitions in all
+    pareto_k : tail index of the leave-one-out weights; nan where there are none
+    """
+
+    rungs: int
+    draws: int
+    effective: float
+    rhat: float
+    overlap: float
+    divergent: int
+    pareto_k: float = float("nan")
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        line = (
+            f"{self.rungs} rungs of {self.draws} draws, effective sample size "
+            f"{self.effective:.0f}, R-hat {self.rhat:.3f}"
+        )
+        if self.divergent:
+            line += f", {self.divergent} divergent"
+        if np.isfinite(self.pareto_k):
+            line += f", Pareto k {self.pareto_k:.2f}"
+        return line
+
+
+def error_of_sum(influence: Array, replicates: bool) -> float:
+    r"""Standard error of a sum of influence values of shape (rungs, groups, size).
+
+    Independent groups: from the scatter of their sums,
+    :math:`G / (G - 1) \sum_g (S_g - \bar S)^2`.  Chains: the sum over the rungs of their long-run
+    variances.
+    """
+    if replicates:
+        sums = influence.sum(axis=(0, 2))
+        return float(np.sqrt(len(sums) * sums.var(ddof=1)))
+    return float(np.sqrt(long_run_variance(influence).sum()))
+
+
+def long_run_variance(values: Array) -> Array:
+    r"""Variance of the sum of all draws of several chains, shape (..., chains, size) to (...).
+
+    With autocorrelations :math:`\rho_t` combined over chains and cut off by Geyer's initial
+    monotone sequence,
+
+    .. math:: Var = N \hat\sigma^2 \tau, \qquad \tau = -1 + 2 \sum_{t} (\rho_{2t} + \rho_{2t+1})
+
+    References
+    ----------
+    .. [1] A. Vehtari et al., Rank-normalization, folding, and localization: an improved R-hat,
+       Bayesian Analysis 16, 2021, section 3.2.
+    """
+    chains, size = values.shape[-2:]
+    mean = values.mean(axis=-1, keepdims=True)
+    padded = np.fft.rfft(values - mean, 2 * size, axis=-1)
+    autocovariance = np.fft.irfft(np.abs(padded) ** 2, axis=-1)[..., :size].mean(axis=-2) / size
+    within = autocovariance[..., :1] * size / (size - 1)
+    between = mean[..., 0].var(axis=-1, ddof=1)[..., None] if chains > 1 else 0.0
+    total = autocovariance[..., :1] + between
+    safe = np.where(total > 0, total, 1.0)
+    rho = 1 - (within - autocovariance * size / (size - 1)) / safe
+    rho[..., 0] = 1.0
+    pairs = rho[..., : size // 2 * 2].reshape(*rho.shape[:-1], -1, 2).sum(axis=-1)
+    positive = np.cumprod(pairs > 0, axis=-1).astype(bool)
+    monotone = np.minimum.accumulate(pairs, axis=-1)
+    tau = -1 + 2 * np.where(positive, monotone, 0.0).sum(axis=-1)
+    count = chains * size
+    return count * total[..., 0] * np.maximum(tau, 1 / np.log10(max(count, 10)))
+
+
+def worst_rhat(ladders: Sequence[Ladder]) -> float:
+    """Largest R-hat of the training risk over pairs and rungs."""
+    from arviz_stats.base import array_stats
+
+    worst = 1.0
+    for ladder in ladders:
+        for rung in ladder.trained:
+            finite = np.where(np.isfinite(rung), rung, np.nanmax(rung, where=np.isfinite(rung),
+                                                                  initial=0.0))
+            if np.ptp(finite) > 0:
+                worst = max(worst, float(array_stats.rhat(finite, chain_axis=0, draw_axis=1)))
+    return worst
+
+
+def warn_of(reliability: Reliability, draws_in_all: int) -> None:
+    """Warn of each diagnostic that is bad, with what to do about it."""
+    if reliability.rhat > LARGEST_RHAT:
+        warn(
+            f"R-hat of the training risk is {reliability.rhat:.3f}, more than {LARGEST_RHAT}: the "
+            "chains disagree; raise moves or draws, or reparametrise the model",
+            MixingWarning,
+        )
+    if reliability.divergent > DIVERGENT_SHARE * draws_in_all:
+        warn(
+            f"{reliability.divergent} transitions diverged: the posterior has regions of high "
+            "curvature that are not explored; reparametrise the model or use a tighter prior",
+            DivergenceWarning,
+        )
+    if reliability.overlap < LEAST_OVERLAP:
+        warn(
+            f"neighbouring rungs overlap by {reliability.overlap:.2g}, less than {LEAST_OVERLAP}: "
+            "betas between them are poorly covered; raise overlap or draws",
+            OverlapWarning,
+        )
+
+
+def warn_of_pareto(k: Array, beta: float) -> None:
+    """Warn of rows whose deletion the draws cannot stand in for."""
+    bad = np.flatnonzero(k > LARGEST_PARETO_K)
+    if len(bad):
+        worst = int(np.argmax(k))
+        warn(
+            f"Pareto k is {k[worst]:.2f} for row {worst} at beta = {beta:.3g} and more than "
+            f"{LARGEST_PARETO_K} for {len(bad)} of {len(k)} rows: leaving them out changes the "
+            "posterior too much to reweight; use strategies.KFold, which refits",
+            ParetoWarning,
+        )

@@ -1,0 +1,83 @@
+"""Which sampler a model in JAX uses, and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from temperance.validation import shown, whole
+
+
+@dataclass(frozen=True)
+class SMC:
+    """Adaptive tempered sequential Monte Carlo with Hamiltonian moves, by BlackJAX.
+
+    Parameters
+    ----------
+    islands : int, optional
+        Independent groups of particles, whose scatter is the Monte Carlo error.  By default 64
+        for a single pair, fewer for plans of many pairs, whose errors average out, at least 8.
+    particles : int
+        Particles of an island.
+    moves : int
+        Transitions of every particle at each rung.
+    """
+
+    islands: int | None = None
+    particles: int = 32
+    moves: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse too few of anything."""
+        if self.islands is not None:
+            whole("islands", self.islands, 2)
+        whole("particles", self.particles, 4)
+        whole("moves", self.moves, 1)
+
+    kind = "smc"
+
+    def shape(self, pairs: int) -> tuple[int, int]:
+        """Return the number of groups and of draws in each."""
+        return self.islands or min(64, max(8, -(-160 // pairs))), self.particles
+
+
+@dataclass(frozen=True)
+class NUTS:
+    """The no-U-turn sampler at every rung, started and tuned from the rung below, by BlackJAX.
+
+    Parameters
+    ----------
+    chains : int
+    draws : int, optional
+        Draws of a chain at each rung.  By default 500 for a single pair, fewer for plans of many
+        pairs, whose errors average out, at least 64.
+    moves : int
+        Transitions at each rung that tune the step and are thrown away.
+    """
+
+    chains: int = 4
+    draws: int | None = None
+    moves: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse too few of anything."""
+        whole("chains", self.chains, 2)
+        if self.draws is not None:
+            whole("draws", self.draws, 4)
+        whole("moves", self.moves, 1)
+
+    kind = "nuts"
+
+    def shape(self, pairs: int) -> tuple[int, int]:
+        """Return the number of groups and of draws in each."""
+        return self.chains, self.draws or min(500, max(64, -(-1250 // pairs)))
+
+
+def sampler_named(sampler: SMC | NUTS | str) -> SMC | NUTS:
+    """Return the settings, by default those of a name."""
+    if isinstance(sampler, SMC | NUTS):
+        return sampler
+    if sampler == "smc":
+        return SMC()
+    if sampler == "nuts":
+        return NUTS()
+    raise ValueError(f"sampler must be 'smc', 'nuts', SMC(...) or NUTS(...), got {shown(sampler)}")
