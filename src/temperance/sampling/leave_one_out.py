@@ -25,11 +25,14 @@ from temperance.sampling.ladder import Ladders
 from temperance.sampling.reliability import error_of_sum, warn_of_pareto
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 
+LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all rows, is left out
+
 
 class _Rows(NamedTuple):
-    """A block of rows: their numbers, losses (rows, draws), smoothed weights and tail indices."""
+    """A block of rows: their numbers, the draws that count, losses (rows, draws) and weights."""
 
     index: NDArray[np.intp]
+    draws: NDArray[np.intp]
     losses: Array
     weights: Array
     k: Array
@@ -43,6 +46,7 @@ class LeftOutDraws(FromDraws):
         self.plan = plan
         self.factors = plan.exponents
         self.kept: Array | None = None
+        self.known: dict[float, tuple[Array, Array, Array]] = {}
 
     def reach(self, beta: float) -> None:
         """Climb until ``beta`` is covered in the posterior without any row."""
@@ -51,6 +55,7 @@ class LeftOutDraws(FromDraws):
     def forget(self) -> None:
         """Forget the losses of the draws of before."""
         self.kept = None
+        self.known.clear()
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk and its slope in beta."""
@@ -78,7 +83,7 @@ class LeftOutDraws(FromDraws):
     def uncertainty(self, beta: float) -> Uncertainty:
         """Return the variance of the risk that is due to the draws, which all rows share."""
         state, ladder = self.states[0], self.ladders[0]
-        direct, whole = np.zeros(len(state.energy)), np.zeros(len(state.energy))
+        direct, one_draw = np.zeros(len(state.energy)), 0.0
         for block in self._blocks(beta):
             if self.risk == "gibbs":
                 residuals = block.losses - _mean(block.weights, block.losses)[:, None]
@@ -86,15 +91,15 @@ class LeftOutDraws(FromDraws):
                 chance, mean, _ = _chances(block)
                 residuals = 1 - chance / mean[:, None]
             v = self.plan.weights[block.index] / self.plan.size
-            direct += v @ state.product(block.weights, residuals)
-            whole += v @ np.where(np.isfinite(residuals), residuals, 0.0)
+            direct[block.draws] += v @ state.product(block.weights, residuals)
+            one_draw += float(v**2 @ state.product(block.weights, residuals**2).sum(axis=1))
         influence = state.with_free_energies(direct).reshape(ladder.trained.shape)
-        posterior = state.weights(np.array([beta]))[0]
-        spread = float(posterior @ (whole - posterior @ whole) ** 2)
-        return Uncertainty(error_of_sum(influence, ladder.replicates) ** 2, spread)
+        return Uncertainty(error_of_sum(influence, ladder.replicates) ** 2, one_draw)
 
     def _all_rows(self, beta: float) -> tuple[Array, Array, Array]:
         """Loss, slope and tail index of every row."""
+        if beta in self.known:
+            return self.known[beta]
         n = len(self.plan.weights)
         loss, slope, k = np.empty(n), np.empty(n), np.empty(n)
         u = np.where(np.isfinite(self.states[0].energy), self.states[0].energy, 0.0)
@@ -102,7 +107,7 @@ class LeftOutDraws(FromDraws):
             i = block.index
             k[i] = block.k
             finite = np.where(np.isfinite(block.losses), block.losses, 0.0)
-            others = u - self.plan.weights[i, None] * finite
+            others = u[block.draws] - self.plan.weights[i, None] * finite
             centred = others - (block.weights * others).sum(axis=1, keepdims=True)
             tilted = block.weights * centred
             if self.risk == "gibbs":
@@ -111,12 +116,11 @@ class LeftOutDraws(FromDraws):
             else:
                 chance, mean, loss[i] = _chances(block)
                 slope[i] = self.factors[i] * (tilted * chance).sum(axis=1) / mean
+        self.known[beta] = loss, slope, k
         return loss, slope, k
 
     def _blocks(self, beta: float) -> Iterator[_Rows]:
         """Weights that leave rows out, a block of rows at a time."""
-        from arviz_stats.base import array_stats
-
         state, n = self.states[0], len(self.plan.weights)
         for part in batches(n, len(state.energy), BLOCK):
             index = np.arange(n)[part]
@@ -129,10 +133,11 @@ class LeftOutDraws(FromDraws):
             possible = np.isfinite(log_weight) & np.isfinite(back)
             log_weight = np.where(possible, log_weight + np.where(possible, back, 0.0), -np.inf)
             log_weight -= log_weight.max(axis=1, keepdims=True)
-            smoothed, k = array_stats.psislw(np.maximum(log_weight, -700.0), axis=-1)
-            weights = np.where(possible, np.exp(smoothed), 0.0)
+            draws = np.flatnonzero(log_weight.max(axis=0) > LEAST_LOG_WEIGHT)
+            smoothed, k = pareto_smoothed(np.maximum(log_weight[:, draws], 30 * LEAST_LOG_WEIGHT))
+            weights = np.where(possible[:, draws], np.exp(smoothed), 0.0)
             weights /= weights.sum(axis=1, keepdims=True)
-            yield _Rows(index, losses, weights, np.asarray(k))
+            yield _Rows(index, draws, losses[:, draws], weights, k)
 
     def _losses(self, index: NDArray[np.intp]) -> Array:
         """Losses (rows, draws), kept while they are few."""
@@ -144,6 +149,23 @@ class LeftOutDraws(FromDraws):
         if self.kept is None:
             self.kept = np.ascontiguousarray(ladder.losses(draws, np.arange(n)).T)
         return self.kept[index]
+
+
+def pareto_smoothed(log_weight: Array) -> tuple[Array, Array]:
+    """Return Pareto smoothed log weights (rows, draws) and the tail index of each row.
+
+    A tail whose weights are all the same, as at beta = 0, needs no smoothing: its index is 0.
+    """
+    from arviz_stats.base import array_stats
+
+    draws = log_weight.shape[1]
+    tail = int(np.ceil(min(0.2 * draws, 3 * np.sqrt(draws)))) + 1
+    largest = np.partition(log_weight, -tail, axis=1)[:, -tail:]
+    uneven = np.ptp(largest, axis=1) > 1e-8
+    smoothed, k = log_weight.copy(), np.zeros(len(log_weight))
+    if uneven.any():  # psislw takes minus the log weights, as log likelihoods are
+        smoothed[uneven], k[uneven] = array_stats.psislw(-log_weight[uneven], axis=-1)
+    return smoothed, k
 
 
 def _mean(weights: Array, values: Array) -> Array:

@@ -24,7 +24,7 @@ class SMC:
 
     islands: int | None = None
     particles: int = 32
-    moves: int = 3
+    moves: int = 5
 
     def __post_init__(self) -> None:
         """Refuse too few of anything."""

@@ -50,18 +50,20 @@ def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
             blackjax.hmc.init,
             resampling.systematic,
         )
-        shared = {
-            "inverse_mass_matrix": scale_of(positions, log_weight)[None],
-            "num_integration_steps": length[None],
-        }
+        scales = scales_of_others(positions, log_weight)
 
-        def island(key: Any, particles: Any, weight: Any, steps: Any) -> Any:
+        def island(key: Any, particles: Any, weight: Any, steps: Any, half: Any) -> Any:
+            parameters = {
+                "step_size": steps,
+                "inverse_mass_matrix": scales[half][None],
+                "num_integration_steps": length[None],
+            }
             state = tempered.TemperedSMCState(particles, weight, beta)
-            state, info = kernel(key, state, moves, beta, {"step_size": steps} | shared)
+            state, info = kernel(key, state, moves, beta, parameters)
             return state.particles, info.update_info
 
-        keys = jax.random.split(key_moves, islands)
-        positions, info = jax.vmap(island)(keys, positions, per_island, step * jitter)
+        keys, halves = jax.random.split(key_moves, islands), jnp.arange(islands) % 2
+        positions, info = jax.vmap(island)(keys, positions, per_island, step * jitter, halves)
         step = jnp.clip(step * jnp.exp(info.acceptance_rate.mean() - ACCEPTANCE), 1e-3, 2.0)
         return (*scalars(target, positions, weights, tests, X, y), step, info.is_divergent.sum())
 
@@ -72,6 +74,15 @@ def ascent(energy: Any, old: Any, beta: Any) -> Any:
     """Log weights that carry draws from one beta to the next."""
     finite = jnp.isfinite(energy)
     return jnp.where(finite, -(beta - old) * jnp.where(finite, energy, 0.0), -1e300)
+
+
+def scales_of_others(positions: Any, log_weight: Any) -> Any:
+    """Scales for the even and for the odd groups, each from the draws of the other half.
+
+    A scale from the very draws that it moves is drawn to them: a bias of order d / draws.
+    """
+    odd, even = slice(1, None, 2), slice(0, None, 2)
+    return jnp.stack([scale_of(positions[half], log_weight[half]) for half in (odd, even)])
 
 
 def scale_of(positions: Any, log_weight: Any) -> Any:
