@@ -39,7 +39,7 @@ def loss(theta, x, y):
 
 
 def log_prior(theta):
-    """Standard normal, up to a constant."""
+    """Log density of the standard normal, up to a constant."""
     return -0.5 * jnp.sum(theta**2)
 
 
@@ -67,7 +67,11 @@ def plain(data: Data) -> tuple[float, float]:
     began, total = time.perf_counter(), 0.0
     for fold, (train, test) in enumerate(zip(plan.train > 0, plan.test > 0, strict=True)):
         fit = MCMC(
-            NUTS(regression), num_warmup=1000, num_samples=1000, num_chains=4, progress_bar=False,
+            NUTS(regression),
+            num_warmup=1000,
+            num_samples=1000,
+            num_chains=4,
+            progress_bar=False,
             chain_method=CHAIN_METHOD,
         )
         fit.run(jax.random.key(fold), data.X[train], data.y[train])

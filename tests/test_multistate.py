@@ -5,7 +5,13 @@ import pytest
 from scenarios import RISKS
 
 from temperance import models, strategies
-from temperance.diagnostics import DivergenceWarning, MixingWarning, OverlapWarning, ParetoWarning
+from temperance.diagnostics import (
+    DivergenceWarning,
+    DrawsWarning,
+    MixingWarning,
+    OverlapWarning,
+    ParetoWarning,
+)
 from temperance.sampling.curve import risk_curve_from
 from temperance.sampling.draws import Draws
 from temperance.sampling.ladder import SampledLadders, next_beta
@@ -331,7 +337,9 @@ class TestCurve:
         """Independent draws at one beta alone count one each; a ladder adds to them."""
         _, drawn = curves(strategies.Naive())
         effective = drawn.effective(np.array([0.0, 1.0]))
-        assert (effective > 300).all() and (effective < 400 * len(drawn.draws.ladders[0].betas)).all()
+        assert (effective > 300).all() and (
+            effective < 400 * len(drawn.draws.ladders[0].betas)
+        ).all()
         _, sticky = curves(strategies.Naive(), memory=0.9)
         assert (sticky.effective(np.array([0.0, 1.0])) < 0.5 * effective).all()
 
@@ -361,6 +369,12 @@ class TestWarnings:
     def test_bad_draws_are(self, change, category, advice):
         with pytest.warns(category, match=advice):
             warn_of(Reliability(**(vars(self.good) | change)), 3200)
+
+    def test_too_few_draws_are(self):
+        _, drawn = curves(strategies.Naive())
+        drawn(1.0)
+        with pytest.warns(DrawsWarning, match="use more draws"):
+            drawn.warn(1.0, standard_error=1e-3)
 
     def test_heavy_tails_are(self):
         with pytest.warns(ParetoWarning, match=r"row 1 at beta = 2 .* 1 of 3 rows.*KFold"):

@@ -39,8 +39,8 @@ class GibbsModel:
 
     .. math:: \pi_\beta(\theta) \propto \exp(-\beta \sum_i w_i l(\theta, x_i, y_i)) \pi_0(\theta)
 
-    Every posterior is sampled, at a short ladder of betas that is chosen so that neighbours overlap;
-    multistate reweighting gives the risk at every beta between, its slope and its error.
+    Posteriors are sampled at a short ladder of betas, chosen so that neighbours overlap; multistate
+    reweighting gives the risk at every beta between them, its slope and its error.
 
     Parameters
     ----------
@@ -165,9 +165,7 @@ class GibbsModel:
         warn_of(reliability, curve.ladders[0].trained.size)
         flat = ladders.top()
         losses = self._programs(1).losses(flat.reshape(-1, flat.shape[-1]), data.X, data.y)
-        draws = Draws(
-            self._named(flat), losses.reshape(*flat.shape[:2], -1), reliability.divergent
-        )
+        draws = Draws(self._named(flat), losses.reshape(*flat.shape[:2], -1), reliability.divergent)
         temperature = {"alpha": beta * data.size, "beta": beta, "size": data.size}
         about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}
         return arviz_tree(draws, {"y": data.y}, temperature | about)

@@ -19,7 +19,9 @@ def arviz_tree(
     try:
         import arviz_base
     except ImportError:
-        raise ImportError("ArviZ objects need arviz-base: pip install 'temperance[arviz]'") from None
+        raise ImportError(
+            "ArviZ objects need arviz-base: pip install 'temperance[arviz]'"
+        ) from None
     tree = arviz_base.from_dict(
         {
             "posterior": dict(draws.theta),

@@ -176,9 +176,7 @@ class _Batch:
         )
         replicates = self.programs.sampler == "smc"
         return [
-            Ladder(
-                betas, trained[p], tested[p], self._losses_of(p), replicates, self.divergent[p]
-            )
+            Ladder(betas, trained[p], tested[p], self._losses_of(p), replicates, self.divergent[p])
             for p in range(len(self.weights))
         ]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.diagnostics import DrawsWarning, warn
@@ -230,7 +230,7 @@ class SampledRiskCurve(RiskCurve):
     draws: FromDraws
 
     @property
-    def method(self) -> str:  # type: ignore[override]
+    def method(self) -> str:
         """How the numbers were obtained, in words; the effective sample size is the least."""
         if not self.draws.states:
             return "draws, none yet"
@@ -307,4 +307,3 @@ def _least_overlap(state: MultiState) -> float:
 
 
 __all__ = ["FromDraws", "PairedDraws", "SampledRiskCurve", "Uncertainty", "risk_curve_from"]
-

@@ -31,7 +31,7 @@ LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all 
 class _Rows(NamedTuple):
     """A block of rows: their numbers, the draws that count, losses (rows, draws) and weights."""
 
-    index: NDArray[np.intp]
+    number: NDArray[np.intp]
     draws: NDArray[np.intp]
     losses: Array
     weights: Array
@@ -90,7 +90,7 @@ class LeftOutDraws(FromDraws):
             else:
                 chance, mean, _ = _chances(block)
                 residuals = 1 - chance / mean[:, None]
-            v = self.plan.weights[block.index] / self.plan.size
+            v = self.plan.weights[block.number] / self.plan.size
             direct[block.draws] += v @ state.product(block.weights, residuals)
             one_draw += float(v**2 @ state.product(block.weights, residuals**2).sum(axis=1))
         influence = state.with_free_energies(direct).reshape(ladder.trained.shape)
@@ -104,7 +104,7 @@ class LeftOutDraws(FromDraws):
         loss, slope, k = np.empty(n), np.empty(n), np.empty(n)
         u = np.where(np.isfinite(self.states[0].energy), self.states[0].energy, 0.0)
         for block in self._blocks(beta):
-            i = block.index
+            i = block.number
             k[i] = block.k
             finite = np.where(np.isfinite(block.losses), block.losses, 0.0)
             others = u[block.draws] - self.plan.weights[i, None] * finite

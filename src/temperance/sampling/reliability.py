@@ -61,7 +61,7 @@ class Reliability:
 
 
 def error_of_sum(influence: Array, replicates: bool) -> float:
-    r"""Standard error of a sum of influence values of shape (rungs, groups, size).
+    r"""Return the standard error of a sum of influence values of shape (rungs, groups, size).
 
     Independent groups: from the scatter of their sums,
     :math:`G / (G - 1) \sum_g (S_g - \bar S)^2`.  Chains: the sum over the rungs of their long-run
@@ -111,8 +111,9 @@ def worst_rhat(ladders: Sequence[Ladder]) -> float:
     worst = 1.0
     for ladder in ladders:
         for rung in ladder.trained:
-            finite = np.where(np.isfinite(rung), rung, np.nanmax(rung, where=np.isfinite(rung),
-                                                                  initial=0.0))
+            finite = np.where(
+                np.isfinite(rung), rung, np.nanmax(rung, where=np.isfinite(rung), initial=0.0)
+            )
             if np.ptp(finite) > 0:
                 worst = max(worst, float(array_stats.rhat(finite, chain_axis=0, draw_axis=1)))
     return worst

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -23,9 +24,7 @@ def double_precision() -> AbstractContextManager[Any]:
     """Compute in double precision inside the context; the user's own setting stays as it is."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    from jax.experimental import enable_x64
-
-    return enable_x64()
+    return import_module("jax.experimental").enable_x64()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,90 @@
+"""The Gaussian approximations of logistic regression beside draws of the exact posterior.
+
+    python docs/approximations.py
+
+For every setting and risk: the beta that 5-fold cross-validation chooses with the exact posterior and
+with each approximation, how far the approximation's curve is from the exact one, and what its choice
+costs on the exact curve.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from temperance import calibrate, models
+from temperance.datasets import LogisticSetting
+from temperance.diagnostics import BoundWarning
+from temperance.sampling.settings import SMC
+from temperance.strategies import KFold
+
+SETTINGS = {
+    "thesis, n = 50, d = 30": LogisticSetting(50, 30, "laplace"),
+    "n = 100, d = 10": LogisticSetting(100, 10, "laplace"),
+    "n = 30, d = 5, inputs x 4": LogisticSetting(30, 5, "laplace", scale=2.0),
+}
+APPROXIMATIONS = {
+    "Laplace": models.LaplaceLogistic(),
+    "Jaakkola": models.JaakkolaLogistic(),
+    "mean-field": models.MeanFieldLogistic(),
+    "full covariance": models.FullCovarianceLogistic(),
+}
+BETAS = np.linspace(0, 3, 61)
+HEAD = ("setting", "risk", "posterior", "beta", "risk there", "largest gap", "at beta", "cost")
+
+
+def loss(theta, x, y):
+    """Minus the log likelihood of a label."""
+    return jax.nn.softplus(x @ theta) - y * (x @ theta)
+
+
+def log_prior(theta):
+    """Log density of the standard normal, up to a constant."""
+    return -0.5 * jnp.sum(theta**2)
+
+
+def exact_model(d: int) -> models.GibbsModel:
+    """The exact posterior, by draws."""
+    draw = lambda key: jax.random.normal(key, (d,))  # noqa: E731
+    return models.GibbsModel(loss, log_prior, draw, sampler=SMC(islands=64), progress=False)
+
+
+def lines(name: str, setting: LogisticSetting) -> list[tuple[str, ...]]:
+    """One line for the exact posterior and one for each approximation, for either risk."""
+    X, y = setting.draw(np.random.default_rng(0))
+    sampled, found = exact_model(X.shape[1]), []
+    for risk in ("gibbs", "predictive"):
+        exact = calibrate(sampled, X, y, KFold(5), risk=risk)
+        truth, errors = exact.curve(BETAS), exact.curve.error(BETAS)
+        at_choice = exact.curve.error(np.array([exact.beta]))[0]
+        found.append(
+            (name, risk, "exact", f"{exact.beta:.2f}", f"{exact.risk:.4f} ± {at_choice:.4f}")
+            + ("", "", "")
+        )
+        for label, model in APPROXIMATIONS.items():
+            result = calibrate(model, X, y, KFold(5), risk=risk)
+            gap = result.curve(BETAS) - truth
+            worst = int(np.argmax(np.abs(gap)))
+            cost = exact.curve(result.beta) - exact.risk
+            found.append(
+                ("", "", label, f"{result.beta:.2f}", f"{result.risk:.4f}")
+                + (f"{gap[worst]:+.4f} ± {errors[worst]:.4f}", f"{BETAS[worst]:.2f}", f"{cost:.4f}")
+            )
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    warnings.simplefilter("ignore", BoundWarning)
+    print("| " + " | ".join(HEAD) + " |")
+    print("|" + "---|" * len(HEAD))
+    for name, setting in SETTINGS.items():
+        for line in lines(name, setting):
+            print("| " + " | ".join(line) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""Models in JAX that nobody wrote formulae for, held against those that somebody did."""
+
+import subprocess
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scenarios import RISKS
+
+from temperance import calibrate, expected_risk, models, strategies
+from temperance.diagnostics import BoundWarning
+from temperance.sampling.settings import NUTS, SMC
+from temperance.types import Data, Plan
+
+NOISE_VARIANCE = 2.0
+EXACT = models.GaussianLinear(noise_variance=NOISE_VARIANCE)
+
+
+def squared(theta, x, y):
+    return (y - x @ theta) ** 2 / (2 * NOISE_VARIANCE)
+
+
+def standard_normal(theta):
+    return -0.5 * jnp.sum(theta**2)
+
+
+def linear_model(d, **options):
+    return models.GibbsModel(
+        squared, standard_normal, lambda key: jax.random.normal(key, (d,)), **options
+    )
+
+
+def linear_data(n, d, seed=0, noise=2.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
+    return Data(X, y, np.ones(n))
+
+
+def planned(strategy, data):
+    return strategy.plan(data, np.random.default_rng(0))
+
+
+SMALL = linear_data(15, 3)
+FEW = SMC(islands=16)
+MODEL = linear_model(3, sampler=FEW)  # one object, so that it compiles once
+
+
+class TestAgainstTheClosedForm:
+    @pytest.mark.parametrize(
+        "strategy",
+        [strategies.Naive(), strategies.SampleSplitting(), strategies.KFold(5)],
+        ids=["naive", "split", "5-fold"],
+    )
+    def test_forty_parameters(self, strategy):
+        """The thesis' n = d = 40, at 50 alphas over [0, 3n]."""
+        data = linear_data(40, 40)
+        plan = planned(strategy, data)
+        drawn, exact = BIG.risk_curve(data, plan), EXACT.risk_curve(data, plan)
+        betas = np.linspace(0, 3, 50)
+        error = drawn.error(betas)
+        assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * error)
+        assert np.all(error < 0.03 * exact(betas))
+
+    @pytest.mark.parametrize("risk", RISKS)
+    @pytest.mark.parametrize(
+        "strategy",
+        [
+            strategies.KFold(4, "alpha"),
+            strategies.Bootstrap(4),
+            strategies.SafeBayes("alpha", stride=3),
+            strategies.SampleSplitting("beta", True, True, 2),
+            strategies.LeaveOneOut(),
+            strategies.LeaveOneOut("alpha"),
+        ],
+        ids=repr,
+    )
+    def test_every_strategy(self, strategy, risk):
+        plan = planned(strategy, SMALL)
+        drawn, exact = (model.risk_curve(SMALL, plan, risk) for model in (MODEL, EXACT))
+        betas = np.linspace(0, 2.5, 50)
+        assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
+
+    @pytest.mark.parametrize("sampler", [SMC(islands=16, particles=16), NUTS(draws=64, moves=25)])
+    def test_errors_are_honest(self, sampler):
+        """A hundred copies of one pair are a hundred independent runs; z has variance 1."""
+        runs, data = 100, linear_data(10, 2, seed=3)
+        ones = np.ones((runs, 10))
+        ladders = linear_model(2, sampler=sampler).ladders(data, Plan(ones, ones, 10.0))
+        from temperance.sampling.curve import PairedDraws
+
+        betas = np.array([0.0, 0.1, 0.4, 1.0, 2.0])
+        exact = EXACT.risk_curve(data, Plan(ones[:1], ones[:1], 10.0))(betas)
+        z = np.array(
+            [
+                (run.evaluate(betas)[0] - exact) / run.error(betas)
+                for run in (
+                    PairedDraws(_Given([ladder]), Plan(ones[:1], ones[:1], 10.0), "gibbs")
+                    for ladder in ladders.climb(2.0)
+                )
+            ]
+        )
+        # At the prior the loss has heavy tails, and so does z.
+        variance = z.var(axis=0)
+        assert 0.7 < variance[1:].mean() < 1.4
+        assert 0.6 < variance.min() and variance.max() < 1.8
+        assert np.abs(z.mean(axis=0)).max() < 0.5
+
+
+class _Given:
+    """Ladders that are there already."""
+
+    upper = 2.0
+
+    def __init__(self, ladders):
+        self.ladders = ladders
+
+    def climb(self, upper):
+        return self.ladders
+
+
+BIG = linear_model(40, sampler=SMC(islands=32))
+
+
+@pytest.fixture(scope="module")
+def result():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundWarning)
+        return calibrate(
+            MODEL, SMALL.X, SMALL.y, strategies.KFold(4), risk="predictive", bounds=(0, 2)
+        )
+
+
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+class TestCalibration:
+    def test_close_to_the_closed_form(self, result):
+        exact = calibrate(EXACT, SMALL.X, SMALL.y, strategies.KFold(4), risk="predictive",
+                          bounds=(0, 2))  # fmt: skip
+        error = result.curve.error(np.array([result.beta]))[0]
+        assert exact.curve(result.beta) - exact.risk < 8 * error
+        assert abs(result.risk - exact.curve(result.beta)) < 4 * error
+
+    def test_says_how_and_how_reliable(self, result):
+        assert "rungs of 512 draws, effective sample size" in repr(result)
+        reliability = result.curve.reliability(result.beta)
+        assert reliability.effective > 200 and reliability.rhat < 1.05
+        assert reliability.divergent == 0 and reliability.overlap > 0.1
+        assert result.curve.effective([0.5, 1.0]).shape == (2,)
+
+    def test_same_seed_same_result(self, result):
+        again = calibrate(
+            MODEL, SMALL.X, SMALL.y, strategies.KFold(4), risk="predictive", bounds=(0, 2)
+        )
+        assert again.beta == result.beta and repr(again) == repr(result)
+
+    def test_weights_count(self):
+        """A row of weight 6 trains and tests six times; without the weight the curve is another."""
+        weights = np.ones(15)
+        weights[3] = 6.0
+        betas = np.array([0.2, 1.0])
+        data = Data(SMALL.X, SMALL.y, weights)
+        drawn = MODEL.risk_curve(data, planned(strategies.Naive(), data))
+        exact = EXACT.risk_curve(data, planned(strategies.Naive(), data))
+        assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
+        plain = EXACT.risk_curve(SMALL, planned(strategies.Naive(), SMALL))
+        assert np.all(np.abs(plain(betas) - exact(betas)) > 8 * drawn.error(betas))
+
+    def test_expected_risk(self):
+        train, test = (SMALL.X[:10], SMALL.y[:10]), (SMALL.X[10:], SMALL.y[10:])
+        drawn, slope = expected_risk(MODEL, train, test, 10.0, derivative=True)
+        exact, exact_slope = expected_risk(EXACT, train, test, 10.0, derivative=True)
+        assert drawn == pytest.approx(exact, rel=0.05)
+        assert slope == pytest.approx(exact_slope, abs=0.02)
+
+    def test_stochastic_optimiser_is_refused(self):
+        with pytest.raises(ValueError, match="optimiser must be 'deterministic' for GibbsModel"):
+            calibrate(MODEL, SMALL.X, SMALL.y, optimiser="stochastic")
+
+
+class TestPosterior:
+    def test_is_an_arviz_object(self):
+        """From a start alone: the prior is sampled too, and the user's settings stay."""
+        told = []
+        model = models.GibbsModel(
+            lambda theta, x, y: squared(theta["slopes"], x, y),
+            lambda theta: standard_normal(theta["slopes"]),
+            {"slopes": np.zeros(3)},
+            sampler=FEW,
+            progress=lambda *news: told.append(news),
+        )
+        before = jax.config.jax_enable_x64
+        tree = model.posterior(SMALL.X, SMALL.y, alpha=7.5)
+        assert jax.config.jax_enable_x64 == before
+        assert jnp.ones(2).dtype == ("float64" if before else "float32")
+        assert told[-1][:2] == (0.5, 0.5) and told[0][0] == 0.0
+        assert tree.attrs["beta"] == 0.5 and tree.attrs["alpha"] == 7.5
+        draws = tree["posterior"]["slopes"].values
+        assert draws.shape == (16, 32, 3) and draws.dtype == "float64"
+        exact = EXACT.posterior(SMALL.X, SMALL.y, alpha=7.5)
+        error = np.sqrt(np.diag(exact.cov) / draws[..., 0].size)
+        assert np.all(np.abs(draws.mean(axis=(0, 1)) - exact.mean) < 5 * error)
+        losses = -tree["log_likelihood"]["y"].values
+        naive = (SMALL.y - draws @ SMALL.X.T) ** 2 / (2 * NOISE_VARIANCE)
+        np.testing.assert_allclose(losses, naive, rtol=1e-10)
+        np.testing.assert_array_equal(tree["observed_data"]["y"], SMALL.y)
+
+    def test_at_zero_it_is_the_prior(self):
+        draws = MODEL.posterior(SMALL.X, SMALL.y, alpha=0.0)["posterior"]["theta"].values
+        assert draws.std() == pytest.approx(1.0, abs=0.06)
+
+
+class TestBrokenModels:
+    def check(self, loss, log_prior=standard_normal, init=None):
+        model = models.GibbsModel(loss, log_prior, np.zeros(3) if init is None else init)
+        calibrate(model, SMALL.X, SMALL.y)
+
+    def test_nan_names_observation_and_parameter(self):
+        bad = SMALL.y[4]
+        with pytest.raises(ValueError, match=r"got nan for observation 4 .* at theta = \[0.0, 0"):
+            self.check(lambda theta, x, y: jnp.where(y == bad, jnp.nan, squared(theta, x, y)))
+
+    def test_nan_among_the_draws(self):
+        def loss(theta, x, y):
+            return jnp.where(theta[0] > 1.0, jnp.nan, squared(theta, x, y))
+
+        with pytest.raises(ValueError, match=r"loss must be a number, got nan for observation 0"):
+            self.check(loss, init=lambda key: jax.random.normal(key, (3,)) - 2.0)
+
+    def test_wrong_shape(self):
+        with pytest.raises(ValueError, match=r"one number per observation, got shape \(3,\)"):
+            self.check(lambda theta, x, y: theta * x)
+
+    def test_not_traceable(self):
+        def loss(theta, x, y):
+            return 1.0 if y > 0 else x @ theta
+
+        with pytest.raises(
+            ValueError, match="loss must be a function that JAX can trace, got Trac"
+        ):
+            self.check(loss)
+
+    def test_prior(self):
+        with pytest.raises(ValueError, match="log_prior must be finite at the start, got -inf"):
+            self.check(squared, lambda theta: jnp.log(theta[0]))
+        with pytest.raises(ValueError, match=r"log_prior must return a number, got shape \(3,\)"):
+            self.check(squared, lambda theta: -(theta**2))
+
+    @pytest.mark.parametrize(
+        "options, message",
+        [
+            ({"loss": 3}, "loss must be a function, got 3"),
+            ({"init": "zero"}, "init must be a pytree of real numbers"),
+            ({"init": {}}, "init must be a pytree of real numbers"),
+            ({"sampler": "gibbs"}, "sampler must be 'smc', 'nuts'"),
+            ({"overlap": 1.5}, "overlap must lie between 0 and 1"),
+            ({"seed": -1}, "seed must be at least 0"),
+        ],
+    )
+    def test_options(self, options, message):
+        given = {"loss": squared, "log_prior": standard_normal, "init": np.zeros(3)} | options
+        with pytest.raises(ValueError, match=message):
+            models.GibbsModel(**given).check(SMALL)
+
+    def test_sampler_options(self):
+        with pytest.raises(ValueError, match="islands must be at least 2"):
+            SMC(islands=1)
+        with pytest.raises(ValueError, match="chains must be at least 2"):
+            NUTS(chains=1)
+
+
+def test_importing_the_models_does_not_import_jax():
+    script = "import sys, temperance.models; print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "start, stride, expected", [(1, 5, [5, 10]), (6, 5, [10]), (3, 4, [4, 8, 12])]
+)
+def test_strides(start, stride, expected):
+    """The first k s rows train, the next s are tested."""
+    plan = planned(strategies.SafeBayes(start=start, stride=stride), SMALL)
+    assert plan.train.sum(axis=1).tolist() == expected
+    for end, train, test in zip(expected, plan.train, plan.test, strict=True):
+        assert np.flatnonzero(train).tolist() == list(range(end))
+        assert np.flatnonzero(test).tolist() == list(range(end, min(end + stride, 15)))
+
+
+def test_stride_one_is_every_row():
+    one, many = (
+        strategies.SafeBayes(stride=1, permutations=2),
+        strategies.SafeBayes(permutations=2),
+    )
+    a, b = planned(one, SMALL).pairs(), planned(many, SMALL).pairs()
+    np.testing.assert_array_equal(a.train, b.train)
+
+
+def test_stride_must_leave_rows():
+    with pytest.raises(ValueError, match="stride must be less than the number of rows, got 15"):
+        planned(strategies.SafeBayes(stride=15), SMALL)
