@@ -2,9 +2,9 @@
 
     python docs/approximations.py
 
-For every setting and risk: the beta that 5-fold cross-validation chooses with the exact posterior and
-with each approximation, how far the approximation's curve is from the exact one, and what its choice
-costs on the exact curve.
+For every setting and risk: the beta that 5-fold cross-validation chooses with the exact posterior
+and with each approximation, how far the approximation's curve is from the exact one, and what its
+choice costs on the exact curve.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def log_prior(theta):
 
 
 def exact_model(d: int) -> models.GibbsModel:
-    """The exact posterior, by draws."""
+    """Return the exact posterior, by draws."""
     draw = lambda key: jax.random.normal(key, (d,))  # noqa: E731
     return models.GibbsModel(loss, log_prior, draw, sampler=SMC(islands=64), progress=False)
 

@@ -18,7 +18,6 @@ __all__ = [
     "FullCovarianceLogistic",
     "GaussianLinear",
     "GaussianMean",
-    "GibbsModel",
     "JaakkolaLogistic",
     "LaplaceLogistic",
     "MeanFieldLogistic",
@@ -26,10 +25,13 @@ __all__ = [
     "Polynomial",
 ]
 
+# JAX takes seconds to import and is an extra: it waits until one of these is asked for.
+SAMPLED = ("GibbsModel",)
+
 
 def __getattr__(name: str) -> Any:
     """Look up the model that needs JAX when it is asked for."""
-    if name == "GibbsModel":
+    if name in SAMPLED:
         from temperance.models.gibbs_model import GibbsModel
 
         return GibbsModel
@@ -37,4 +39,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*globals(), *SAMPLED])
