@@ -198,7 +198,7 @@ class TestPosterior:
         assert told[-1][:2] == (0.5, 0.5) and told[0][0] == 0.0
         assert tree.attrs["beta"] == 0.5 and tree.attrs["alpha"] == 7.5
         draws = tree["posterior"]["slopes"].values
-        assert draws.shape == (16, 32, 3) and draws.dtype == "float64"
+        assert draws.shape == (4, 128, 3) and draws.dtype == "float64"
         exact = EXACT.posterior(SMALL.X, SMALL.y, alpha=7.5)
         error = np.sqrt(np.diag(exact.cov) / draws[..., 0].size)
         assert np.all(np.abs(draws.mean(axis=(0, 1)) - exact.mean) < 5 * error)

@@ -32,6 +32,8 @@ from temperance.validation import as_data, non_negative, open_unit, shown, whole
 if TYPE_CHECKING:
     import xarray
 
+CHAINS = 4  # of a posterior from islands
+
 
 @dataclass(frozen=True, eq=False)
 class GibbsModel:
@@ -67,18 +69,20 @@ class GibbsModel:
 
     Examples
     --------
-    >>> import numpy as np, jax.numpy as jnp
-    >>> from temperance import calibrate, models
-    >>> def loss(theta, x, y):
+    >>> import jax, jax.numpy as jnp, numpy as np
+    >>> from temperance import expected_risk, models
+    >>> def absolute(theta, x, y):
     ...     return jnp.abs(y - x @ theta)
     >>> def log_prior(theta):
     ...     return -0.5 * jnp.sum(theta**2)
+    >>> def draw_prior(key):
+    ...     return jax.random.normal(key, (2,))
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((30, 2))
     >>> y = X[:, 0] + rng.standard_t(2, 30)
-    >>> model = models.GibbsModel(loss, log_prior, init=np.zeros(2))
-    >>> calibration = calibrate(model, X, y, "naive", bounds=(0, 1))
-    >>> calibration.at_bound  # the training risk falls for ever
+    >>> model = models.GibbsModel(absolute, log_prior, draw_prior)
+    >>> risk = expected_risk(model, (X[:20], y[:20]), (X[20:], y[20:]), alpha=[0.0, 20.0])
+    >>> bool(risk[1] < risk[0])
     True
     """
 

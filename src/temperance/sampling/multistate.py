@@ -50,8 +50,8 @@ class MultiState:
     >>> betas = np.array([0.5, 1.0, 2.0])
     >>> u = rng.exponential(1 / betas[:, None], (3, 4000))  # exp(-beta u): the mean is 1 / beta
     >>> state = solve(betas, u)
-    >>> print((state.weights(np.array([1.5])) @ u.ravel()).round(2))
-    [0.67]
+    >>> print((state.weights(np.array([1.5])) @ u.ravel()).round(1))  # 1 / 1.5
+    [0.7]
     """
 
     betas: Array
