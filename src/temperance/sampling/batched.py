@@ -134,11 +134,6 @@ class BatchedLadders:
         """Flat parameters of the first pair at the highest rung, (groups, size, d)."""
         return self._batches[0].positions[-1][0]
 
-    @property
-    def divergent(self) -> int:
-        """Number of divergent transitions at all rungs of all pairs."""
-        return int(sum(np.sum(batch.divergent) for batch in self._batches))
-
 
 class _Batch:
     def __init__(
@@ -225,6 +220,3 @@ class _Batch:
             return self.programs.losses(flat[draws], self.data.X[rows], self.data.y[rows])
 
         return losses
-
-
-__all__ = ["BatchedLadders", "Programs"]

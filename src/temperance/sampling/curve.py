@@ -304,6 +304,3 @@ def _least_overlap(state: MultiState) -> float:
     if len(state.betas) < 2:
         return 1.0
     return float(np.diag(state.overlap, 1).min())
-
-
-__all__ = ["FromDraws", "PairedDraws", "SampledRiskCurve", "Uncertainty", "risk_curve_from"]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.sampling.draws import Sampler
-from temperance.sampling.multistate import tilt
 from temperance.types import Array, Plan
 
 MOST_RUNGS = 400
@@ -201,6 +200,3 @@ def too_many_rungs(reached: float, upper: float) -> str:
 def _sum(losses: Array, weights: Array) -> Array:
     used = weights > 0
     return losses[..., used] @ weights[used]
-
-
-__all__ = ["Ladder", "Ladders", "SampledLadders", "next_beta", "tilt"]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from temperance.sampling.curve import BLOCK, KEPT, FromDraws, Uncertainty
 from temperance.sampling.ladder import Ladders
-from temperance.sampling.reliability import error_of_sum, warn_of_pareto
+from temperance.sampling.reliability import array_functions, error_of_sum, warn_of_pareto
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 
 LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all rows, is left out
@@ -156,15 +156,13 @@ def pareto_smoothed(log_weight: Array) -> tuple[Array, Array]:
 
     A tail whose weights are all the same, as at beta = 0, needs no smoothing: its index is 0.
     """
-    from arviz_stats.base import array_stats
-
     draws = log_weight.shape[1]
     tail = int(np.ceil(min(0.2 * draws, 3 * np.sqrt(draws)))) + 1
     largest = np.partition(log_weight, -tail, axis=1)[:, -tail:]
     uneven = np.ptp(largest, axis=1) > 1e-8
     smoothed, k = log_weight.copy(), np.zeros(len(log_weight))
     if uneven.any():  # psislw takes minus the log weights, as log likelihoods are
-        smoothed[uneven], k[uneven] = array_stats.psislw(-log_weight[uneven], axis=-1)
+        smoothed[uneven], k[uneven] = array_functions().psislw(-log_weight[uneven], axis=-1)
     return smoothed, k
 
 

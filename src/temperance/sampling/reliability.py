@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -104,18 +105,27 @@ def long_run_variance(values: Array) -> Array:
     return count * total[..., 0] * np.maximum(tau, 1 / np.log10(max(count, 10)))
 
 
+def array_functions() -> Any:
+    """Return ArviZ's statistics of arrays."""
+    try:
+        from arviz_stats.base import array_stats
+    except ImportError:
+        raise ImportError(
+            "curves from draws need arviz-stats: pip install 'temperance[arviz]'"
+        ) from None
+    return array_stats
+
+
 def worst_rhat(ladders: Sequence[Ladder]) -> float:
     """Largest R-hat of the training risk over pairs and rungs."""
-    from arviz_stats.base import array_stats
-
-    worst = 1.0
+    rhat, worst = array_functions().rhat, 1.0
     for ladder in ladders:
         for rung in ladder.trained:
             finite = np.where(
                 np.isfinite(rung), rung, np.nanmax(rung, where=np.isfinite(rung), initial=0.0)
             )
             if np.ptp(finite) > 0:
-                worst = max(worst, float(array_stats.rhat(finite, chain_axis=0, draw_axis=1)))
+                worst = max(worst, float(rhat(finite, chain_axis=0, draw_axis=1)))
     return worst
 
 
