@@ -5,12 +5,20 @@ from typing import TYPE_CHECKING, Any
 from temperance import models, strategies
 from temperance.calibrate import calibrate, expected_risk
 from temperance.calibration import Calibration
+from temperance.from_draws import calibrate_from_draws
 
 if TYPE_CHECKING:
     from temperance.estimators import GibbsClassifier as GibbsClassifier
     from temperance.estimators import GibbsRegressor as GibbsRegressor
 
-__all__ = ["Calibration", "calibrate", "expected_risk", "models", "strategies"]
+__all__ = [
+    "Calibration",
+    "calibrate",
+    "calibrate_from_draws",
+    "expected_risk",
+    "models",
+    "strategies",
+]
 
 # scikit-learn takes seconds to import and is an extra: it waits until one of these is asked for.
 ESTIMATORS = ("GibbsClassifier", "GibbsRegressor")

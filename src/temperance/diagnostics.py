@@ -36,7 +36,7 @@ class OverlapWarning(TemperanceWarning):
 
 
 class ParetoWarning(TemperanceWarning):
-    """Importance weights that leave a row out have too heavy a tail."""
+    """Importance weights have too heavy a tail for the estimate to be trusted."""
 
 
 class DrawsWarning(TemperanceWarning):
