@@ -36,7 +36,11 @@ class OverlapWarning(TemperanceWarning):
 
 
 class ParetoWarning(TemperanceWarning):
-    """Importance weights have too heavy a tail for the estimate to be trusted."""
+    """Importance weights that leave a row out have too heavy a tail."""
+
+
+class DrawsWarning(TemperanceWarning):
+    """The draws are too few for the choice that rests on them."""
 
 
 class DrawsWarning(TemperanceWarning):

@@ -1,5 +1,6 @@
 """Models: a loss, a prior, and the risk curve of any plan."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from temperance.models.full_covariance_logistic import FullCovarianceLogistic
@@ -13,6 +14,9 @@ from temperance.models.polynomial import Polynomial
 
 if TYPE_CHECKING:
     from temperance.models.gibbs_model import GibbsModel as GibbsModel
+    from temperance.models.numpyro_model import NumPyroModel as NumPyroModel
+    from temperance.models.pymc_model import PyMCModel as PyMCModel
+    from temperance.models.stan_model import StanModel as StanModel
 
 __all__ = [
     "FullCovarianceLogistic",
@@ -25,18 +29,21 @@ __all__ = [
     "Polynomial",
 ]
 
-# JAX takes seconds to import and is an extra: it waits until one of these is asked for.
-SAMPLED = ("GibbsModel",)
+# Models that need an extra wait until they are asked for.
+LAZY = {
+    "GibbsModel": "gibbs_model",
+    "NumPyroModel": "numpyro_model",
+    "PyMCModel": "pymc_model",
+    "StanModel": "stan_model",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Look up the model that needs JAX when it is asked for."""
-    if name in SAMPLED:
-        from temperance.models.gibbs_model import GibbsModel
-
-        return GibbsModel
+    """Look up a model that needs an extra when it is asked for."""
+    if name in LAZY:
+        return getattr(import_module(f"temperance.models.{LAZY[name]}"), name)
     raise AttributeError(f"module 'temperance.models' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *SAMPLED])
+    return sorted({*globals(), *LAZY})
