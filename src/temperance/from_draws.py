@@ -132,11 +132,13 @@ def calibrate_from_draws(
     --------
     >>> import numpy as np
     >>> from temperance import calibrate_from_draws
-    >>> rng = np.random.default_rng(0)
-    >>> y = 2.0 * rng.standard_normal(50)  # the model below takes the variance for 1
-    >>> theta = rng.normal(y.sum() / 51, 51**-0.5, size=(4, 500, 1))
-    >>> calibration = calibrate_from_draws(-0.5 * (y - theta) ** 2, risk="predictive")
-    >>> calibration.beta < 1
+    >>> rng = np.random.default_rng(4)
+    >>> y = rng.normal(1.0, 1.0, size=50)
+    >>> theta = rng.normal(y.sum() / 52, 26**-0.5, size=(4, 500, 1))  # the posterior at 1/2
+    >>> log_likelihood = -0.5 * (y - theta) ** 2
+    >>> calibration = calibrate_from_draws(log_likelihood, 0.5, risk="predictive")
+    >>> lower, upper = calibration.supported
+    >>> lower < 0.5 < upper
     True
     """
     one_of("risk", risk, ("gibbs", "predictive"))

@@ -3,7 +3,8 @@ r"""A model written in NumPyro."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from temperance.models.sampled import SampledModel, refuse_nan
 from temperance.sampling.draws import Draws
 from temperance.types import Array, Data
+from temperance.validation import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +22,7 @@ class NumPyroModel(SampledModel):
     .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta, x_i)^{c_i} \, \pi_0(\theta)
 
     The function is called as ``model(X, y)``, with the X (n, d) and y (n,) that are handed to
-    :func:`temperance.calibrate`; without columns X is None.
+    :func:`temperance.calibrate`, both as floats; without columns X is None.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ class NumPyroModel(SampledModel):
     >>> import numpy as np, numpyro, numpyro.distributions as dist
     >>> def model(X, y):
     ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
-    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0).expand([len(y)]), obs=y)
     >>> posterior = NumPyroModel(model).posterior(None, np.array([2.0, 4.0]), alpha=2.0)
     >>> print(f"{float(posterior['posterior']['mean'].mean()):.1f}")  # N(2, 1/3)
     2.0
@@ -51,134 +53,147 @@ class NumPyroModel(SampledModel):
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
-    _samplers: dict[str, tuple[Data, NumPyroSampler]] = field(
-        default_factory=dict, init=False, repr=False
-    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is no function."""
+        super().__post_init__()
+        if not callable(self.model):
+            raise ValueError(f"model must be a function of X and y, got {shown(self.model)}")
+
+    @cached_property
+    def _compiled(self) -> dict[tuple[int, ...], _Program]:
+        return {}
 
     def sampler(self, data: Data) -> NumPyroSampler:
-        """Return the sampler on these data, compiled once."""
-        last = self._samplers.get("last")
-        if last is None or not _same(last[0], data):
-            last = (data, NumPyroSampler(self, data))
-            self._samplers["last"] = last
-        return last[1]
-
-
-class NumPyroSampler:
-    """NUTS on the tempered model, compiled once for all exponents."""
-
-    def __init__(self, settings: NumPyroModel, data: Data) -> None:
+        """Return the sampler on these data; one program serves all of one shape."""
         try:
-            import jax
-            import numpyro
-            from numpyro.infer.util import initialize_model
+            import jax.numpy as jnp
+            import numpyro  # noqa: F401
         except ImportError:
-            raise ImportError("NumPyroModel needs numpyro: pip install 'temperance[jax]'") from None
-        self.settings, self.count = settings, len(data)
-        self.arguments = (
-            (jax.numpy.asarray(data.X) if data.X.shape[1] else None),
-            jax.numpy.asarray(data.y),
-        )
-        self.sites = self._tempered_sites()
-        tempered = _tempering(settings.model, self.sites, self.arguments)
-        self.known = initialize_model(
-            jax.random.PRNGKey(settings.seed),
-            tempered,
-            dynamic_args=True,
-            model_args=(jax.numpy.ones(self.count),),
-            validate_grad=False,
-        )
-        self.kernel = numpyro.infer.hmc.hmc(potential_fn_gen=self.known.potential_fn, algo="NUTS")
-        self.run = jax.jit(jax.vmap(self._chain, in_axes=(0, 0, None)))
+            raise ImportError("NumPyroModel needs NumPyro: pip install 'temperance[jax]'") from None
+        X = jnp.asarray(data.X) if data.X.shape[1] else None
+        arguments = (X, jnp.asarray(data.y))
+        if data.X.shape not in self._compiled:
+            self._compiled[data.X.shape] = _Program(self, arguments)
+        return NumPyroSampler(self._compiled[data.X.shape], arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class NumPyroSampler:
+    """NUTS on the tempered model and one data set."""
+
+    program: _Program
+    arguments: tuple[Any, Any]
 
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
         """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
         import jax
 
-        begin, chains = jax.random.split(jax.random.PRNGKey(seed)), self.settings.chains
-        if start is None:
-            start = self._scattered(begin[0])
-        keys = jax.random.split(begin[1], chains)
-        end, (theta, losses, divergent) = self.run(keys, start, jax.numpy.asarray(exponents))
+        key_start, key_run = jax.random.split(jax.random.PRNGKey(seed))
+        begin = self.program.scattered(key_start) if start is None else start
+        keys = jax.random.split(key_run, self.program.settings.chains)
+        end, (theta, losses, divergent) = self.program.run(
+            keys, begin, jax.numpy.asarray(exponents), *self.arguments
+        )
         found = np.asarray(losses, dtype=float)
         refuse_nan(found)
         parameters = {name: np.asarray(value, dtype=float) for name, value in theta.items()}
         return Draws(parameters, found, int(np.sum(divergent)), end)
 
-    def _chain(self, key: Any, position: Any, exponents: Any) -> Any:
+
+class _Program:
+    """The compiled chains of one model on data of one shape, for all exponents."""
+
+    def __init__(self, settings: NumPyroModel, arguments: tuple[Any, Any]) -> None:
+        import jax
+        from numpyro.infer.hmc import hmc
+        from numpyro.infer.util import initialize_model
+
+        self.settings, self.rows = settings, len(arguments[1])
+        self.sites = tempered_sites(settings.model, arguments, settings.sites)
+        self.known = initialize_model(
+            jax.random.PRNGKey(settings.seed),
+            _tempering(settings.model, self.sites),
+            dynamic_args=True,
+            model_args=(jax.numpy.ones(self.rows), *arguments),
+        )
+        self.kernel = hmc(potential_fn_gen=self.known.potential_fn, algo="NUTS")
+        self.run = jax.jit(jax.vmap(self._chain, in_axes=(0, 0, None, None, None)))
+
+    def _chain(self, key: Any, position: Any, exponents: Any, X: Any, y: Any) -> Any:
         import jax
 
         begin, move = self.kernel
-        arguments = (exponents,)
-        state = begin(position, num_warmup=self.settings.warmup, rng_key=key, model_args=arguments)
-        constrain = self.known.postprocess_fn(*arguments)
+        given = (exponents, X, y)
+        constrain = self.known.postprocess_fn(*given)
 
         def step(state: Any, _: Any) -> Any:
-            return move(state, model_args=arguments), None
+            return move(state, model_args=given), None
 
         def record(state: Any, _: Any) -> Any:
-            state = move(state, model_args=arguments)
+            state = move(state, model_args=given)
             theta = constrain(state.z)
-            return state, (theta, self._losses(theta), state.diverging)
+            return state, (theta, self._losses(theta, X, y), state.diverging)
 
+        state = begin(position, num_warmup=self.settings.warmup, rng_key=key, model_args=given)
         state, _ = jax.lax.scan(step, state, None, length=self.settings.warmup)
         state, drawn = jax.lax.scan(record, state, None, length=self.settings.draws)
         return state.z, drawn
 
-    def _losses(self, theta: Any) -> Any:
+    def _losses(self, theta: Any, X: Any, y: Any) -> Any:
         """Minus the log likelihood of each row, over all tempered sites, (n,)."""
-        trace = _trace(self.settings.model, self.arguments, theta)
+        trace = _trace(self.settings.model, (X, y), theta)
         parts = [trace[name]["fn"].log_prob(trace[name]["value"]) for name in self.sites]
-        return -sum(part.reshape(self.count, -1).sum(axis=1) for part in parts)
+        return -sum(part.reshape(self.rows, -1).sum(axis=1) for part in parts)
 
-    def _scattered(self, key: Any) -> Any:
-        """Points within 2 of zero, where every parameter is unconstrained, one for each chain."""
+    def scattered(self, key: Any) -> Any:
+        """Points within 2 of zero in unconstrained coordinates, NumPyro's own start."""
         import jax
 
         template = self.known.param_info.z
-        keys = dict(zip(template, jax.random.split(key, len(template)), strict=True))
+        keys = jax.random.split(key, len(template))
         return {
             name: jax.random.uniform(
-                keys[name], (self.settings.chains, *value.shape), minval=-2.0, maxval=2.0
+                own, (self.settings.chains, *value.shape), value.dtype, minval=-2.0, maxval=2.0
             )
-            for name, value in template.items()
+            for own, (name, value) in zip(keys, template.items(), strict=True)
         }
 
-    def _tempered_sites(self) -> tuple[str, ...]:
-        trace = _trace(self.settings.model, self.arguments, {})
-        observed = {
-            name: site
-            for name, site in trace.items()
-            if site["type"] == "sample" and site["is_observed"]
-        }
-        if not observed:
-            raise ValueError("model must have an observed site, got none: write obs=y")
-        named = self.settings.sites
-        if named is None:
-            factors = [name for name, site in observed.items() if _is_factor(site)]
-            if factors:
-                raise ValueError(
-                    f"sites must name what to temper, of {', '.join(observed)}: the factor "
-                    f"{factors[0]!r} may be a likelihood or a prior"
-                )
-            named = tuple(observed)
-        for name in named:
-            if name not in observed:
-                raise ValueError(
-                    f"sites must be observed, one of {', '.join(observed)}, got {name!r}"
-                )
-            shape = tuple(observed[name]["fn"].batch_shape)
-            if not shape or shape[0] != self.count:
-                raise ValueError(
-                    f"site {name!r} must have a log probability for each of the {self.count} rows, "
-                    f"got batch shape {shape}"
-                )
-        return tuple(named)
+
+def tempered_sites(
+    model: Callable[..., Any], arguments: tuple[Any, Any], named: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Names of the sites to temper; refuse what cannot be tempered row by row."""
+    trace, rows = _trace(model, arguments, {}), len(arguments[1])
+    observed = {
+        name: site
+        for name, site in trace.items()
+        if site["type"] == "sample" and site["is_observed"]
+    }
+    if not observed:
+        raise ValueError("model must have an observed site, got none: write obs=y")
+    if named is None:
+        # A factor is an observed site of the distribution Unit.
+        factors = [name for name, site in observed.items() if type(site["fn"]).__name__ == "Unit"]
+        if factors:
+            raise ValueError(
+                f"sites must name what to temper, of {', '.join(observed)}: the factor "
+                f"{factors[0]!r} may be a likelihood or a prior"
+            )
+        named = tuple(observed)
+    for name in named:
+        if name not in observed:
+            raise ValueError(f"sites must be observed, one of {', '.join(observed)}, got {name!r}")
+        shape = tuple(observed[name]["fn"].batch_shape)
+        if not shape or shape[0] != rows:
+            raise ValueError(
+                f"site {name!r} must have a log probability for each of the {rows} rows, got batch "
+                f"shape {shape}"
+            )
+    return tuple(named)
 
 
-def _tempering(
-    model: Callable[..., Any], sites: tuple[str, ...], arguments: tuple[Any, Any]
-) -> Callable[[Any], Any]:
+def _tempering(model: Callable[..., Any], sites: tuple[str, ...]) -> Callable[..., Any]:
     from numpyro.primitives import Messenger
 
     class Temper(Messenger):  # type: ignore[misc, unused-ignore]
@@ -196,9 +211,9 @@ def _tempering(
             # A row without weight plays no part even where its likelihood is zero.
             msg["fn"] = msg["fn"].mask(rows > 0)
 
-    def tempered(exponents: Any) -> Any:
+    def tempered(exponents: Any, X: Any, y: Any) -> Any:
         with Temper(exponents):
-            return model(*arguments)
+            return model(X, y)
 
     return tempered
 
@@ -209,11 +224,3 @@ def _trace(model: Callable[..., Any], arguments: tuple[Any, Any], theta: Mapping
 
     seeded = handlers.seed(model, jax.random.PRNGKey(0))
     return handlers.trace(handlers.substitute(seeded, dict(theta))).get_trace(*arguments)
-
-
-def _is_factor(site: Any) -> bool:
-    return type(site["fn"]).__name__ == "Unit" or bool(site["infer"].get("is_auxiliary"))
-
-
-def _same(one: Data, other: Data) -> bool:
-    return one is other or (np.array_equal(one.X, other.X) and np.array_equal(one.y, other.y))

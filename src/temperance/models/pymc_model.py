@@ -90,7 +90,8 @@ class PyMCModel(CarriesData):
 
     def observed(self, data: Data) -> Mapping[str, Array]:
         """Return the observed variables by name."""
-        return self.values
+        index = self.index(data)
+        return {name: value[index] for name, value in self.values.items()}
 
     def own_sampler(self) -> PyMCSampler:
         """Return the sampler on the data that the model carries, compiled once."""

@@ -10,10 +10,11 @@ are all that a ladder of draws needs: c = beta w for the pair with weights w.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temperance.curves import RiskCurve
 from temperance.sampling.arviz_tree import arviz_tree
@@ -69,7 +70,7 @@ class SampledModel:
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> xarray.DataTree:
-        """Sample the posterior at ``alpha`` on all data, ``alpha = n`` is Bayes; an ArviZ object."""
+        """Sample the posterior at ``alpha`` on all data; Bayes is ``alpha = n``.  As ArviZ."""
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
         drawn = self.sampler(data).draw(beta * data.weights, self.seed)
@@ -87,7 +88,8 @@ class SampledModel:
 class CarriesData(SampledModel):
     """A sampled model that holds its data: ``calibrate(model, model.X, model.y)``.
 
-    ``model.X`` numbers the rows, so that no strategy takes two with the same response for copies.
+    ``model.X`` numbers the rows.  By it a strategy tells rows with the same response apart, and the
+    model knows which rows are meant, however a strategy sorts, drops or repeats them.
     """
 
     @property
@@ -100,30 +102,45 @@ class CarriesData(SampledModel):
         """The numbers of the rows, (n, 1)."""
         return np.arange(float(len(self.y)))[:, None]
 
-    def check(self, data: Data) -> None:
-        """Refuse data that are not the model's own."""
-        name = type(self).__name__
-        if len(data) != len(self.y):
-            raise ValueError(
-                f"y must be the {len(self.y)} rows that {name} carries, with positive weights, got "
-                f"{len(data)}: it cannot be fitted to other rows"
-            )
-        differs = np.flatnonzero(data.y != self.y)
-        if len(differs):
-            i = int(differs[0])
-            raise ValueError(
-                f"y must be {name}'s own, model.y, got {float(data.y[i])!r} for "
-                f"{float(self.y[i])!r} in row {i}"
-            )
-
-    def sampler(self, data: Data) -> Sampler:
-        """Return the sampler, after a look at the data."""
-        self.check(data)
-        return self.own_sampler()
-
     def own_sampler(self) -> Sampler:
         """Return the sampler on the data that the model carries."""
         raise NotImplementedError(f"{type(self).__name__} must write its sampler")
+
+    def sampler(self, data: Data) -> Sampler:
+        """Return the sampler for these of the model's own rows."""
+        return _RowsOf(self.own_sampler(), self.index(data), len(self.y))
+
+    def index(self, data: Data) -> NDArray[np.intp]:
+        """Numbers of the model's rows that the data are; refuse data that are not its own."""
+        name, numbers = type(self).__name__, self.X[:, 0]
+        if data.X.shape[1] != 1 or not np.isin(data.X, numbers).all():
+            raise ValueError(
+                f"X must be model.X, the numbers of the {len(numbers)} rows that {name} carries, "
+                f"got {'None' if data.X.shape[1] == 0 else f'shape {data.X.shape}'}"
+            )
+        index = data.X[:, 0].astype(int)
+        differs = np.flatnonzero(data.y != self.y[index])
+        if len(differs):
+            i = int(differs[0])
+            raise ValueError(
+                f"y must be model.y, what {name} carries, got {float(data.y[i])!r} for "
+                f"{float(self.y[index[i]])!r} in row {index[i]}"
+            )
+        return index
+
+
+@dataclass(frozen=True, eq=False)
+class _RowsOf:
+    """A sampler of all rows as one of some of them: a row twice has twice the exponent."""
+
+    whole: Sampler
+    index: NDArray[np.intp]
+    count: int
+
+    def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
+        on_all = np.bincount(self.index, weights=exponents, minlength=self.count)
+        drawn = self.whole.draw(on_all, seed, start)
+        return replace(drawn, losses=drawn.losses[..., self.index])
 
 
 def refuse_nan(losses: Array) -> None:
@@ -131,8 +148,8 @@ def refuse_nan(losses: Array) -> None:
     bad = np.argwhere(np.isnan(losses))
     if len(bad):
         raise ValueError(
-            f"the log likelihood must be a number at every draw, got nan in row {bad[0][-1]}: check "
-            "its value where the prior puts the parameters"
+            f"the log likelihood must be a number at every draw, got nan in row {bad[0][-1]}: "
+            "check its value where the prior puts the parameters"
         )
 
 

@@ -25,10 +25,10 @@ class StanModel(CarriesData):
 
     .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta)^{c_i} \, \pi_0(\theta)
 
-    The program declares ``vector<lower=0>[n] weights;`` in its data, writes each row's likelihood as
-    ``target += weights[i] * ...`` and gives ``vector[n] log_lik`` without weights in its generated
-    quantities.  The model carries its data: ``calibrate(model, model.X, model.y)``.  It is compiled
-    once; folds and betas are data.
+    The program declares ``vector<lower=0>[n] weights;`` in its data, writes each row's likelihood
+    as ``target += weights[i] * ...`` and gives ``vector[n] log_lik`` without weights in its
+    generated quantities.  The model carries its data: ``calibrate(model, model.X, model.y)``.  It
+    is compiled once; folds and betas are data.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class StanModel(CarriesData):
 
     def observed(self, data: Data) -> Mapping[str, Array]:
         """Return the observed variables by name."""
-        return {self.response: np.asarray(self.data[self.response])}
+        return {self.response: np.asarray(self.data[self.response])[self.index(data)]}
 
     def own_sampler(self) -> StanSampler:
         """Return the sampler on the data that the model carries."""

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from temperance.curves import RiskCurve
@@ -53,7 +52,7 @@ class ReweightedDraws:
     effective_size: float
     source: Any = None
 
-    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> NDArray[np.intp]:
+    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Any:
         """Draw numbers of recorded draws, counted along the flattened shape, (size, 1)."""
         # Systematic: a draw of weight w comes floor(size w) or ceil(size w) times.
         rng = np.random.default_rng(seed)

@@ -1,0 +1,427 @@
+"""Calibration from recorded draws: weights, range, slopes, ArviZ objects."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics, models
+from temperance.sampling.arviz_tree import arviz_tree
+from temperance.sampling.draws import Draws
+from temperance.sampling.pareto import reliable_k, smooth, tail_length
+from temperance.sampling.recorded import LEAST_EFFECTIVE, RecordedDraws, relative_efficiency
+
+RISKS = ("gibbs", "predictive")
+MODEL = models.GaussianLinear(1.0, 0.3, 0.8)
+quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+
+
+def linear_data(n=60, d=3, noise=1.0, seed=3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
+
+
+def log_likelihood(X, y, beta=1.0, size=4000, seed=1):
+    """Log likelihood (4, size / 4, n) of exact draws, without the constant, as the model's loss."""
+    theta = MODEL.posterior(X, y, beta * len(y)).sample(size, seed)
+    return -MODEL.loss(theta, X, y).reshape(4, -1, len(y))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return linear_data()
+
+
+@pytest.fixture(scope="module")
+def drawn(data):
+    return log_likelihood(*data)
+
+
+class TestSmoothing:
+    def test_agrees_with_arviz(self):
+        array_stats = pytest.importorskip("arviz_stats.base").array_stats
+        rng = np.random.default_rng(0)
+        for draws in (200, 1000, 4000):
+            log_weights = rng.standard_normal((30, draws)) * np.linspace(0.1, 4, 30)[:, None]
+            ours = smooth(log_weights)
+            theirs, k = array_stats.psislw(-log_weights)
+            np.testing.assert_allclose(ours.k, k, atol=1e-12)
+            np.testing.assert_allclose(ours.log_weights, theirs, atol=1e-10)
+
+    def test_a_block_at_a_time_is_the_same(self, monkeypatch):
+        log_weights = np.random.default_rng(1).standard_normal((40, 500))
+        whole = smooth(log_weights)
+        monkeypatch.setattr(
+            "temperance.sampling.pareto.batches", lambda n, _: [slice(0, 7), slice(7, n)]
+        )
+        parts = smooth(log_weights)
+        np.testing.assert_array_equal(whole.log_weights, parts.log_weights)
+        np.testing.assert_array_equal(whole.k, parts.k)
+
+    def test_equal_weights_have_no_tail(self):
+        found = smooth(np.zeros((1, 100)))
+        np.testing.assert_allclose(np.exp(found.log_weights), 0.01)
+        assert found.k[0] == -np.inf
+
+    def test_ties_have_no_k(self):
+        log_weights = np.repeat(np.log([1.0, 2.0, 3.0]), [380, 15, 5])[None]
+        found = smooth(log_weights)
+        assert np.isnan(found.k[0])
+        np.testing.assert_allclose(np.exp(found.log_weights[0, -1]), 3 / 425)
+
+    def test_few_draws(self):
+        with pytest.raises(ValueError, match="at least 25 draws, got 24"):
+            smooth(np.zeros((1, 24)))
+
+    def test_limits(self):
+        assert reliable_k(10_000) == 0.7
+        assert reliable_k(100) == pytest.approx(0.5)
+        assert tail_length(225) == 45
+        assert tail_length(4000, 0.25) == 379
+
+    def test_efficiency_of_an_autoregression(self):
+        rng, phi = np.random.default_rng(2), 0.8
+        chains = rng.standard_normal((4, 5000))
+        for t in range(1, 5000):
+            chains[:, t] += phi * chains[:, t - 1]
+        assert relative_efficiency(chains) == pytest.approx((1 - phi) / (1 + phi), rel=0.15)
+        assert relative_efficiency(rng.standard_normal((4, 5000))) == pytest.approx(1, abs=0.1)
+        assert relative_efficiency(np.ones((2, 50))) == 1.0
+        apart = rng.standard_normal((2, 500)) + np.array([[0.0], [5.0]])
+        assert relative_efficiency(apart) < 0.02
+
+
+class TestWeights:
+    def test_formula(self, drawn):
+        """Unsmoothed, the estimate is the one written in the docstring."""
+        recorded = RecordedDraws(-drawn, 0.8)
+        beta, i = 1.1, 5
+        losses = -drawn.reshape(-1, drawn.shape[2])
+        log_weights = -(beta - 0.8) * losses.sum(axis=1) + beta * losses[:, i]
+        smoothed, k = smooth(log_weights[None], recorded.efficiency)
+        weights = np.exp(smoothed[0])
+        gibbs = recorded.leave_one_out(beta, "gibbs")
+        assert gibbs.loss[i] == pytest.approx(weights @ losses[:, i], rel=1e-12)
+        assert gibbs.k[i] == pytest.approx(k[0])
+        predictive = recorded.leave_one_out(beta, "predictive")
+        assert predictive.loss[i] == pytest.approx(-np.log(weights @ np.exp(-losses[:, i])))
+
+    def test_reweighted_moments(self, data):
+        """The posterior at another beta, from draws at Bayes."""
+        X, y = data
+        theta = MODEL.posterior(X, y, len(y)).sample(20_000, 5)
+        recorded = RecordedDraws(MODEL.loss(theta, X, y)[None])
+        found, exact = recorded.at(0.6), MODEL.posterior(X, y, 0.6 * len(y))
+        weights = found.weights.ravel()
+        mean = weights @ theta
+        error = np.sqrt(weights**2 @ (theta - mean) ** 2)
+        assert np.all(np.abs(mean - exact.mean) < 4 * error)
+        bayes = MODEL.posterior(X, y, len(y))
+        assert np.any(np.abs(weights @ (theta - mean) ** 2 - bayes.std**2) > 0.2 * bayes.std**2)
+        np.testing.assert_allclose(weights @ (theta - mean) ** 2, exact.std**2, rtol=0.1)
+
+    def test_resampling_keeps_the_weights(self, drawn):
+        found = RecordedDraws(-drawn).at(0.7)
+        numbers = found.sample(found.weights.size, seed=0)[:, 0]
+        counts = np.bincount(numbers, minlength=found.weights.size)
+        assert np.abs(counts - found.weights.ravel() * found.weights.size).max() < 1
+        np.testing.assert_array_equal(numbers, found.sample(found.weights.size, seed=0)[:, 0])
+        np.testing.assert_allclose(
+            found.log_prob(numbers[:, None]), np.log(found.weights.ravel()[numbers])
+        )
+
+
+@quiet
+@pytest.mark.parametrize("risk", RISKS)
+class TestAgainstTheClosedForm:
+    def test_curve(self, data, drawn, risk):
+        found = calibrate_from_draws(drawn, risk=risk)
+        exact = calibrate(MODEL, *data, "leave-one-out", risk=risk)
+        known = found.reliability
+        assert found.supported[0] < 0.6
+        assert found.supported[1] == 3.0
+        error = np.abs(found.curve(known.beta) - exact.curve(known.beta))
+        assert np.all(error < 4 * known.monte_carlo_error)
+
+    def test_negative_control(self, data, drawn, risk):
+        """The risk of rows that were not left out is another."""
+        found = calibrate_from_draws(drawn, risk=risk)
+        naive = calibrate(MODEL, *data, "naive", risk=risk)
+        known = found.reliability
+        error = np.abs(found.curve(known.beta) - naive.curve(known.beta))
+        assert np.any(error > 4 * known.monte_carlo_error)
+
+    def test_draws_at_another_beta(self, data, risk):
+        drawn = log_likelihood(*data, beta=0.2)
+        found = calibrate_from_draws(drawn, 0.2, risk=risk, bounds=(0.1, 3.0))
+        exact = calibrate(MODEL, *data, "leave-one-out", risk=risk)
+        known = found.reliability
+        assert found.supported[0] < 0.15 < 0.3 < found.supported[1] <= 3.0
+        error = np.abs(found.curve(known.beta) - exact.curve(known.beta))
+        assert np.all(error < 4 * known.monte_carlo_error)
+        wrong = calibrate_from_draws(drawn, 0.3, risk=risk)
+        assert np.abs(wrong.curve(0.3) - exact.curve(0.3)) > 4 * known.monte_carlo_error.max()
+
+    def test_monte_carlo_error_is_the_scatter_over_seeds(self, data, risk):
+        values, errors = [], []
+        for seed in range(40):
+            recorded = RecordedDraws(-log_likelihood(*data, size=1000, seed=seed))
+            at = recorded.leave_one_out(0.8, risk)
+            values.append(at.loss.mean())
+            errors.append(at.error)
+        # The spread of a standard deviation from 40 values is 11 %.
+        assert np.std(values) == pytest.approx(np.mean(errors), rel=0.45)
+
+    def test_slope_is_that_of_the_curve(self, drawn, risk):
+        curve = calibrate_from_draws(drawn, risk=risk).curve
+        betas, step = np.array([0.6, 0.9, 1.3, 2.2]), 1e-5
+        _, slope = curve(betas, derivative=True)
+        np.testing.assert_allclose(
+            slope, (curve(betas + step) - curve(betas - step)) / (2 * step), rtol=1e-4, atol=1e-8
+        )
+
+    def test_slope_is_near_the_exact_one(self, data, drawn, risk):
+        _, slope = calibrate_from_draws(drawn, risk=risk).curve(1.0, derivative=True)
+        _, exact = calibrate(MODEL, *data, "leave-one-out", risk=risk).curve(1.0, derivative=True)
+        assert slope == pytest.approx(exact, abs=0.02)
+
+    def test_spline_keeps_to_the_estimates(self, drawn, risk):
+        """Between the nodes it is off by less than the Monte Carlo error."""
+        found = calibrate_from_draws(drawn, risk=risk)
+        nodes = found.reliability.beta
+        between = 0.5 * (nodes[1:] + nodes[:-1])[::4]
+        direct = [found.model.leave_one_out(float(beta), risk) for beta in between]
+        gap = np.abs(found.curve(between) - [each.loss.mean() for each in direct])
+        assert np.all(gap < 0.2 * np.array([each.error for each in direct]))
+
+
+@quiet
+class TestResult:
+    def test_looks_like_a_calibration(self, data, drawn):
+        found = calibrate_from_draws(drawn, risk="predictive")
+        assert isinstance(found, Calibration)
+        assert found.alpha == pytest.approx(found.beta * len(data[1]))
+        assert found.gain == pytest.approx(found.bayes_risk - found.risk)
+        assert found.risk == pytest.approx(found.curve(found.beta))
+        assert found.bayes_risk == pytest.approx(found.curve(1.0))
+        lines = repr(found).splitlines()
+        assert lines[0] == "Calibration of RecordedDraws by LeaveOneOut(transfer='beta')"
+        assert "4000 recorded draws" in lines[5]
+        assert lines[6].startswith("  draws     4000 at beta = 1, worth")
+        assert lines[7].startswith("  Pareto k  at most")
+        assert found.pareto_k.shape == (60,)
+
+    def test_plot(self, drawn):
+        pytest.importorskip("matplotlib").use("Agg")
+        axes = calibrate_from_draws(drawn, risk="predictive").plot()
+        assert axes.get_title(loc="left") == "RecordedDraws, LeaveOneOut"
+
+    def test_two_dimensions(self, drawn):
+        flat = calibrate_from_draws(drawn.reshape(-1, drawn.shape[2]))
+        assert flat.model.shape == (1, 4000)
+        assert flat.posterior.weights.shape == (1, 4000)
+
+    def test_posterior(self, drawn):
+        found = calibrate_from_draws(drawn, risk="predictive")
+        assert found.posterior.beta == found.beta
+        assert found.posterior.weights.sum() == pytest.approx(1)
+        np.testing.assert_allclose(found.posterior_at(1.0).weights, 1 / 4000)
+        with pytest.raises(ValueError, match="came as an ArviZ object"):
+            found.posterior.to_arviz()
+        with pytest.raises(ValueError, match="cannot predict"):
+            found.posterior.predict(None)
+
+    def test_as_a_model_its_parameters_are_numbers(self, drawn):
+        recorded = RecordedDraws(-drawn)
+        numbers = np.array([[0], [1500]])
+        np.testing.assert_array_equal(
+            recorded.loss(numbers, None, None), -drawn.reshape(4000, -1)[[0, 1500]]
+        )
+        assert recorded.posterior(None, None, 30.0).beta == 0.5
+
+
+class TestSupport:
+    def test_range_ends_where_weights_do(self, drawn):
+        recorded = RecordedDraws(-drawn)
+        lower, upper = recorded.reach((0.0, 3.0))
+        assert upper == 3.0
+        assert recorded.supports(lower)
+        assert not recorded.supports(lower - 0.02)
+
+    def test_effective_size_ends_it_too(self):
+        """Far above, weights have no tail and yet few draws count."""
+        drawn = log_likelihood(*linear_data(d=12), size=1000)
+        recorded = RecordedDraws(-drawn)
+        upper = recorded.reach((0.5, 30.0))[1]
+        assert upper < 30
+        assert recorded.at(upper).effective_size >= LEAST_EFFECTIVE
+        assert recorded.at(1.5 * upper).effective_size < LEAST_EFFECTIVE
+
+    @quiet
+    def test_search_keeps_to_it(self, drawn):
+        found = calibrate_from_draws(drawn, risk="predictive")
+        known = found.reliability
+        assert known.beta[0] == found.bounds[0] == found.supported[0]
+        assert np.all(known.tempering_k[np.isfinite(known.tempering_k)] <= found.model.reliable_k)
+        assert np.all(known.effective_size >= LEAST_EFFECTIVE)
+        assert found.bounds[0] <= found.beta <= found.bounds[1]
+
+    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.ParetoWarning")
+    def test_minimum_where_it_ends(self):
+        """A model far too sure of itself would want a smaller beta than the draws reach."""
+        drawn = log_likelihood(*linear_data(noise=1.6, seed=5))
+        with pytest.warns(diagnostics.BoundWarning, match=r"where the support of the draws.*ends"):
+            found = calibrate_from_draws(drawn, risk="predictive")
+        assert found.limited
+        assert found.beta == found.supported[0]
+        assert "at the lower end of what the draws support" in repr(found)
+
+    @quiet
+    def test_beyond_it_is_a_warning(self, drawn):
+        found = calibrate_from_draws(drawn)
+        with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
+            value, slope = found.curve(0.05, derivative=True)
+        direct = found.model.leave_one_out(0.05, "gibbs").loss.mean()
+        assert value == pytest.approx(direct)
+        assert np.isfinite(slope)
+        with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
+            found.posterior_at(0.05)
+        with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
+            found.curve.rows(0.05)
+
+    def test_influential_rows_are_a_warning(self):
+        X, y = linear_data()
+        X[0], y[0] = 8.0, 40.0
+        with pytest.warns(diagnostics.ParetoWarning, match=r"in \d+ of 60 rows \(row 0: "):
+            found = calibrate_from_draws(log_likelihood(X, y))
+        assert np.argmax(found.pareto_k) == 0
+        assert found.pareto_k[0] > found.model.reliable_k
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda x: x[0, 0], r"shape \(chains, draws, n\) or \(draws, n\), got \(60,\)"),
+            (lambda x: x[..., :1], "at least 2 rows"),
+            (lambda x: x[:, :20], "draws worth 100 independent ones, got"),
+            (lambda x: np.where(x == x.min(), -np.inf, x), "log_likelihood must be finite"),
+            (lambda x: "draws", "log_likelihood must hold real numbers"),
+        ],
+    )
+    def test_log_likelihood(self, drawn, change, message):
+        with pytest.raises(ValueError, match=message):
+            calibrate_from_draws(change(drawn))
+
+    def test_other_arguments(self, drawn):
+        for arguments, message in (
+            ({"beta_of_draws": -1.0}, "beta_of_draws must be non-negative"),
+            ({"risk": "loss"}, "risk must be one of"),
+            ({"bounds": (2, 1)}, "bounds must satisfy"),
+            ({"bounds": (0.0, 0.05)}, "bounds must overlap the range that the draws support"),
+            ({"variable": "y"}, "variable is for ArviZ objects"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                calibrate_from_draws(drawn, **arguments)
+
+    def test_other_plans(self, data, drawn):
+        with pytest.raises(ValueError, match="plan must be that of LeaveOneOut"):
+            calibrate(RecordedDraws(-drawn), *data, "naive")
+
+
+class TestArviZ:
+    @pytest.fixture
+    def tree(self, data, drawn):
+        pytest.importorskip("arviz_base")
+        X, y = data
+        theta = MODEL.posterior(X, y, len(y)).sample(4000, 1).reshape(4, 1000, -1)
+        return arviz_tree(Draws({"theta": theta}, -drawn, 3), {"y": y}, {"beta": 1.0, "n": 60})
+
+    def test_groups(self, data, tree):
+        assert set(tree.children) == {"posterior", "log_likelihood", "observed_data"}
+        assert tree.attrs["beta"] == 1.0
+        assert tree.attrs["divergences"] == 3
+        assert tree["posterior"].attrs["beta"] == 1.0
+        assert tree["posterior"]["theta"].shape == (4, 1000, 3)
+        np.testing.assert_array_equal(tree["observed_data"]["y"], data[1])
+
+    def test_arviz_reads_it(self, data, drawn, tree):
+        arviz_stats = pytest.importorskip("arviz_stats")
+        summary = arviz_stats.summary(tree)
+        assert list(summary.index) == ["theta[0]", "theta[1]", "theta[2]"]
+        loo = arviz_stats.loo(tree)
+        # Ours takes the draws' efficiency from the total loss; here it is all but 1.
+        ours = RecordedDraws(-drawn).leave_one_out(1.0, "predictive")
+        assert loo.elpd == pytest.approx(-ours.loss.sum(), abs=0.02)
+
+    def test_tree_is_an_array_with_names(self, drawn, tree):
+        with pytest.warns(diagnostics.BoundWarning):
+            whole = calibrate_from_draws(tree)
+        with pytest.warns(diagnostics.BoundWarning):
+            array = calibrate_from_draws(drawn)
+        assert whole.beta == array.beta
+        np.testing.assert_array_equal(whole.data.y, tree["observed_data"]["y"])
+        assert np.isnan(array.data.y).all()
+
+    @quiet
+    def test_resampled(self, data, tree):
+        X, y = data
+        found = calibrate_from_draws(tree, risk="predictive")
+        posterior = found.posterior_at(0.7).to_arviz(seed=2)
+        assert posterior.attrs["beta"] == 0.7
+        assert posterior["posterior"].attrs["beta"] == 0.7
+        theta = posterior["posterior"]["theta"].values
+        assert theta.shape == (4, 1000, 3)
+        exact = MODEL.posterior(X, y, 0.7 * len(y))
+        error = exact.std / np.sqrt(posterior.attrs["effective_size"])
+        assert np.all(np.abs(theta.mean(axis=(0, 1)) - exact.mean) < 4 * error)
+        at = posterior["log_likelihood"]["y"].values[1, 7]
+        np.testing.assert_allclose(at, -MODEL.loss(theta[1, 7][None], X, y)[0])
+        assert "observed_data" in posterior.children
+
+    def test_several_variables(self, tree):
+        both = tree.copy(deep=True)
+        both["log_likelihood"]["z"] = 2 * both["log_likelihood"]["y"]
+        with pytest.raises(ValueError, match="variable must name one of y, z"):
+            calibrate_from_draws(both)
+        with pytest.raises(ValueError, match="variable must be one of y, z, got 'x'"):
+            calibrate_from_draws(both, variable="x")
+        with pytest.warns(diagnostics.BoundWarning):
+            assert calibrate_from_draws(both, variable="y").beta == 3.0
+
+    def test_no_log_likelihood(self, tree):
+        del tree["log_likelihood"]
+        with pytest.raises(ValueError, match="compute_log_likelihood"):
+            calibrate_from_draws(tree)
+
+    @quiet
+    def test_inference_data(self, drawn):
+        """ArviZ before 1.0 has a class of its own."""
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            arviz = pytest.importorskip("arviz")
+            has_class = hasattr(arviz, "InferenceData")
+        if not has_class:
+            pytest.skip("this ArviZ has trees only")
+        rng = np.random.default_rng(0)
+        old = arviz.from_dict(
+            posterior={"theta": rng.standard_normal((4, 1000))}, log_likelihood={"y": drawn}
+        )
+        found = calibrate_from_draws(old, risk="predictive")
+        assert found.beta == calibrate_from_draws(drawn, risk="predictive").beta
+        assert found.posterior.to_arviz()["posterior"]["theta"].shape == (4, 1000)
+
+
+def test_discrete_likelihood():
+    """A binary response: losses with few values, draws with ties."""
+    rng = np.random.default_rng(0)
+    y = rng.random(40) < 0.7
+    p = stats.beta(1 + y.sum(), 1 + (~y).sum()).rvs((4, 1000, 1), random_state=1)
+    # Each row takes one of two losses; every leave-one-out posterior is a Beta law.
+    found = calibrate_from_draws(np.where(y, np.log(p), np.log1p(-p)), risk="predictive")
+    chance = np.where(y, y.sum(), 40 - y.sum()) / 41
+    known = found.reliability
+    i = int(np.argmin(np.abs(known.beta - 1)))
+    assert abs(found.curve(1.0) + np.log(chance).mean()) < 4 * known.monte_carlo_error[i]
