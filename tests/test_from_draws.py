@@ -402,8 +402,8 @@ class TestArviZ:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             arviz = pytest.importorskip("arviz")
-            has_class = hasattr(arviz, "InferenceData")
-        if not has_class:
+            trees = int(arviz.__version__.split(".")[0]) >= 1
+        if trees:
             pytest.skip("this ArviZ has trees only")
         rng = np.random.default_rng(0)
         old = arviz.from_dict(

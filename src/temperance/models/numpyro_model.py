@@ -73,9 +73,10 @@ class NumPyroModel(SampledModel):
             raise ImportError("NumPyroModel needs NumPyro: pip install 'temperance[jax]'") from None
         X = jnp.asarray(data.X) if data.X.shape[1] else None
         arguments = (X, jnp.asarray(data.y))
-        if data.X.shape not in self._compiled:
-            self._compiled[data.X.shape] = _Program(self, arguments)
-        return NumPyroSampler(self._compiled[data.X.shape], arguments)
+        known = self._compiled.get(data.X.shape)
+        if known is None or not known.serves(arguments):
+            known = self._compiled[data.X.shape] = _Program(self, arguments)
+        return NumPyroSampler(known, arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,10 @@ class NumPyroSampler:
 
 
 class _Program:
-    """The compiled chains of one model on data of one shape, for all exponents."""
+    """The compiled chains of one model on data of one shape, for all exponents.
+
+    A model that looks at the values of X or y, for more than their shapes, is bound to them.
+    """
 
     def __init__(self, settings: NumPyroModel, arguments: tuple[Any, Any]) -> None:
         import jax
@@ -111,11 +115,12 @@ class _Program:
 
         self.settings, self.rows = settings, len(arguments[1])
         self.sites = tempered_sites(settings.model, arguments, settings.sites)
+        self.bound = None if _traceable(settings.model, arguments) else arguments
         self.known = initialize_model(
             jax.random.PRNGKey(settings.seed),
             _tempering(settings.model, self.sites),
             dynamic_args=True,
-            model_args=(jax.numpy.ones(self.rows), *arguments),
+            model_args=(jax.numpy.zeros(self.rows), *arguments),
         )
         self.kernel = hmc(potential_fn_gen=self.known.potential_fn, algo="NUTS")
         self.run = jax.jit(jax.vmap(self._chain, in_axes=(0, 0, None, None, None)))
@@ -124,6 +129,7 @@ class _Program:
         import jax
 
         begin, move = self.kernel
+        X, y = self.bound or (X, y)
         given = (exponents, X, y)
         constrain = self.known.postprocess_fn(*given)
 
@@ -145,6 +151,12 @@ class _Program:
         trace = _trace(self.settings.model, (X, y), theta)
         parts = [trace[name]["fn"].log_prob(trace[name]["value"]) for name in self.sites]
         return -sum(part.reshape(self.rows, -1).sum(axis=1) for part in parts)
+
+    def serves(self, arguments: tuple[Any, Any]) -> bool:
+        """Whether it can be run on these data, which have its shape."""
+        return self.bound is None or all(
+            np.array_equal(own, other) for own, other in zip(self.bound, arguments, strict=True)
+        )
 
     def scattered(self, key: Any) -> Any:
         """Points within 2 of zero in unconstrained coordinates, NumPyro's own start."""
@@ -216,6 +228,16 @@ def _tempering(model: Callable[..., Any], sites: tuple[str, ...]) -> Callable[..
             return model(X, y)
 
     return tempered
+
+
+def _traceable(model: Callable[..., Any], arguments: tuple[Any, Any]) -> bool:
+    import jax
+
+    try:
+        jax.eval_shape(lambda X, y: (_trace(model, (X, y), {}), 0)[1], *arguments)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
+        return False
+    return True
 
 
 def _trace(model: Callable[..., Any], arguments: tuple[Any, Any], theta: Mapping[str, Any]) -> Any:

@@ -1,0 +1,456 @@
+"""Models written in NumPyro, PyMC and Stan, held to the closed form of the same model."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import calibrate, models, strategies
+from temperance.diagnostics import DivergenceWarning, MixingWarning
+from temperance.types import Plan
+from temperance.validation import as_data
+
+ROOT = Path(__file__).resolve().parents[1]
+EXACT = models.GaussianLinear(1.0)
+CONSTANT = 0.5 * np.log(2 * np.pi)  # what EXACT leaves out of its loss
+RISKS = ("gibbs", "predictive")
+BETAS = np.array([0.0, 0.1, 0.3, 0.6, 1.0])
+quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+
+
+def linear_data(n=24, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.standard_normal(d) + rng.standard_normal(n)
+
+
+X, Y = linear_data()
+
+
+def largest_z(theta, mean, cov):
+    """Largest deviation of two moments of theta (chains, size, d), in Monte Carlo errors."""
+    from arviz_stats.base import array_stats
+
+    centred = theta - mean
+    worst = 0.0
+    for i in range(len(mean)):
+        worst = max(worst, _z(array_stats, centred[..., i], 0.0))
+        for j in range(i + 1):
+            worst = max(worst, _z(array_stats, centred[..., i] * centred[..., j], cov[i, j]))
+    return worst
+
+
+def _z(array_stats, values, expected):
+    effective = array_stats.ess(values, chain_axis=0, draw_axis=1, method="mean")
+    return abs(values.mean() - expected) / (values.std() / np.sqrt(effective))
+
+
+def halves():
+    first = (np.arange(24) < 12).astype(float)
+    return Plan(np.stack([first, 1 - first]), np.stack([1 - first, first]), 24.0)
+
+
+def check_draws(sampler):
+    """Moments of tempered posteriors, of all rows and of a fold, and of the prior."""
+    fold = (np.arange(24) < 12).astype(float)
+    uneven = np.linspace(0.0, 1.0, 24)
+    bayes = EXACT.posterior(X, Y, 24.0)
+    end = None
+    for exponents in (np.zeros(24), np.full(24, 0.3), 0.7 * fold, uneven):
+        drawn = sampler.draw(exponents, 3, end)
+        end = drawn.end
+        if exponents.any():
+            exact = EXACT.posterior(X, Y, exponents.sum(), exponents)
+            mean, cov = exact.mean, exact.cov
+        else:
+            mean, cov = np.zeros(2), np.eye(2)
+        assert largest_z(drawn.theta["theta"], mean, cov) < 4
+        # Negative control: it is not the untempered posterior.
+        assert largest_z(drawn.theta["theta"], bayes.mean, bayes.cov) > 4
+        losses = EXACT.loss(drawn.theta["theta"].reshape(-1, 2), X, Y) + CONSTANT
+        np.testing.assert_allclose(drawn.losses, losses.reshape(drawn.losses.shape), atol=1e-4)
+    one, other = (sampler.draw(uneven, 5) for _ in range(2))
+    np.testing.assert_array_equal(one.losses, other.losses)
+    assert not np.array_equal(one.losses, sampler.draw(uneven, 6).losses)
+
+
+def check_curve(model, inputs, responses, risks=RISKS):
+    """Curves of two halves over betas."""
+    data, plan = as_data(inputs, responses), halves()
+    exact_data = as_data(X, Y)
+    for risk in risks:
+        curve = model.risk_curve(data, plan, risk)
+        exact = EXACT.risk_curve(exact_data, plan, risk)
+        gap = np.abs(curve(BETAS) - CONSTANT - exact(BETAS))
+        assert np.all(gap < 4 * curve.error(BETAS))
+        naive = EXACT.risk_curve(exact_data, Plan(plan.train, plan.train, 24.0), risk)
+        assert np.any(np.abs(curve(BETAS) - CONSTANT - naive(BETAS)) > 4 * curve.error(BETAS))
+
+
+def check_posterior(model, inputs, responses):
+    """The posterior of weighted rows as an ArviZ tree; a weight of zero leaves a row out."""
+    weights = np.repeat([0.0, 1.0, 2.0], 8)
+    tree = model.posterior(inputs, responses, 9.6, weights)
+    exact = EXACT.posterior(X, Y, 9.6, weights)
+    assert largest_z(tree["posterior"]["theta"].values, exact.mean, exact.cov) < 4
+    assert tree.attrs["alpha"] == 9.6
+    assert tree.attrs["beta"] == pytest.approx(0.4)
+    assert tree.attrs["model"] == type(model).__name__
+    assert tree["log_likelihood"]["y"].shape[2] == 16
+    np.testing.assert_array_equal(tree["observed_data"]["y"], Y[8:])
+
+
+def check_refusals_of_data(model):
+    with pytest.raises(ValueError, match=r"X must be model\.X.*got None"):
+        calibrate(model, None, model.y)
+    with pytest.raises(ValueError, match=r"X must be model\.X.*got shape \(24, 2\)"):
+        calibrate(model, X, model.y)
+    with pytest.raises(ValueError, match=r"y must be model\.y.*in row 0"):
+        calibrate(model, model.X, model.y + 1)
+    with pytest.raises(ValueError, match="optimiser must be 'deterministic'"):
+        calibrate(model, model.X, model.y, optimiser="stochastic")
+
+
+@pytest.fixture(scope="module")
+def numpyro():
+    return pytest.importorskip("numpyro")
+
+
+@pytest.fixture(scope="module")
+def linear(numpyro):
+    from numpyro import distributions as dist
+
+    def linear(X, y):
+        prior = dist.Normal(0.0, 1.0).expand([X.shape[1]]).to_event(1)
+        theta = numpyro.sample("theta", prior)
+        with numpyro.plate("rows", len(X)):
+            numpyro.sample("y", dist.Normal(X @ theta, 1.0), obs=y)
+
+    return linear
+
+
+@pytest.fixture(scope="module")
+def numpyro_model(linear):
+    return models.NumPyroModel(linear, draws=300, warmup=300)
+
+
+class TestNumPyro:
+    def test_draws(self, numpyro_model):
+        check_draws(numpyro_model.sampler(as_data(X, Y)))
+
+    def test_curve(self, numpyro_model):
+        check_curve(numpyro_model, X, Y)
+
+    def test_posterior(self, numpyro_model):
+        check_posterior(numpyro_model, X, Y)
+
+    @quiet
+    def test_every_strategy(self, linear):
+        few = models.NumPyroModel(linear, chains=2, draws=100, warmup=100)
+        for strategy in (
+            strategies.Bayes(),
+            strategies.Naive(),
+            strategies.SampleSplitting("alpha", both=True),
+            strategies.Bootstrap(n_draws=3),
+            strategies.SafeBayes(start=4),
+            strategies.KFold(2),
+            strategies.LeaveOneOut(),
+        ):
+            found = calibrate(few, X[:8], Y[:8], strategy, risk="predictive", bounds=(0, 1.5))
+            assert 0 <= found.beta <= 1.5, strategy
+            assert np.isfinite(found.risk), strategy
+
+    def test_one_program_serves_data_of_one_shape(self, numpyro_model):
+        first = numpyro_model.sampler(as_data(X, Y)).program
+        assert numpyro_model.sampler(as_data(-X, Y)).program is first
+        assert numpyro_model.sampler(as_data(X[:12], Y[:12])).program is not first
+
+    def test_a_model_that_looks_at_the_data(self, numpyro):
+        """It is compiled for the data at hand, and again for others."""
+        from numpyro import distributions as dist
+
+        def model(X, y):
+            top = float(y.max())
+            theta = numpyro.sample("theta", dist.Normal(0.0, 1.0))
+            numpyro.sample("y", dist.Normal(theta + top, 1.0).expand([len(y)]), obs=y)
+
+        bound = models.NumPyroModel(model, draws=100, warmup=100)
+        first = bound.sampler(as_data(None, [1.0, 2.0]))
+        assert bound.sampler(as_data(None, [1.0, 2.0])).program is first.program
+        other = bound.sampler(as_data(None, [1.0, 4.0]))
+        assert other.program is not first.program
+        drawn = other.draw(np.ones(2), 0)
+        mean = drawn.theta["theta"][..., None] + 4.0
+        losses = 0.5 * (np.array([1.0, 4.0]) - mean) ** 2 + CONSTANT
+        np.testing.assert_allclose(drawn.losses, losses, atol=1e-4)
+
+    def test_prior_as_a_factor(self, numpyro):
+        from numpyro import distributions as dist
+
+        def model(X, y):
+            theta = numpyro.sample("theta", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+            numpyro.factor("tighter", -0.5 * (theta**2).sum())
+            numpyro.sample("y", dist.Normal(X @ theta, 1.0), obs=y)
+
+        data = as_data(X, Y)
+        with pytest.raises(
+            ValueError, match=r"sites must name.*of tighter, y: the factor 'tighter'"
+        ):
+            models.NumPyroModel(model).check(data)
+        named = models.NumPyroModel(model, sites=["y"], draws=500)
+        drawn = named.sampler(data).draw(np.zeros(24), 0)
+        assert largest_z(drawn.theta["theta"], np.zeros(2), 0.5 * np.eye(2)) < 4
+        assert largest_z(drawn.theta["theta"], np.zeros(2), np.eye(2)) > 4
+
+    def test_several_sites_and_columns(self, numpyro):
+        """Losses of a row add up over sites and over what belongs to the row."""
+        from numpyro import distributions as dist
+
+        def model(X, y):
+            theta = numpyro.sample("theta", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+            mean = X @ theta
+            numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+            both = np.ones((1, 2))
+            numpyro.sample("twice", dist.Normal(mean[:, None] * both, 1.0), obs=y[:, None] * both)
+
+        thrice = models.NumPyroModel(model, draws=500).sampler(as_data(X, Y))
+        exponents = 0.2 * (np.arange(24) < 12)
+        drawn = thrice.draw(exponents, 1)
+        exact = EXACT.posterior(X, Y, 3 * exponents.sum(), exponents)
+        assert largest_z(drawn.theta["theta"], exact.mean, exact.cov) < 4
+        losses = 3 * (EXACT.loss(drawn.theta["theta"].reshape(-1, 2), X, Y) + CONSTANT)
+        np.testing.assert_allclose(drawn.losses.reshape(-1, 24), losses, atol=1e-3)
+
+    def test_impossible_rows_without_weight_play_no_part(self, numpyro):
+        """A row outside the support of its likelihood has an infinite loss, at exponent 0 too."""
+        from numpyro import distributions as dist
+
+        def model(X, y):
+            rate = numpyro.sample("rate", dist.Gamma(2.0, 2.0))
+            likelihood = dist.Exponential(rate, validate_args=False)
+            numpyro.sample("y", likelihood.expand([len(y)]), obs=abs(y))
+            numpyro.factor("possible", np.where(y >= 0, 0.0, -np.inf))
+
+        y = np.array([1.0, 2.0, -1.0])
+        sampler = models.NumPyroModel(model, sites=["y", "possible"]).sampler(as_data(None, y))
+        drawn = sampler.draw(np.array([1.0, 1.0, 0.0]), 0)
+        assert np.isinf(drawn.losses[..., 2]).all()
+        # Gamma(2 + 2, 2 + 3)
+        rate = drawn.theta["rate"][..., None]
+        assert largest_z(rate, np.array([0.8]), np.array([[4 / 25]])) < 4
+
+    def test_refusals(self, numpyro, linear):
+        from numpyro import distributions as dist
+
+        def unobserved(X, y):
+            numpyro.sample("theta", dist.Normal(0.0, 1.0))
+
+        def joint(X, y):
+            theta = numpyro.sample("theta", dist.Normal(0.0, 1.0))
+            numpyro.sample("y", dist.Normal(theta, 1.0).expand([len(y)]).to_event(1), obs=y)
+
+        data = as_data(X, Y)
+        for model, message in (
+            (models.NumPyroModel(unobserved), "must have an observed site"),
+            (models.NumPyroModel(joint), r"each of the 24 rows, got batch shape \(\)"),
+            (models.NumPyroModel(linear, sites=["z"]), "sites must be observed, one of y, got 'z'"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                model.check(data)
+        for arguments, message in (
+            ({"model": 3}, "model must be a function of X and y, got 3"),
+            ({"model": linear, "chains": 1}, "chains must be at least 2"),
+            ({"model": linear, "draws": 2.5}, "draws must be an integer"),
+            ({"model": linear, "overlap": 1.5}, "overlap must lie between 0 and 1"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                models.NumPyroModel(**arguments)
+        with pytest.raises(ValueError, match="optimiser must be 'deterministic'"):
+            calibrate(models.NumPyroModel(linear), X, Y, optimiser="stochastic")
+
+    def test_nan_is_refused(self, numpyro):
+        from numpyro import distributions as dist
+
+        def model(X, y):
+            theta = numpyro.sample("theta", dist.Normal(0.0, 1.0))
+            numpyro.sample("y", dist.Normal(theta, 1.0).expand([len(y)]), obs=y)
+            numpyro.factor("strange", np.array([0.0, np.nan]))
+
+        sampler = models.NumPyroModel(model, sites=["y", "strange"]).sampler(as_data(None, [1, 2]))
+        with pytest.raises(ValueError, match="got nan in row 1"):
+            sampler.draw(np.array([1.0, 0.0]), 0)
+
+
+@pytest.fixture(scope="module")
+def pm():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what PyMC's own imports say
+        return pytest.importorskip("pymc")
+
+
+@pytest.fixture(scope="module")
+def pymc_model(pm):
+    with pm.Model() as linear:
+        theta = pm.Normal("theta", 0.0, 1.0, shape=2)
+        pm.Normal("y", X @ theta, 1.0, observed=Y)
+    return models.PyMCModel(linear, chains=2, draws=400, warmup=200)
+
+
+class TestPyMC:
+    def test_draws(self, pymc_model):
+        check_draws(pymc_model.own_sampler())
+
+    def test_curve(self, pymc_model):
+        check_curve(pymc_model, pymc_model.X, pymc_model.y, ["predictive"])
+
+    def test_posterior(self, pymc_model):
+        check_posterior(pymc_model, pymc_model.X, pymc_model.y)
+
+    @quiet
+    def test_calibrate(self, pymc_model):
+        """The default strategies sort the rows; the model knows them by number."""
+        found = calibrate(
+            pymc_model, pymc_model.X, pymc_model.y, strategies.KFold(2), bounds=(0, 0.5)
+        )
+        exact = calibrate(EXACT, pymc_model.X, pymc_model.y, strategies.KFold(2), bounds=(0, 0.5))
+        assert repr(found).startswith("Calibration of PyMCModel by KFold(n_folds=2")
+        assert found.data.size == exact.data.size == 24
+
+    def test_refusals_of_data(self, pymc_model):
+        check_refusals_of_data(pymc_model)
+
+    def test_model_is_left_alone(self, pymc_model):
+        assert [rv.name for rv in pymc_model.model.observed_RVs] == ["y"]
+        assert set(pymc_model.model.named_vars) == {"theta", "y"}
+
+    def test_rows_twice_weigh_twice(self, pymc_model):
+        data = as_data(
+            np.concatenate([pymc_model.X, pymc_model.X]),
+            np.concatenate([pymc_model.y, pymc_model.y]),
+        )
+        seen = []
+
+        class Spy:
+            def draw(self, exponents, seed, start=None):
+                seen.append(exponents)
+                return pymc_model.own_sampler().draw(exponents, seed, start)
+
+        twice = models.sampled._RowsOf(Spy(), pymc_model.index(data), 24)
+        drawn = twice.draw(np.full(48, 0.5), 0)
+        np.testing.assert_array_equal(seen[0], np.ones(24))
+        assert drawn.losses.shape == (2, 400, 48)
+        np.testing.assert_array_equal(drawn.losses[..., :24], drawn.losses[..., 24:])
+
+    def test_variables_not_named_stay(self, pm):
+        """With y tempered to nothing, z still trains."""
+        with pm.Model() as both:
+            theta = pm.Normal("theta", 0.0, 1.0, shape=2)
+            pm.Normal("y", X @ theta, 1.0, observed=Y)
+            pm.Normal("z", X @ theta, 1.0, observed=-Y)
+        model = models.PyMCModel(both, variables=["y"], chains=2, draws=400, warmup=200)
+        drawn = model.own_sampler().draw(np.zeros(24), 0)
+        exact = EXACT.posterior(X, -Y, 24.0)
+        assert largest_z(drawn.theta["theta"], exact.mean, exact.cov) < 4
+        np.testing.assert_array_equal(models.PyMCModel(both).y, np.arange(24))
+
+    def test_gradient_that_is_no_number(self, pm):
+        with pm.Model() as binary:
+            theta = pm.Normal("theta", 0.0, 100.0, shape=2)
+            pm.Bernoulli("y", logit_p=X @ theta, observed=(Y > 0).astype(int))
+        sampler = models.PyMCModel(binary, draws=100, warmup=100).own_sampler()
+        with pytest.raises(ValueError, match=r"gradient .* must be finite, .* of 50 draws"):
+            sampler.draw(np.zeros(24), 0)
+
+    def test_divergences_are_a_warning(self, pm):
+        """Neal's funnel: the posterior says so, and ArviZ hears of it."""
+        with pm.Model() as funnel:
+            scale = pm.Normal("scale", 0.0, 3.0)
+            theta = pm.Normal("theta", 0.0, pm.math.exp(scale / 2), shape=5)
+            pm.Normal("y", theta[0], 100.0, observed=Y)
+        model = models.PyMCModel(funnel, chains=2, draws=200, warmup=100)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tree = model.posterior(model.X, model.y, 1.0)
+        assert {DivergenceWarning, MixingWarning} & {each.category for each in caught}
+        assert tree.attrs["divergences"] > 0
+
+    def test_refusals(self, pm, pymc_model):
+        with pytest.raises(ValueError, match="model must be a pymc.Model, got int"):
+            models.PyMCModel(3)
+        with pm.Model() as unobserved:
+            pm.Normal("theta")
+        with pytest.raises(ValueError, match="must have an observed variable"):
+            models.PyMCModel(unobserved)
+        with pytest.raises(ValueError, match="variables must be observed, among y, got 'z'"):
+            models.PyMCModel(pymc_model.model, variables=["z"])
+        with pm.Model() as uneven:
+            theta = pm.Normal("theta")
+            pm.Normal("y", theta, observed=Y)
+            pm.Normal("z", theta, observed=Y[:3])
+        with pytest.raises(ValueError, match=r"the same rows, got y \(24,\), z \(3,\)"):
+            models.PyMCModel(uneven)
+
+
+PROGRAM = "data { vector[n] weights; } generated quantities { vector[n] log_lik; }"
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The program of the page, so that one build serves both."""
+    page = (ROOT / "docs" / "stan.md").read_text()
+    return page.partition('program = """')[2].partition('"""')[0]
+
+
+class TestStan:
+    @pytest.mark.slow
+    def test_draws_curve_and_posterior(self, program):
+        pytest.importorskip("httpstan")
+        data = {"n": 24, "d": 2, "X": X, "y": Y}
+        model = models.StanModel("\n" + program.lstrip("\n"), data, draws=300, warmup=300)
+        check_draws(model.own_sampler())
+        check_curve(model, model.X, model.y, ["gibbs"])
+        check_posterior(model, model.X, model.y)
+        check_refusals_of_data(model)
+
+    def test_a_program_that_does_not_compile(self):
+        pytest.importorskip("httpstan")
+        model = models.StanModel(PROGRAM, {"y": Y})
+        with pytest.raises(ValueError, match=r"Stan failed: Semantic error.*Identifier 'n' not in"):
+            model.own_sampler().draw(np.ones(24), 0)
+
+    def test_refusals(self):
+        for arguments, message in (
+            (("x", {}), r"must declare vector<lower=0>\[n\] weights; in its data"),
+            ((PROGRAM.replace("log_lik", "// log_lik\n"), {}), r"declare vector\[n\] log_lik;"),
+            ((PROGRAM, {"x": 1, "z": 2}), "response must be a name in data, one of x, z, got 'y'"),
+            ((3, {}), "program_code must be a Stan program, got 3"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                models.StanModel(*arguments)
+
+    def test_rows_with_several_responses(self):
+        model = models.StanModel(PROGRAM, {"y": np.zeros((5, 2))})
+        np.testing.assert_array_equal(model.y, np.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("absent", "use", "message"),
+    [
+        (
+            "numpyro",
+            lambda: models.NumPyroModel(print).check(as_data(X, Y)),
+            r"NumPyroModel needs NumPyro: pip install 'temperance\[jax\]'",
+        ),
+        (
+            "stan",
+            lambda: models.StanModel(PROGRAM, {"y": Y}).own_sampler().draw(np.ones(24), 0),
+            r"StanModel needs PyStan: pip install 'temperance\[stan\]'",
+        ),
+    ],
+)
+def test_missing_extra(monkeypatch, absent, use, message):
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(ImportError, match=message):
+        use()
