@@ -138,7 +138,8 @@ class _RowsOf:
     count: int
 
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
-        on_all = np.bincount(self.index, weights=exponents, minlength=self.count)
+        on_all = np.zeros(self.count)
+        np.add.at(on_all, self.index, exponents)
         drawn = self.whole.draw(on_all, seed, start)
         return replace(drawn, losses=drawn.losses[..., self.index])
 
