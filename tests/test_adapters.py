@@ -9,6 +9,7 @@ import pytest
 
 from temperance import calibrate, models, strategies
 from temperance.diagnostics import DivergenceWarning, MixingWarning
+from temperance.models import stan_model
 from temperance.models.sampled import SampledModel
 from temperance.sampling.draws import Draws
 from temperance.types import Plan
@@ -453,6 +454,17 @@ class TestStan:
             with pytest.raises(ValueError, match=message):
                 models.StanModel(*arguments)
 
+    def test_a_process_that_ended(self):
+        """It is noticed, and the next run has a new one."""
+        pytest.importorskip("httpstan")
+        worker = stan_model._stan()
+        worker.process.kill()
+        model = models.StanModel(PROGRAM, {"y": Y})
+        with pytest.raises((ValueError, BrokenPipeError)):
+            model.own_sampler().draw(np.ones(24), 0)
+        assert stan_model._stan() is not worker
+        stan_model._stan().close()
+
     def test_rows_with_several_responses(self):
         model = models.StanModel(PROGRAM, {"y": np.zeros((5, 2))})
         np.testing.assert_array_equal(model.y, np.arange(5))
@@ -474,6 +486,7 @@ class TestStan:
     ],
 )
 def test_missing_extra(monkeypatch, absent, use, message):
+    stan_model._stan.cache_clear()
     monkeypatch.setitem(sys.modules, absent, None)
     with pytest.raises(ImportError, match=message):
         use()

@@ -2,14 +2,22 @@ r"""A model written in Stan, run by PyStan."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import io
+import json
+import os
 import re
-import warnings
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
@@ -96,62 +104,87 @@ class StanSampler:
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
         """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
         settings = self.settings
-        # PyStan wants plain numbers, and a positive seed below 2^31.
-        data = {**settings.data, settings.weights: np.asarray(exponents, dtype=float)}
-        given = {} if start is None else {"init": start}
-
-        def run() -> Any:
-            import stan
-
-            program = stan.build(
-                settings.program_code, data=data, random_seed=1 + seed % (2**31 - 2)
-            )
-            return program.sample(
-                num_chains=settings.chains,
-                num_samples=settings.draws,
-                num_warmup=settings.warmup,
-                **given,
-            )
-
-        fit = _quietly(run)
-        if settings.log_lik not in fit.param_names:
+        data = {**settings.data, settings.weights: exponents}
+        values = _stan().run(
+            program_code=settings.program_code,
+            data={name: np.asarray(value).tolist() for name, value in data.items()},
+            seed=1 + seed % (2**31 - 2),  # Stan's are positive and below 2^31
+            chains=settings.chains,
+            draws=settings.draws,
+            warmup=settings.warmup,
+            init=start,
+        )
+        divergent = int(values.pop("divergent__"))
+        if settings.log_lik not in values:
             raise ValueError(
                 f"program_code must give {settings.log_lik} in its generated quantities"
             )
-        values = {name: self._chains(fit, name) for name in fit.param_names}
-        rows = len(settings.y)
-        losses = -as_rows(settings.log_lik, values.pop(settings.log_lik), rows)
+        losses = -as_rows(settings.log_lik, values.pop(settings.log_lik), len(settings.y))
         refuse_nan(losses)
         end = [
             {name: value[chain, -1].tolist() for name, value in values.items()}
             for chain in range(settings.chains)
         ]
-        return Draws(values, losses, int(fit["divergent__"].sum()), end)
-
-    def _chains(self, fit: Any, name: str) -> Array:
-        """Turn PyStan's (..., draws x chains) into (chains, draws, ...)."""
-        shape = tuple(fit.dims[fit.param_names.index(name)])
-        flat = np.asarray(fit[name]).reshape(*shape, self.settings.draws, self.settings.chains)
-        return np.moveaxis(flat, (-1, -2), (0, 1))
+        return Draws(values, losses, divergent, end)
 
 
-def _quietly(run: Callable[[], Any]) -> Any:
-    """Run PyStan in a thread, for it needs an event loop of its own, and keep what it prints."""
-    printed = io.StringIO()
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(printed),
-        ThreadPoolExecutor(1) as thread,
-    ):
-        warnings.simplefilter("ignore")
-        try:
-            return thread.submit(run).result()
-        except ImportError:
-            raise ImportError("StanModel needs PyStan: pip install 'temperance[stan]'") from None
-        except (ValueError, RuntimeError) as error:
-            said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).split())
-            raise ValueError(f"Stan failed: {error} {said[-500:]}".rstrip()) from error
+class _Stan:
+    """A process that runs PyStan, see ``stan_worker.py``."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("stan_worker.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        atexit.register(self.close)
+
+    def run(self, **request: Any) -> dict[str, Array]:
+        """Return parameters by name, (chains, draws, ...), and the number of divergences."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with tempfile.TemporaryDirectory() as folder:
+            out = str(Path(folder) / "draws.npz")
+            try:
+                self.process.stdin.write(json.dumps(request | {"out": out}) + "\n")
+                self.process.stdin.flush()
+                line = self._answer(self.process.stdout)
+            except BaseException:
+                # What was asked is half said or not answered: begin anew next time.
+                self.close()
+                raise
+            error = json.loads(line)["error"] if line else "its process ended"
+            if not line:
+                self.close()
+            if error:
+                raise ValueError(f"Stan failed: {error}")
+            with np.load(out, allow_pickle=False) as found:
+                return {name: found[name] for name in found.files}
+
+    def _answer(self, answers: IO[str]) -> str:
+        """Wait for a line; the processes that PyStan forks keep the pipe open if it dies."""
+        while not select.select([answers], [], [], 1.0)[0]:
+            if self.process.poll() is not None:
+                return ""
+        return answers.readline()
+
+    def close(self) -> None:
+        """End the process and those that it forked, its session."""
+        _stan.cache_clear()
+        atexit.unregister(self.close)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(BrokenPipeError):
+            self.process.communicate()
+
+
+@cache
+def _stan() -> _Stan:
+    if find_spec("stan") is None:
+        raise ImportError("StanModel needs PyStan: pip install 'temperance[stan]'")
+    return _Stan()
 
 
 def _without_comments(program: str) -> str:

@@ -1,0 +1,55 @@
+"""Runs PyStan in a process of its own: one request a line on standard input, one answer each.
+
+PyStan forks to sample and needs an event loop, and neither goes well with the threads of other
+libraries or with a notebook's loop.  Here there is nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+
+def run(request: dict[str, Any]) -> None:
+    """Build, sample, and save every parameter as (chains, draws, ...)."""
+    import stan
+
+    program = stan.build(request["program_code"], data=request["data"], random_seed=request["seed"])
+    chains, draws = request["chains"], request["draws"]
+    given = {} if request["init"] is None else {"init": request["init"]}
+    fit = program.sample(
+        num_chains=chains, num_samples=draws, num_warmup=request["warmup"], **given
+    )
+    found = {"divergent__": np.asarray(fit["divergent__"]).sum()}
+    for name, shape in zip(fit.param_names, fit.dims, strict=True):
+        # PyStan has (..., draws x chains).
+        flat = np.asarray(fit[name]).reshape(*shape, draws, chains)
+        found[name] = np.moveaxis(flat, (-1, -2), (0, 1))
+    np.savez(request["out"], **found)
+
+
+def main() -> None:
+    """Answer until standard input ends."""
+    warnings.simplefilter("ignore")
+    answers = sys.stdout
+    for line in sys.stdin:
+        printed = io.StringIO()
+        answer = {"error": ""}
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            try:
+                run(json.loads(line))
+            except Exception as error:
+                said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).split())
+                answer["error"] = f"{error} {said[-500:]}".strip()
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
