@@ -43,10 +43,6 @@ class DrawsWarning(TemperanceWarning):
     """The draws are too few for the choice that rests on them."""
 
 
-class DrawsWarning(TemperanceWarning):
-    """The draws are too few for the choice that rests on them."""
-
-
 def warn(message: str, category: type[TemperanceWarning]) -> None:
     """Warn at the first line of code outside this package."""
     frame, level = sys._getframe(1), 2
