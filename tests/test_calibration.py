@@ -14,7 +14,7 @@ from scenarios import MODELS, data_for
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from temperance import Calibration, calibrate, expected_risk, models, strategies, threads
-from temperance.calibration import mean_and_error
+from temperance.calibration import KnownErrors, mean_and_error
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.optimise import Minimum
 
@@ -220,9 +220,8 @@ def test_the_result_answers_in_words():
         calibrated(weights=WEIGHTS * 25 / WEIGHTS.sum()),
         minimum=Minimum(0.123456),
         risk=1.234567,
-        standard_error=0.0456,
         bayes_risk=1.5,
-        gain_standard_error=0.00789,
+        errors=KnownErrors(0.0456, 0.00789),
     )
     assert repr(calibration).splitlines() == [
         "Calibration of GaussianLinear by KFold(n_folds=10, transfer='beta', duplicates='auto')",
@@ -244,7 +243,8 @@ def test_the_result_answers_in_words():
     ],
 )
 def test_digits_follow_the_error(error, words):
-    calibration = replace(calibrated(risk="predictive"), risk=1234.56789, standard_error=error)
+    calibration = replace(calibrated(risk="predictive"), risk=1234.56789)
+    calibration = replace(calibration, errors=KnownErrors(error))
     assert f"  risk      {words}\n" in repr(calibration)
 
 

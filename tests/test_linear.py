@@ -8,7 +8,6 @@ from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
-from temperance.models.linear import prefixes
 from temperance.posteriors.student import gamma_half_step
 from temperance.selection import PAIRS_PER_STEP, few_pairs
 from temperance.types import Data, Plan, PrefixPlan
@@ -54,11 +53,11 @@ def test_safe_bayes_works_in_blocks(decompositions):
     plan = PrefixPlan(data.weights, np.arange(1000)[None])
     curve = models.GaussianLinear().risk_curve(data, plan)
     curve(1.0)
-    blocks = -(-1000 // prefixes.SMALLEST_BLOCK)
-    assert len(decompositions) < blocks + 10  # one QR per block, the rest is stacked
+    assert decompositions.count("eigh") == 1  # stacked
+    assert len(decompositions) < 6  # and a factor for the first prefixes, which are too short
     decompositions.clear()
     curve(0.5)
-    assert sorted(decompositions) == ["cholesky", "solve"]
+    assert decompositions == ["cholesky"]
 
 
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])

@@ -10,7 +10,8 @@ from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.grouping import distinct_rows, number_distinct, takes_few_values
-from temperance.models.linear.condense import MOST_PAIRS, condense
+from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
+from temperance.models.linear.rows import Rows
 from temperance.types import Data, LeaveOneOutPlan, Plan, PrefixPlan
 
 # Where the minimum lies is not the question here.
@@ -472,37 +473,38 @@ def test_tested_rows_are_listed_and_padded():
         np.testing.assert_array_equal(again, row)
 
 
-def second_moments(rows, weightings):
-    return [[(rows.T * w) @ rows for w in weighting] for weighting in weightings]
-
-
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.data())
-def test_condensed_rows_keep_their_second_moments(data):
+def test_blocks_keep_the_second_moments_of_their_rows(data):
     pairs, profiles = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     n, columns = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
-    rows = rng.standard_normal((n, columns))
+    rows = Rows(rng.standard_normal((n, columns)), rng.standard_normal(n), np.ones(columns))
     profile = rng.choice([0.0, 0.5, 1.0, 3.0], size=(2 * pairs, profiles))
+    profile[:, 0] = 1.0
     weights = profile[:, rng.integers(profiles, size=n)] * 10.0 ** rng.uniform(-3, 3, n)
-    train, test = weights[:pairs], weights[pairs:]
-    fewer, *condensed = condense(rows, train, test)
-    assert len(fewer) <= n
-    assert [part.shape for part in condensed] == [(pairs, len(fewer))] * 2
-    for found, expected in zip(
-        second_moments(fewer, condensed), second_moments(rows, (train, test)), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * weights.max())
+    weights[:, 0] = 1.0
+    plan = Plan(weights[:pairs], weights[pairs:], 1.0)
+    partition = partition_of(plan, columns + 1)
+    if partition is None:
+        assert profiles > max(2 * pairs, n // (columns + 1))
+        return
+    blocks = blocks_of(rows, partition)
+    for shares, expected in ((partition.train, plan.train), (partition.test, plan.test)):
+        wanted = [(rows.whole.T * w) @ rows.whole for w in expected]
+        for grams in (blocks.grams, np.stack([each.T @ each for each in blocks.factors])):
+            found = np.tensordot(shares, grams, axes=1)
+            np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * weights.max())
 
 
-def test_condensing_is_worth_it_or_not_done():
-    rows = np.random.default_rng(0).standard_normal((1000, 3))
+def test_blocks_are_worth_it_or_not_made():
     folds = (np.arange(1000) % 10 == np.arange(10)[:, None]).astype(float)
-    assert condense(rows, 1 - folds, folds)[0].shape == (30, 3)
+    partition = partition_of(Plan(1 - folds, folds, 1000.0), 3)
+    assert [len(members) for members in partition.members] == [100] * 10
     different = np.random.default_rng(1).random((2, 1000))
-    assert condense(rows, different)[0] is rows
-    many = np.ones((2 * MOST_PAIRS + 1, 1000))
-    assert condense(rows, many)[0] is rows
+    assert partition_of(Plan(different, different, 1000.0), 3) is None
+    many = np.ones((MOST_PAIRS + 1, 1000))
+    assert partition_of(Plan(many, many, 1000.0), 3) is None
 
 
 columns = st.integers(1, 4).flatmap(

@@ -14,7 +14,7 @@ from browser import Visit, launched
 from scipy import stats
 
 from temperance import GibbsClassifier, GibbsRegressor, models, report
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, KnownErrors
 from temperance.explanation import explain, explanations
 from temperance.held_out import Forecasts, HeldOut, hold_out
 from temperance.optimise import Minimum
@@ -460,9 +460,8 @@ def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", **f
         bounds=bounds,
         minimum=Minimum(beta, **found),
         risk=1.0,
-        standard_error=0.1,
         bayes_risk=1.0 + gain,
-        gain_standard_error=error,
+        errors=KnownErrors(0.1, error),
         curve=None,
     )
 
@@ -562,7 +561,7 @@ def test_one_part_has_no_name_before_its_words():
         "b": choice(2.0),
         "c": choice(0.4),
         "d": choice(3.0, at_bound=True),
-        "e": replace(one, gain_standard_error=1.0),
+        "e": replace(one, errors=KnownErrors(0.1, 1.0)),
     }
     assert explanations(Fitted([("a", one), *others.items()])) == [
         "Each class is told from the rest by a posterior with a β of its own. "

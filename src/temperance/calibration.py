@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,63 @@ from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
 from temperance.types import Array, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
+
+
+class StandardErrors(Protocol):
+    """How far the estimated risk at the choice, and its gain over Bayes, may be off."""
+
+    @property
+    def risk(self) -> float:
+        """Standard error of the risk."""
+        ...
+
+    @property
+    def gain(self) -> float:
+        """Standard error of the gain."""
+        ...
+
+
+@dataclass(frozen=True)
+class KnownErrors:
+    """Standard errors that are numbers already; nan where nothing is known."""
+
+    risk: float = float("nan")
+    gain: float = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """Standard errors over the tested rows, from their losses at beta and at Bayes."""
+
+    curve: RiskCurve
+    beta: float
+    multiplicity: Array
+
+    @cached_property
+    def at_choice(self) -> tuple[float, float]:
+        """Risk at the choice and its standard error."""
+        return mean_and_error(*self._rows, self.multiplicity)
+
+    @cached_property
+    def difference(self) -> tuple[float, float]:
+        """Gain over Bayes and its standard error, paired over the rows."""
+        loss, share = self._rows
+        bayes, _ = self.curve.rows(1.0)
+        return mean_and_error(bayes - loss, share, self.multiplicity)
+
+    @property
+    def risk(self) -> float:
+        """Standard error of the risk."""
+        return self.at_choice[1]
+
+    @property
+    def gain(self) -> float:
+        """Standard error of the gain."""
+        return self.difference[1]
+
+    @cached_property
+    def _rows(self) -> tuple[Array, Array]:
+        return self.curve.rows(self.beta)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,6 +79,7 @@ class Calibration:
     ----------
     beta, alpha : the exponent on each observation's likelihood and ``beta * n``; Bayes is 1 and n
     risk : estimated risk at the choice
+    errors : standard errors, computed when asked for
     standard_error : standard error of ``risk``, over the tested rows
     at_bound : whether the choice lies at a bound
     curve : estimated risk as a function of beta, with slope on request
@@ -37,10 +95,19 @@ class Calibration:
     bounds: tuple[float, float]
     minimum: Minimum
     risk: float
-    standard_error: float
     bayes_risk: float
-    gain_standard_error: float
+    errors: StandardErrors = field(repr=False)
     curve: RiskCurve
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the estimated risk at the choice."""
+        return self.errors.risk
+
+    @property
+    def gain_standard_error(self) -> float:
+        """Standard error of the gain over Bayes."""
+        return self.errors.gain
 
     @property
     def beta(self) -> float:

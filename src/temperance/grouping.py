@@ -29,9 +29,14 @@ def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
     return labels
 
 
+def number_rows(data: Data) -> NDArray[np.intp]:
+    """Give numbers to the distinct rows, sorted by response, then inputs."""
+    return number_distinct([data.y, *data.X.T])
+
+
 def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
     """Join identical rows, in sorted order, and say where each row went; their weights add up."""
-    number = number_distinct([data.y, *data.X.T])
+    number = number_rows(data)
     _, first = np.unique(number, return_index=True)
     weights = np.bincount(number, weights=data.weights).astype(float)
     return Data(data.X[first], data.y[first], weights), number
@@ -45,12 +50,13 @@ def takes_few_values(rows: Data) -> bool:
     weight on it, would repeat its response too.
     """
     half = rows.size / 2
+    if len(rows) > half:
+        return False
     inputs = number_distinct(rows.X.T) if rows.X.shape[1] else np.zeros(len(rows), dtype=int)
     disputed = np.bincount(inputs)[inputs] > 1
     same_inputs = inputs.max() == 0
     responses = len(np.unique(rows.y))
     return bool(
-        len(rows) <= half
-        and rows.weights[disputed].sum() >= half
+        rows.weights[disputed].sum() >= half
         and (same_inputs or responses <= len(rows) / 2)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.calibration import Calibration, mean_and_error
+from temperance.calibration import Calibration, RowErrors
 from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.draws import covariance_slope, sampled_risk_curve
@@ -85,10 +85,13 @@ def conclude(
     minimum: Minimum,
 ) -> Calibration:
     """Say what is known about a point on a curve that was estimated on ``rows``."""
-    loss, share = curve.rows(minimum.beta)
-    bayes, _ = curve.rows(1.0)
-    estimate, error = mean_and_error(loss, share, rows.weights)
-    difference, paired_error = mean_and_error(bayes - loss, share, rows.weights)
+    errors = RowErrors(curve, minimum.beta, rows.weights)
+    if curve.costly:
+        # The losses of the rows are needed for the errors and give the risks as well.
+        estimate = errors.at_choice[0]
+        bayes = estimate + errors.difference[0]
+    else:
+        estimate, bayes = (float(value) for value in curve(np.array([minimum.beta, 1.0])))
     return Calibration(
         model=model,
         data=data,
@@ -97,9 +100,8 @@ def conclude(
         bounds=bounds,
         minimum=minimum,
         risk=estimate,
-        standard_error=error,
-        bayes_risk=estimate + difference,
-        gain_standard_error=paired_error,
+        bayes_risk=bayes,
+        errors=errors,
         curve=curve,
     )
 

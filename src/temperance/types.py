@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -101,6 +102,38 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
+class FoldPlan:
+    """Every row belongs to one fold; each fold is tested once by the posterior of the others."""
+
+    weights: Array
+    fold: NDArray[np.intp]
+    n_folds: int
+    transfer: Transfer = "beta"
+
+    @property
+    def size(self) -> float:
+        """The total weight of the full data."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def tested(self) -> Array:
+        """Weight of each fold, shape (n_folds,)."""
+        return np.bincount(self.fold, self.weights, self.n_folds)
+
+    @property
+    def exponents(self) -> Array:
+        """Factor on beta in each fold's training set, shape (n_folds,)."""
+        if self.transfer == "beta":
+            return np.ones(self.n_folds)
+        return self.size / (self.size - self.tested)
+
+    def pairs(self) -> Plan:
+        """Return the plan as explicit pairs, n_folds x n."""
+        test = np.where(self.fold == np.arange(self.n_folds)[:, None], self.weights, 0.0)
+        return Plan(self.weights - test, test, self.size, self.transfer)
+
+
+@dataclass(frozen=True, eq=False)
 class LeaveOneOutPlan:
     """Every row is tested once by the posterior of all the others."""
 
@@ -159,7 +192,7 @@ class PrefixPlan:
         return Plan(train.reshape(-1, n), test.reshape(-1, n), self.size, self.transfer)
 
 
-AnyPlan = Plan | LeaveOneOutPlan | PrefixPlan
+AnyPlan = Plan | FoldPlan | LeaveOneOutPlan | PrefixPlan
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     n = len(response)
     if n == 0:
         raise ValueError("y must have at least one observation, got 0")
-    inputs = np.empty((n, 0)) if X is None else as_inputs(X)
+    inputs = np.empty((n, 0)) if X is None else as_inputs(X, copy=True)
     if len(inputs) != n:
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {n}")
     refuse_non_finite("y", response)
@@ -44,9 +44,9 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     return Data(inputs[kept], response[kept], weight[kept])
 
 
-def as_inputs(X: ArrayLike) -> Array:
+def as_inputs(X: ArrayLike, copy: bool = False) -> Array:
     """Validate an input matrix (n, d); a vector is one column."""
-    inputs = as_numbers("X", X)
+    inputs = as_numbers("X", X, copy=copy)
     if inputs.ndim == 1:
         inputs = inputs[:, None]
     if inputs.ndim != 2:
@@ -117,7 +117,7 @@ def as_non_negative(name: str, values: ArrayLike) -> Array:
     return array
 
 
-def as_numbers(name: str, values: ArrayLike | None) -> Array:
+def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
     """Return real numbers as floats, in the shape in which they came.
 
     Text, dates and complex numbers are refused even where numpy would convert them.
@@ -133,11 +133,14 @@ def as_numbers(name: str, values: ArrayLike | None) -> Array:
         strange = next((shown(entry) for entry in entries if not _is_number(entry)), None)
         if strange is not None or array.dtype.kind != "O":
             raise ValueError(f"{name} must hold real numbers, got {strange or array.dtype}")
-    return np.array(array, dtype=float)
+    return np.array(array, dtype=float) if copy else np.asarray(array, dtype=float)
 
 
 def refuse_non_finite(name: str, array: Array) -> None:
     """Refuse NaN and infinity, and say where they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):  # a sum of finite numbers may overflow; of others it is not finite
+            return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         value = float(array[tuple(bad[0])])

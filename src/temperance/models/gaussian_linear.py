@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import KnownVariance
-from temperance.models.linear.posterior import linear_posterior, whitened_rows
+from temperance.models.linear.posterior import linear_posterior
+from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.prior import GaussianPrior
 from temperance.models.regression import Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -31,14 +32,9 @@ class KnownVarianceRegression(Regression):
     ) -> GaussianRegressionPosterior:
         """Return the Gaussian posterior at ``alpha``; ``alpha = n`` is Bayes."""
         data = as_data(X, y, weights)
-        Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
-        fit = linear_posterior(
-            Z / scale,
-            data.y / scale,
-            data.weights,
-            non_negative("alpha", alpha),
-            self.prior(Z.shape[1]),
-        )
+        weight = non_negative("alpha", alpha)
+        rows, basis, prior = self._rows(data)
+        fit = linear_posterior(rows, basis, data.weights, weight, prior)
         return GaussianRegressionPosterior(fit.mean, fit.root, self.design, self.noise_variance)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
@@ -47,9 +43,13 @@ class KnownVarianceRegression(Regression):
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, in closed form."""
-        Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
-        rows, _ = whitened_rows(Z / scale, data.y / scale, self.prior(Z.shape[1]))
+        rows, _, _ = self._rows(data)
         return linear_risk_curve(rows, plan, KnownVariance(), risk)
+
+    def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+        Z = self.design(data.X)
+        prior = self.prior(Z.shape[1])
+        return *whitened_rows(Z, data.y, prior, self.noise_variance), prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,7 @@ class GaussianLinear(KnownVarianceRegression):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
+    >>>     >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
     >>> posterior = GaussianLinear(noise_variance=1.0).posterior(X, y, alpha=2.0)
     >>> posterior.mean, posterior.cov
     (array([2.]), array([[0.33333333]]))

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance
-from temperance.models.linear.posterior import linear_posterior, whitened_rows
+from temperance.models.linear.posterior import linear_posterior
+from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.prior import GaussianPrior
 from temperance.models.regression import Regression
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -66,8 +68,9 @@ class NormalInverseGammaLinear(Regression):
     ) -> NormalInverseGammaPosterior:
         """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
         data = as_data(X, y, weights)
-        Z, weight = self.design(data.X), non_negative("alpha", alpha)
-        fit = linear_posterior(Z, data.y, data.weights, weight, self.prior(Z.shape[1]))
+        weight = non_negative("alpha", alpha)
+        rows, basis, prior = self._rows(data)
+        fit = linear_posterior(rows, basis, data.weights, weight, prior)
         return NormalInverseGammaPosterior(
             fit.mean, fit.root, self.a + weight / 2, self.b + fit.misfit / 2, self.design
         )
@@ -80,6 +83,10 @@ class NormalInverseGammaLinear(Regression):
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, in closed form."""
-        Z = self.design(data.X)
-        rows, _ = whitened_rows(Z, data.y, self.prior(Z.shape[1]))
+        rows, _, _ = self._rows(data)
         return linear_risk_curve(rows, plan, InverseGammaVariance(self.a, self.b), risk)
+
+    def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+        Z = self.design(data.X)
+        prior = self.prior(Z.shape[1])
+        return *whitened_rows(Z, data.y, prior), prior

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import distinct_rows, takes_few_values
+from temperance.grouping import distinct_rows, number_rows, takes_few_values
 from temperance.selection import CurveStrategy
-from temperance.types import Data, Plan, Transfer
+from temperance.types import Data, FoldPlan, Plan, Transfer
 from temperance.validation import one_of, whole
 
 PIECES_PER_ROW = 100  # more would not make the shares of the folds much finer
@@ -45,10 +45,14 @@ class KFold(CurveStrategy):
         one_of("transfer", self.transfer, ("beta", "alpha"))
         one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
 
-    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan]:
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan | FoldPlan]:
         """Join identical rows, which are cheaper to test once."""
-        rows, _ = distinct_rows(data)
-        return rows, self._over(rows, rng)
+        number = number_rows(data)
+        if int(number.max()) + 1 < len(data) or np.any(self._pieces(data) > 1):
+            rows, _ = distinct_rows(data)
+            return rows, self._over(rows, rng)
+        fold = self._folds(len(data), rng)[number]
+        return data, FoldPlan(data.weights, fold, self.n_folds, self.transfer)
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per fold."""
@@ -65,17 +69,20 @@ class KFold(CurveStrategy):
 
     def _over(self, rows: Data, rng: np.random.Generator) -> Plan:
         pieces = self._pieces(rows)
-        count = int(pieces.sum())
+        fold, row = self._folds(int(pieces.sum()), rng), np.repeat(np.arange(len(rows)), pieces)
+        tested = np.zeros((self.n_folds, len(rows)), dtype=int)
+        np.add.at(tested, (fold, row), 1)
+        piece = rows.weights / pieces
+        return Plan((pieces - tested) * piece, tested * piece, rows.size, self.transfer)
+
+    def _folds(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Give each of ``count`` pieces a fold."""
         if count < self.n_folds:
             raise ValueError(
                 f"n_folds must be at most the number of distinct rows, got {self.n_folds!r} for "
                 f"{count}; use KFold({count}) or LeaveOneOut()"
             )
-        fold, row = rng.permutation(count) % self.n_folds, np.repeat(np.arange(len(rows)), pieces)
-        tested = np.zeros((self.n_folds, len(rows)), dtype=int)
-        np.add.at(tested, (fold, row), 1)
-        piece = rows.weights / pieces
-        return Plan((pieces - tested) * piece, tested * piece, rows.size, self.transfer)
+        return rng.permutation(count) % self.n_folds
 
     def _pieces(self, rows: Data) -> NDArray[np.int_]:
         """In how many parts, of about one observation each, a row can be torn."""

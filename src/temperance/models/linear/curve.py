@@ -2,30 +2,36 @@ r"""Risk curve of a linear model: moments of the plan, losses of the noise, aver
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from temperance.curves import RiskCurve
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.moments import Moments, MomentSource
+from temperance.models.linear.moments import Moments, MomentSource, Sums
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
+from temperance.models.linear.rows import Rows
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, Risk
 
+DEAR = 2**17  # elements of the rows beyond which a beta that looks at all of them is dear
 
-def linear_risk_curve(rows: Array, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:
+
+def linear_risk_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:
     """Curve of whitened rows [Z r] in units of the noise; exact for every plan.
 
     Only SafeBayes at fixed alpha interpolates, to the tolerance stated in
     :mod:`temperance.models.linear.prefixes`.
     """
     losses = LinearLosses(moment_source(rows, plan), noise, risk, len(rows))
-    return RiskCurve(losses.evaluate, losses.rows, "closed form")
+    by_rows = isinstance(plan, LeaveOneOutPlan | PrefixPlan) or risk == "predictive"
+    dear = by_rows and rows.inputs.size > DEAR
+    return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear)
 
 
-def moment_source(rows: Array, plan: AnyPlan) -> MomentSource:
+def moment_source(rows: Rows, plan: AnyPlan) -> MomentSource:
     """Choose the cheapest exact way to the moments of a plan."""
     if isinstance(plan, LeaveOneOutPlan):
         return LeaveOneOutMoments(rows, plan)
@@ -45,18 +51,14 @@ class LinearLosses:
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its derivative."""
+        if self.risk == "gibbs":
+            return mean_gibbs(beta, self.source.sums(beta), self.noise)
         value, slope, tested = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
-        for moments in self.source.moments(beta, condensed=self.risk == "gibbs"):
-            if self.risk == "gibbs":
-                part, d_part = _gibbs_sums(beta, moments, self.noise)
-            else:
-                weight = moments.weight[:, :, None]
-                part, d_part = (
-                    (weight * loss).sum(axis=(0, 1))
-                    for loss in self.noise.predictive(beta, moments)
-                )
-            value += part
-            slope += d_part
+        for moments in self.source.moments(beta):
+            weight = moments.weight[:, :, None]
+            loss, d_loss = self.noise.predictive(beta, moments)
+            value += (weight * loss).sum(axis=(0, 1))
+            slope += (weight * d_loss).sum(axis=(0, 1))
             tested += float(moments.tested.sum())
         return value / tested, slope / tested
 
@@ -64,7 +66,7 @@ class LinearLosses:
         """Return the loss of each row and its weight."""
         at = np.array([beta])
         total, weight = np.zeros(self.n), np.zeros(self.n)
-        for moments in self.source.moments(at, condensed=False):
+        for moments in self.source.moments(at):
             loss = self._row_losses(at, moments)
             np.add.at(total, moments.rows, moments.weight * loss[:, :, 0])
             np.add.at(weight, moments.rows, moments.weight)
@@ -81,15 +83,18 @@ class LinearLosses:
         )
 
 
-def _gibbs_sums(beta: Array, moments: Moments, noise: Noise) -> tuple[Array, Array]:
-    weight = moments.weight[:, :, None]
-    square = (weight * moments.error**2).sum(axis=1)
-    d_square = 2 * (weight * moments.error * moments.d_error).sum(axis=1)
-    gibbs = noise.gibbs(beta, moments)
-    tested = moments.tested[:, None]
-    value = gibbs.slope * square + tested * gibbs.constant
-    slope = gibbs.d_slope * square + gibbs.slope * d_square + tested * gibbs.d_constant
-    spread, d_spread = (
-        0.5 * (weight * part).sum(axis=1) for part in (moments.variance, moments.d_variance)
-    )
-    return (value + spread).sum(axis=0), (slope + d_spread).sum(axis=0)
+def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: Noise) -> tuple[Array, Array]:
+    """Average the Gibbs loss over all pairs; the value and its derivative, (g,) each."""
+    value, slope, total = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
+    for sums in parts:
+        gibbs = noise.gibbs(beta, sums)
+        tested = sums.tested[:, None]
+        value += (gibbs.slope * sums.square + 0.5 * sums.spread + tested * gibbs.constant).sum(0)
+        slope += (
+            gibbs.d_slope * sums.square
+            + gibbs.slope * sums.d_square
+            + 0.5 * sums.d_spread
+            + tested * gibbs.d_constant
+        ).sum(axis=0)
+        total += float(sums.tested.sum())
+    return value / total, slope / total

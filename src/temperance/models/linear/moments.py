@@ -2,7 +2,8 @@ r"""What a linear model needs to know of a plan: error and variance of each test
 
 For every pair p and tested row i: error e = r_i - z_i'm_p and variance v = z_i'S_p z_i as
 functions of beta, with derivatives; per pair the misfit Q (see
-:mod:`temperance.models.linear.spectrum`).
+:mod:`temperance.models.linear.spectrum`).  Gibbs risks need no more than the sums over each pair's
+rows, which are cheaper.
 """
 
 from __future__ import annotations
@@ -27,13 +28,46 @@ class Moments(NamedTuple):
     d_misfit: Array
     exposure: Array  # (m,): weight of the training rows, so that alpha = beta * exposure
     weight: Array  # (m, e): weight of each tested row
-    tested: Array  # (m,): total test weight, whatever the rows were condensed to
-    rows: NDArray[np.intp]  # (m, e): which rows; none when they are condensed
+    tested: Array  # (m,): total test weight
+    rows: NDArray[np.intp]  # (m, e): which rows
+
+
+class Sums(NamedTuple):
+    """Sums over the tested rows of m pairs at g betas, in units of the noise."""
+
+    square: Array  # (m, g): of weight * error^2
+    spread: Array  # (m, g): of weight * variance
+    misfit: Array  # (m, g)
+    d_square: Array
+    d_spread: Array
+    d_misfit: Array
+    exposure: Array  # (m,)
+    tested: Array  # (m,)
 
 
 class MomentSource(Protocol):
     """Moments of a plan, in batches of pairs."""
 
-    def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
-        """Yield the moments; ``condensed`` allows rows that only add up to the same squares."""
+    def moments(self, beta: Array) -> Iterator[Moments]:
+        """Yield the moments of the tested rows."""
         ...
+
+    def sums(self, beta: Array) -> Iterator[Sums]:
+        """Yield their sums."""
+        ...
+
+
+def summed(moments: Moments) -> Sums:
+    """Sum over the tested rows of each pair."""
+    weight = moments.weight[:, :, None]
+    weighted = weight * moments.error
+    return Sums(
+        square=np.einsum("meg,meg->mg", weighted, moments.error),
+        spread=(weight * moments.variance).sum(axis=1),
+        misfit=moments.misfit,
+        d_square=2 * np.einsum("meg,meg->mg", weighted, moments.d_error),
+        d_spread=(weight * moments.d_variance).sum(axis=1),
+        d_misfit=moments.d_misfit,
+        exposure=moments.exposure,
+        tested=moments.tested,
+    )

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from temperance.models.linear.moments import Moments
+from temperance.models.linear.moments import Moments, Sums
 from temperance.posteriors.student import gamma_half_step
 from temperance.types import Array
 
@@ -34,7 +34,7 @@ class Gibbs(NamedTuple):
 class Noise(Protocol):
     """What is believed of the noise variance."""
 
-    def gibbs(self, beta: Array, moments: Moments) -> Gibbs:
+    def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of the Gibbs loss."""
         ...
 
@@ -47,7 +47,7 @@ class Noise(Protocol):
 class KnownVariance:
     """Unit noise variance: the rows were divided by the noise's standard deviation."""
 
-    def gibbs(self, beta: Array, moments: Moments) -> Gibbs:
+    def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
         zero = np.zeros_like(moments.misfit)
         return Gibbs(zero + 0.5, zero, zero, zero)
@@ -68,7 +68,7 @@ class InverseGammaVariance:
     a: float
     b: float
 
-    def gibbs(self, beta: Array, moments: Moments) -> Gibbs:
+    def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of [(a/b) e^2 + v + log b - digamma(a) + log 2 pi] / 2."""
         a, b, d_a, d_b = self._at(beta, moments)
         return Gibbs(
@@ -100,7 +100,7 @@ class InverseGammaVariance:
         )
         return value, slope
 
-    def _at(self, beta: Array, moments: Moments) -> tuple[Array, Array, Array, Array]:
+    def _at(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array, Array, Array]:
         d_a = 0.5 * moments.exposure[:, None]
         return (
             self.a + d_a * beta,

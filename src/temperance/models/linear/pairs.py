@@ -9,42 +9,73 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.condense import condense
-from temperance.models.linear.moments import Moments
-from temperance.models.linear.spectrum import (
-    Spectrum,
-    posterior_state,
-    weighted_factors,
-    weighted_spectra,
-)
-from temperance.types import Array, Plan, batches
+from temperance.models.linear.blocks import blocks_of, partition_of
+from temperance.models.linear.moments import Moments, Sums
+from temperance.models.linear.rows import Rows
+from temperance.models.linear.spectrum import Spectrum, posterior_state
+from temperance.models.linear.training import Training, training_of_blocks, training_of_weights
+from temperance.types import Array, FoldPlan, Plan, batches
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """Sums over what each of m pairs tests, from square roots of its second moments."""
+
+    training: Training
+    exposure: Array  # (m,)
+    tested: Array  # (m,)
+
+    def sums(self, beta: Array) -> Iterator[Sums]:
+        """Yield the sums of batches of pairs."""
+        spectrum = self.training.spectrum
+        rotated, column_squares, response = self._rotated
+        for part in batches(len(self.tested), (rotated[0].size + spectrum.sigma.shape[1]) * 4):
+            state = posterior_state(Spectrum(*(field[part] for field in spectrum)), beta)
+            squares = column_squares[part][:, None, :]
+            error = response[part] - rotated[part] @ state.mean
+            d_error = rotated[part] @ state.d_mean
+            yield Sums(
+                square=np.einsum("meg,meg->mg", error, error),
+                spread=(squares @ state.shrinkage)[:, 0],
+                misfit=state.misfit,
+                d_square=-2 * np.einsum("meg,meg->mg", error, d_error),
+                d_spread=(squares @ state.d_shrinkage)[:, 0],
+                d_misfit=state.d_misfit,
+                exposure=self.exposure[part],
+                tested=self.tested[part],
+            )
+
+    @cached_property
+    def _rotated(self) -> tuple[Array, Array, Array]:
+        tests, vectors = self.training.tests, self.training.spectrum.vectors
+        rotated = tests[..., :-1] @ vectors
+        response = np.broadcast_to(tests[..., -1:], (*rotated.shape[:2], 1))
+        return rotated, np.einsum("mek,mek->mk", rotated, rotated), response
 
 
 @dataclass(frozen=True, eq=False)
 class PairMoments:
-    """Moments of the rows [Z r] (n, k + 1), whitened and in units of the noise, under a plan."""
+    """Moments of whitened rows under a plan."""
 
-    rows: Array
-    plan: Plan
+    rows: Rows
+    plan: Plan | FoldPlan
 
-    def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of pairs."""
-        pairs, k = len(self.plan.test), self.rows.shape[1] - 1
-        if condensed:
-            tests = self._condensed_tests
-            none = np.empty((pairs, 0), dtype=np.intp)
-            for part in batches(pairs, (tests.shape[1] + k) * max(k, len(beta))):
-                yield self._batch(part, tests[part], np.ones((1, 1)), none[part], beta)
-        else:
-            index, weight = self._tested
-            for part in batches(pairs, (weight.shape[1] + k) * max(k, len(beta))):
-                yield self._batch(part, self.rows[index[part]], weight[part], index[part], beta)
+        pairs, k = len(self._summary.tested), self.rows.width
+        index, weight = self._tested
+        for part in batches(pairs, (weight.shape[1] + k) * max(k, len(beta))):
+            yield self._batch(part, index[part], weight[part], beta)
 
-    def _batch(
-        self, part: slice, tests: Array, weight: Array, index: NDArray[np.intp], beta: Array
-    ) -> Moments:
-        spectrum = Spectrum(*(field[part] for field in self._spectrum))
+    def sums(self, beta: Array) -> Iterator[Sums]:
+        """Yield the sums of batches of pairs."""
+        return self._summary.sums(beta)
+
+    def _batch(self, part: slice, index: NDArray[np.intp], weight: Array, beta: Array) -> Moments:
+        summary = self._summary
+        spectrum = Spectrum(*(field[part] for field in summary.training.spectrum))
         state = posterior_state(spectrum, beta)
+        tests = self.rows.whole[index]
         rotated = tests[..., :-1] @ spectrum.vectors
         squared = rotated**2
         return Moments(
@@ -54,35 +85,26 @@ class PairMoments:
             d_error=-(rotated @ state.d_mean),
             d_variance=squared @ state.d_shrinkage,
             d_misfit=state.d_misfit,
-            exposure=self._exposure[part],
-            weight=np.broadcast_to(weight, tests.shape[:2]),
-            tested=self.plan.test[part].sum(axis=1),
+            exposure=summary.exposure[part],
+            weight=weight,
+            tested=summary.tested[part],
             rows=index,
         )
 
     @cached_property
     def _tested(self) -> tuple[NDArray[np.intp], Array]:
-        return self.plan.tested()
+        return self.plan.pairs().tested()
 
     @cached_property
-    def _condensed(self) -> tuple[Array, ...]:
-        return condense(self.rows, self.plan.likelihood_weights, self.plan.test)
-
-    @cached_property
-    def _spectrum(self) -> Spectrum:
-        rows, train, _ = self._condensed
-        return weighted_spectra(rows, train)
-
-    @cached_property
-    def _condensed_tests(self) -> Array:
-        rows, _, test = self._condensed
-        if np.all(test == test[0]):
-            factor = weighted_factors(rows, test[:1])
-            return np.broadcast_to(factor, (len(test), *factor.shape[1:]))
-        return np.concatenate(
-            [weighted_factors(rows, test[part]) for part in batches(len(test), rows.size)]
-        )
-
-    @cached_property
-    def _exposure(self) -> Array:
-        return self.plan.likelihood_weights.sum(axis=1)
+    def _summary(self) -> PairSums:
+        plan, partition = self.plan, partition_of(self.plan, self.rows.width + 1)
+        if partition is not None:
+            training = training_of_blocks(
+                blocks_of(self.rows, partition), partition.train, partition.test
+            )
+        else:
+            pairs = plan.pairs()
+            training = training_of_weights(self.rows.whole, pairs.likelihood_weights, pairs.test)
+        if isinstance(plan, FoldPlan):
+            return PairSums(training, plan.exponents * (plan.size - plan.tested), plan.tested)
+        return PairSums(training, plan.likelihood_weights.sum(axis=1), plan.test.sum(axis=1))

@@ -11,7 +11,7 @@ n_{t-1} = S_{t-1} sum_{i<t} z_i r_i, the derivatives in beta are
 
     e_t' = -a_t'n_{t-1},      v_t' = -a_t'(sum_{i<t} z_i z_i') a_t,
 
-and the misfit of the rows up to t grows by beta e_t^2 / (1 + beta v_t).
+where a_t'z_i = -(L^-1)_ti / beta for rows i < t of the block, and the misfit of the rows up to t grows by beta e_t^2 / (1 + beta v_t).
 
 The pivots 1 + beta v_t carry a rounding error of beta h_t eps, h_t = T_t'diag(s) T_t.  Blocks where
 beta h_t is beyond ``TAME`` (a vague prior met for the first time, columns on very different scales)
@@ -34,14 +34,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-from temperance.models.linear.moments import Moments
-from temperance.models.linear.spectrum import Spectrum, posterior_state, spectrum_of, triangle
+from temperance.models.linear.moments import Moments, Sums, summed
+from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.spectrum import (
+    Spectrum,
+    factor_of,
+    posterior_state,
+    spectrum_of,
+    spectrum_of_grams,
+)
+from temperance.models.linear.triangle import triangle
 from temperance.types import Array, PrefixPlan, batches
 
 TOLERANCE = 1e-11
 TAME = 1e5
 SMALLEST_BLOCK = 32
+LEAST_BETA = 1e-100  # stands for 0, where gains within a block are ratios of terms in beta
 LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
@@ -61,7 +71,6 @@ class Blocks:
     """Rows [Z r] in order, scaled by the roots of their weights, in blocks with their prefixes."""
 
     rows: Array  # (blocks, size, k + 1)
-    prefix: Array  # (blocks, k + 1, k + 1): triangular factors of the earlier rows
     spectrum: Spectrum  # of the earlier rows
     rotated: Array  # (blocks, size, k): T
     largest: Array  # (blocks,): largest eigenvalue of any training set in the block
@@ -69,9 +78,7 @@ class Blocks:
     def take(self, which: NDArray[np.intp]) -> Blocks:
         """Return some of the blocks."""
         spectrum = Spectrum(*(part[which] for part in self.spectrum))
-        others = (self.rows, self.prefix, self.rotated, self.largest)
-        rows, prefix, rotated, largest = (part[which] for part in others)
-        return Blocks(rows, prefix, spectrum, rotated, largest)
+        return Blocks(self.rows[which], spectrum, self.rotated[which], self.largest[which])
 
     def tame(self, beta: Array) -> NDArray[np.bool_]:
         """Tell which blocks keep beta h_t within ``TAME`` up to their beta (blocks,)."""
@@ -81,36 +88,35 @@ class Blocks:
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row from the rows before it, one beta per block: (blocks, size)."""
-        state = posterior_state(self.spectrum, beta[:, None])
+        # The smallest beta that keeps the ratios of terms in beta exact.
+        beta = np.maximum(beta, LEAST_BETA)
+        spectrum = self.spectrum
+        state = posterior_state(spectrum, beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
         at = beta[:, None]
         scaled = self.rotated * s[:, None, :]
-        size = self.rows.shape[1]
-        kernel = np.eye(size) + at[..., None] * (scaled @ self.rotated.swapaxes(1, 2))
-        root = np.linalg.cholesky(kernel)
-        unit = root / np.einsum("bii->bi", root)[:, None, :]
-        gap = self.rows[..., -1] - np.einsum("bij,bj->bi", self.rotated, x)
-        solved = np.linalg.solve(unit, np.concatenate([scaled, gap[..., None]], axis=2))
-        gain, error = solved[..., :-1], solved[..., -1]
+        kernel = scaled @ self.rotated.swapaxes(1, 2)
+        kernel *= at[..., None]
+        np.einsum("bii->bi", kernel)[...] += 1.0
+        inverse = _inverse_of_unit_root(kernel)
+        gap = self.rows[..., -1] - (self.rotated @ x[:, :, None])[..., 0]
+        gain, error = inverse @ scaled, (inverse @ gap[..., None])[..., 0]
 
-        cross = gain @ self.rotated.swapaxes(1, 2)
-        variance = np.einsum("bii->bi", cross)
-        earlier = np.tri(size, k=-1)
+        variance = np.einsum("bij,bij->bi", gain, self.rotated)
         pivot = 1.0 + at * variance
         # n before the block is x / beta = g sigma s; within it grows by a_t e_t / (1 + beta v_t).
-        start = self.spectrum.projection * self.spectrum.sigma * s
-        inside = (gain @ gain.swapaxes(1, 2)) * earlier
-        d_error = -(
-            np.einsum("bij,bj->bi", gain, start) + np.einsum("bij,bj->bi", inside, error / pivot)
-        )
-        d_variance = -(
-            np.einsum("bij,bj->bi", gain**2, self.spectrum.sigma**2)
-            + ((cross * earlier) ** 2).sum(axis=2)
-        )
+        start = (spectrum.projection * spectrum.sigma * s)[:, None, :]
+        grown = start + _sum_before(gain * (error / pivot)[..., None])
+        d_error = -np.einsum("bij,bij->bi", gain, grown)
+        # a_t'z_i = -(L^-1)_ti / beta for the rows i < t of the block.
+        np.einsum("bii->bi", inverse)[...] = 0.0
+        inverse /= at[..., None]
+        inside = np.einsum("bij,bij->bi", inverse, inverse)
+        d_variance = -(((gain**2) @ (spectrum.sigma**2)[..., None])[..., 0] + inside)
         step = error**2 / pivot
         d_step = (2 * error * d_error - step * (variance + at * d_variance)) / pivot
-        g2 = self.spectrum.projection**2
-        before = self.spectrum.remainder + (g2 * s).sum(axis=1)
+        g2 = spectrum.projection**2
+        before = spectrum.remainder + (g2 * s).sum(axis=1)
         d_before = (g2 * state.d_shrinkage[:, :, 0]).sum(axis=1)
         return Innovations(
             error,
@@ -122,9 +128,20 @@ class Blocks:
         )
 
 
+def _inverse_of_unit_root(kernel: Array) -> Array:
+    """Invert L of K = L D L', unit lower triangular, for stacked K."""
+    root = np.linalg.cholesky(kernel)
+    root /= np.einsum("bii->bi", root)[:, None, :].copy()
+    for each in root:
+        lapack.dtrtri(each.T, lower=0, unitdiag=1, overwrite_c=1)
+    return root
+
+
 def _sum_before(steps: Array) -> Array:
-    """Sum of the earlier steps in each block."""
-    return np.cumsum(np.pad(steps, ((0, 0), (1, 0)))[:, :-1], axis=1)
+    """Sum of the earlier steps in each block, over the second axis."""
+    sums = np.zeros_like(steps)
+    np.cumsum(steps[:, :-1], axis=1, out=sums[:, 1:])
+    return sums
 
 
 def blocks_of(rows: Array) -> Blocks:
@@ -133,14 +150,28 @@ def blocks_of(rows: Array) -> Blocks:
     size = min(n, max(SMALLEST_BLOCK, width - 1))
     count = -(-n // size)
     cut = np.pad(rows, ((0, count * size - n), (0, 0))).reshape(count, size, width)
-    prefixes = np.zeros((count + 1, width, width))
-    for block, after, before in zip(cut, prefixes[1:], prefixes, strict=False):
-        factor = triangle(np.concatenate([before, block]))
-        after[: len(factor)] = factor
-    spectrum = spectrum_of(prefixes[:-1])
-    last = np.linalg.svd(prefixes[-1, :, :-1], compute_uv=False).max(initial=0.0)
-    largest = np.append(spectrum.sigma[1:].max(axis=1, initial=0.0), last) ** 2
-    return Blocks(cut, prefixes[:-1], spectrum, cut[..., :-1] @ spectrum.vectors, largest)
+    spectrum, last = _prefix_spectra(cut)
+    largest = np.append(spectrum.sigma[1:].max(axis=1, initial=0.0) ** 2, last)
+    return Blocks(cut, spectrum, cut[..., :-1] @ spectrum.vectors, largest)
+
+
+def _prefix_spectra(cut: Array) -> tuple[Spectrum, float]:
+    """Decompose the rows before each block; also the largest eigenvalue of all rows."""
+    count, size, width = cut.shape
+    grams = np.zeros((count + 1, width, width))
+    for before, block, after in zip(grams, cut, grams[1:], strict=False):
+        np.add(before, block.T @ block, out=after)
+    spectrum, safe = spectrum_of_grams(grams[:-1], size * np.arange(count))
+    unsafe = np.flatnonzero(~safe)
+    if len(unsafe):
+        # The factors of the prefixes follow from one another, up to the last that is needed.
+        factors = np.zeros((unsafe[-1] + 1, width, width))
+        for block, after, before in zip(cut, factors[1:], factors, strict=False):
+            factor = triangle(np.concatenate([before, block]))
+            after[: len(factor)] = factor
+        for field, better in zip(spectrum, spectrum_of(factors[unsafe]), strict=True):
+            field[unsafe] = better
+    return spectrum, float(np.linalg.eigvalsh(grams[-1, :-1, :-1])[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,13 +263,17 @@ def _degree(span: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PrefixMoments:
-    """Moments of the rows [Z r] (n, k + 1), whitened and in units of the noise."""
+    """Moments of whitened rows [Z r]."""
 
-    rows: Array
+    rows: Rows
     plan: PrefixPlan
     _kept: dict[tuple[int, ...], RowSpectra | Interpolant] = field(default_factory=dict)
 
-    def moments(self, beta: Array, condensed: bool) -> Iterator[Moments]:
+    def sums(self, beta: Array) -> Iterator[Sums]:
+        """Yield the sums, of one row each."""
+        return map(summed, self.moments(beta))
+
+    def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
         for which, (order, blocks) in enumerate(zip(self.plan.orders, self._blocks, strict=True)):
             count, size = blocks.rows.shape[:2]
@@ -254,7 +289,7 @@ class PrefixMoments:
                 found = spectra.innovations(exponent[rows, None] * beta)
                 yield self._assemble(order, exponent, rows, beta, found)
             calm = np.flatnonzero(tame & (largest > 0))  # blocks that are tested at all
-            for part in batches(len(calm), size * (size + self.rows.shape[1] + 64)):
+            for part in batches(len(calm), size * (size + self.rows.width), 4 * CACHED):
                 chosen = calm[part]
                 rows = (chosen[:, None] * size + np.arange(size)).ravel()
                 if self.plan.transfer == "beta":
@@ -277,7 +312,8 @@ class PrefixMoments:
         key = (which, block)
         if key not in self._kept:
             blocks = self._blocks[which]
-            self._kept[key] = row_spectra(blocks.prefix[block], blocks.rows[block])
+            earlier = Spectrum(*(part[[block]] for part in blocks.spectrum))
+            self._kept[key] = row_spectra(factor_of(earlier)[0], blocks.rows[block])
         return self._kept[key]
 
     def _assemble(
@@ -311,8 +347,8 @@ class PrefixMoments:
 
     @cached_property
     def _blocks(self) -> list[Blocks]:
-        scaled = np.sqrt(self.plan.weights)[:, None] * self.rows
-        return [blocks_of(scaled[order]) for order in self.plan.orders]
+        weights = self.plan.weights
+        return [blocks_of(self.rows.take(order, weights)) for order in self.plan.orders]
 
 
 def _at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:

@@ -8,6 +8,9 @@ sigma^2),
     Q   = min_u { beta |W^(1/2)(r - Z u)|^2 + |u|^2 } = beta (rho^2 + sum_j g_j^2 s_j),
 
 where rho^2 is what lies outside the span of A: a sum of squares, so Q is never negative.
+
+The eigenvectors of the Gram matrix B'B are the same U, at a fraction of the cost, but small sigma
+drown in rounding: they serve where the condition number is below ``WORST_CONDITION``.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from temperance.types import Array, batches
+from temperance.models.linear.triangle import WORST_CONDITION
+from temperance.types import Array
 
 
 class Spectrum(NamedTuple):
@@ -56,25 +61,39 @@ def spectrum_of(factors: Array) -> Spectrum:
     )
 
 
-def weighted_spectra(rows: Array, weights: Array) -> Spectrum:
-    """Decompose the rows [Z r] under each of m weightings (m, n)."""
-    parts = [
-        spectrum_of(weighted_factors(rows, weights[part]))
-        for part in batches(len(weights), rows.size)
-    ]
-    return Spectrum(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+def spectrum_of_grams(
+    grams: Array, counts: NDArray[np.intp]
+) -> tuple[Spectrum, NDArray[np.bool_]]:
+    """Decompose stacked second moments (m, k + 1, k + 1) of ``counts`` rows (m,) each.
+
+    Returns the spectra, and which of them are as good as those of the rows.
+    """
+    k = grams.shape[-1] - 1
+    ascending, vectors = np.linalg.eigh(grams[:, :k, :k])
+    eigenvalues, vectors = ascending[:, ::-1], vectors[:, :, ::-1]
+    rank = np.minimum(counts, k)
+    spanned = np.arange(k) < rank[:, None]
+    least = np.take_along_axis(eigenvalues, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
+    sigma = np.sqrt(np.where(spanned, np.maximum(eigenvalues, 0.0), 0.0))
+    cross = np.einsum("mij,mi->mj", vectors, grams[:, :k, k])
+    projection = np.divide(cross, sigma, out=np.zeros_like(cross), where=sigma > 0)
+    square = grams[:, k, k]
+    # As many independent rows as directions, or fewer, leave nothing outside.
+    remainder = np.where(counts > k, square - (projection**2).sum(axis=1), 0.0)
+    safe = (least * WORST_CONDITION > eigenvalues[:, 0]) & (
+        (remainder * WORST_CONDITION >= square) | (counts <= k)
+    )
+    return Spectrum(sigma, vectors, projection, np.maximum(remainder, 0.0)), safe
 
 
-def weighted_factors(rows: Array, weights: Array) -> Array:
-    """Square roots F of the weighted second moments, F'F = sum_i w_i row_i row_i', stacked."""
-    return triangle(np.sqrt(weights)[:, :, None] * rows)
-
-
-def triangle(rows: Array) -> Array:
-    """Keep the second moments in the fewest rows."""
-    if rows.shape[-2] <= rows.shape[-1]:
-        return rows
-    return np.asarray(np.linalg.qr(rows, mode="r"))
+def factor_of(spectrum: Spectrum) -> Array:
+    """Square root F of the second moments, F'F = sum_i w_i [z r]'[z r], stacked (m, k + 1, k + 1)."""
+    m, k = spectrum.sigma.shape
+    factor = np.zeros((m, k + 1, k + 1))
+    factor[:, :k, :k] = spectrum.sigma[:, :, None] * spectrum.vectors.swapaxes(1, 2)
+    factor[:, :k, k] = spectrum.projection
+    factor[:, k, k] = np.sqrt(spectrum.remainder)
+    return factor
 
 
 def posterior_state(spectrum: Spectrum, beta: Array) -> State:

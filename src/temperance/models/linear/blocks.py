@@ -1,0 +1,98 @@
+r"""Rows that share their weights in every pair of a plan, and their second moments.
+
+Such rows enter quadratic losses by their second moments alone: ten folds of a million rows in d
+columns become ten Gram matrices of d + 1 columns, and the rows that train a pair are a sum of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.grouping import number_distinct
+from temperance.models.linear.rows import Rows
+from temperance.models.linear.triangle import triangle, triangle_of_gram
+from temperance.types import Array, FoldPlan, Plan
+
+MOST_PAIRS = 64
+SAMPLE = 1000
+
+
+class Blocks(NamedTuple):
+    """Second moments of blocks of weighted rows [Z r], and square roots of them."""
+
+    grams: Array  # (blocks, k + 1, k + 1)
+    factors: list[Array]  # (at most k + 1 rows, k + 1) each
+    counts: NDArray[np.intp]  # (blocks,): how many rows they were
+
+
+class Partition(NamedTuple):
+    """Blocks of rows, and what a block weighs in each pair, relative to the rows' weights."""
+
+    members: list[NDArray[np.intp]]
+    weights: Array  # (n,)
+    train: Array  # (pairs, blocks)
+    test: Array  # (pairs, blocks)
+
+
+def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
+    """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
+    if isinstance(plan, FoldPlan):
+        test = np.eye(plan.n_folds)
+        members = split_by(plan.fold, plan.n_folds)
+        return Partition(members, plan.weights, (1 - test) * plan.exponents[:, None], test)
+    pairs, n = plan.test.shape
+    if pairs > MOST_PAIRS:
+        return None
+    weightings = np.concatenate([plan.likelihood_weights, plan.test])
+    weights = weightings.max(axis=0)
+    profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
+    labels, count = _number_columns(profile)
+    if count > max(2 * pairs, n // columns):
+        return None
+    members = split_by(labels, count)
+    shares = profile[:, [block[0] for block in members]]
+    return Partition(members, weights, shares[:pairs], shares[pairs:])
+
+
+def blocks_of(rows: Rows, partition: Partition) -> Blocks:
+    """Sum up the rows of each block."""
+    uniform = bool(np.all(partition.weights == 1.0))
+    weights = None if uniform else partition.weights
+    grams, factors = [], []
+    for members in partition.members:
+        gram = rows.gram(members, weights)
+        factor = triangle_of_gram(gram) if len(members) > len(gram) else None
+        grams.append(gram)
+        factors.append(triangle(rows.take(members, weights)) if factor is None else factor)
+    counts = np.array([len(members) for members in partition.members])
+    return Blocks(np.stack(grams), factors, counts)
+
+
+def split_by(labels: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
+    """Return the places of each label from 0 to ``count - 1``, in order."""
+    small = labels.astype(np.int16) if count < 2**15 else labels  # sorted by radix
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=count))
+    return np.split(order, ends[:-1])
+
+
+def _number_columns(profile: Array) -> tuple[NDArray[np.intp], int]:
+    """Give numbers to the distinct columns: by a random projection, checked."""
+    key = np.zeros(profile.shape[1])
+    for factor, row in zip(
+        np.random.default_rng(0).uniform(1, 2, len(profile)), profile, strict=True
+    ):
+        key += factor * row
+    known = np.unique(key[:SAMPLE])
+    labels = np.minimum(np.searchsorted(known, key), len(known) - 1)
+    if not np.array_equal(known[labels], key):
+        known, labels = np.unique(key, return_inverse=True)
+    first = np.zeros(len(known), dtype=np.intp)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    if not np.array_equal(profile[:, first[labels]], profile):
+        labels = number_distinct(profile)
+        return labels, int(labels.max()) + 1
+    return labels, len(known)

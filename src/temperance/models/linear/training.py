@@ -1,0 +1,87 @@
+r"""The training sets of a plan, decomposed, and square roots of what each pair tests.
+
+Gram matrices come first; a pair whose Gram matrix is too ill-conditioned to tell its directions
+apart is decomposed from square roots of its rows instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.linear.blocks import Blocks
+from temperance.models.linear.spectrum import Spectrum, spectrum_of, spectrum_of_grams
+from temperance.models.linear.triangle import triangle
+from temperance.types import Array, batches
+
+
+class Training(NamedTuple):
+    """What m pairs learnt and what they test."""
+
+    spectrum: Spectrum
+    tests: Array  # (m or 1, e, k + 1): square roots of the second moments that are tested
+
+
+def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
+    """Train and test pairs on blocks that weigh ``train`` and ``test`` (pairs, blocks)."""
+    spectra = []
+    for part in batches(len(train), blocks.grams[0].size):
+        grams = np.tensordot(train[part], blocks.grams, axes=1)
+        counts = (train[part] > 0) @ blocks.counts
+
+        def factor(pair: int, at: int = part.start) -> Array:
+            return _stacked(blocks.factors, train[at + pair])
+
+        spectra.append(guarded_spectra(grams, counts, factor))
+    return Training(_joined(spectra), _padded([_stacked(blocks.factors, each) for each in test]))
+
+
+def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
+    """Train and test pairs on rows [Z r] that weigh ``train`` and ``test`` (pairs, n)."""
+    spectra = []
+    for part in batches(len(train), rows.size):
+        weighted = np.sqrt(train[part])[:, :, None] * rows
+        grams = weighted.swapaxes(1, 2) @ weighted
+        counts = (train[part] > 0).sum(axis=1)
+        spectra.append(guarded_spectra(grams, counts, lambda pair, all=weighted: triangle(all[pair])))
+    different = test[:1] if np.all(test == test[0]) else test
+    factors = [triangle(np.sqrt(each)[:, None] * rows) for each in different]
+    return Training(_joined(spectra), _padded(factors))
+
+
+def guarded_spectra(
+    grams: Array, counts: NDArray[np.intp], factor: Callable[[int], Array]
+) -> Spectrum:
+    """Decompose Gram matrices (m, k + 1, k + 1), or the square roots of those that are unsafe."""
+    spectrum, safe = spectrum_of_grams(grams, counts)
+    unsafe = np.flatnonzero(~safe)
+    if len(unsafe):
+        again = spectrum_of(_padded([factor(int(pair)) for pair in unsafe]))
+        for field, better in zip(spectrum, again, strict=True):
+            field[unsafe] = better
+    return spectrum
+
+
+def _stacked(factors: list[Array], weights: Array) -> Array:
+    """Square root of the weighted sum of the second moments."""
+    used = np.flatnonzero(weights)
+    if len(used) == 1 and weights[used[0]] == 1.0:
+        return factors[used[0]]
+    return triangle(np.concatenate([np.sqrt(weights[each]) * factors[each] for each in used]))
+
+
+def _padded(factors: list[Array]) -> Array:
+    """Stack square roots of different heights, with rows of zeros below the lower."""
+    stacked = np.zeros((len(factors), max(map(len, factors)), factors[0].shape[1]))
+    for place, factor in zip(stacked, factors, strict=True):
+        place[: len(factor)] = factor
+    return stacked
+
+
+def _joined(spectra: list[Spectrum]) -> Spectrum:
+    if len(spectra) == 1:
+        return spectra[0]
+    return Spectrum(*(np.concatenate(field) for field in zip(*spectra, strict=True)))
