@@ -57,6 +57,5 @@ def takes_few_values(rows: Data) -> bool:
     same_inputs = inputs.max() == 0
     responses = len(np.unique(rows.y))
     return bool(
-        rows.weights[disputed].sum() >= half
-        and (same_inputs or responses <= len(rows) / 2)
+        rows.weights[disputed].sum() >= half and (same_inputs or responses <= len(rows) / 2)
     )

@@ -144,7 +144,7 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
 
 def warn_of_minimum(calibration: Calibration) -> None:
     """Warn of a minimum at a bound, or of none, and of numbers that cannot be trusted there."""
-    calibration.curve.warn(calibration.beta, calibration.standard_error)
+    calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
     lower, upper = calibration.bounds
     if calibration.flat:
         warn(

@@ -118,7 +118,7 @@ class FoldPlan:
     @cached_property
     def tested(self) -> Array:
         """Weight of each fold, shape (n_folds,)."""
-        return np.bincount(self.fold, self.weights, self.n_folds)
+        return np.bincount(self.fold, self.weights, self.n_folds).astype(float)
 
     @property
     def exponents(self) -> Array:

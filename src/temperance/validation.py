@@ -139,7 +139,9 @@ def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
 def refuse_non_finite(name: str, array: Array) -> None:
     """Refuse NaN and infinity, and say where they are."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum()):  # a sum of finite numbers may overflow; of others it is not finite
+        if np.isfinite(
+            array.sum()
+        ):  # a sum of finite numbers may overflow; of others it is not finite
             return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):

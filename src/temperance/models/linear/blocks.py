@@ -86,7 +86,7 @@ def _number_columns(profile: Array) -> tuple[NDArray[np.intp], int]:
         np.random.default_rng(0).uniform(1, 2, len(profile)), profile, strict=True
     ):
         key += factor * row
-    known = np.unique(key[:SAMPLE])
+    known = np.unique(key[:: 1 + len(key) // SAMPLE])
     labels = np.minimum(np.searchsorted(known, key), len(known) - 1)
     if not np.array_equal(known[labels], key):
         known, labels = np.unique(key, return_inverse=True)

@@ -52,7 +52,7 @@ class LinearLosses:
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its derivative."""
         if self.risk == "gibbs":
-            return mean_gibbs(beta, self.source.sums(beta), self.noise)
+            return mean_gibbs(beta, self.source.sums(beta, self.noise.pairwise), self.noise)
         value, slope, tested = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
         for moments in self.source.moments(beta):
             weight = moments.weight[:, :, None]

@@ -46,6 +46,45 @@ class Decomposition(NamedTuple):
         return self.left.shape[0] == self.left.shape[1]
 
 
+class Deletion(NamedTuple):
+    """Fit to all rows at g betas, and what it says of each row's deletion; (rows, g) each."""
+
+    c: Array  # (rows or 1, g)
+    exponent: Array  # (rows or 1, 1)
+    residual: Array
+    d_residual: Array
+    leverage: Array
+    d_leverage: Array
+    kappa: Array
+    quadratic: Array  # (rows or 1, g): Q / c of all rows
+    d_misfit: Array  # (rows or 1, g): dQ / dc of all rows
+
+    @property
+    def d_kappa(self) -> Array:
+        """Derivative of kappa."""
+        return -(self.exponent * self.leverage + self.c * self.d_leverage)
+
+    @property
+    def predictions(self) -> tuple[Array, Array, Array, Array]:
+        """Error and variance of the deleted rows, and their derivatives."""
+        d_kappa = self.d_kappa
+        error, variance = self.residual / self.kappa, self.leverage / self.kappa
+        d_error = (self.d_residual - error * d_kappa) / self.kappa
+        return error, variance, d_error, (self.d_leverage - variance * d_kappa) / self.kappa
+
+    def misfit(self) -> tuple[Array, Array]:
+        """Misfit of the other rows and its derivative."""
+        error = self.residual / self.kappa
+        drop = self.c * self.residual * error
+        d_drop = error * (
+            self.exponent * self.residual
+            + 2 * self.c * self.d_residual
+            - self.c * error * self.d_kappa
+        )
+        total = np.maximum(self.c * self.quadratic - drop, 0.0)
+        return total, self.exponent * self.d_misfit - d_drop
+
+
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutMoments:
     """Moments of whitened rows [Z r] of k columns and a response."""
@@ -55,25 +94,33 @@ class LeaveOneOutMoments:
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of rows; rows that stand alone are deleted for real."""
+        return self._moments(beta, misfit=True)
+
+    def _moments(self, beta: Array, misfit: bool) -> Iterator[Moments]:
         weights, exponents = self.plan.weights, self.plan.exponents
-        shared = bool(np.ptp(exponents) == 0)
+        shared, uniform = bool(np.ptp(exponents) == 0), bool(np.all(weights == 1.0))
+        none = np.empty((0, len(beta)))
         alone = self._alone
         together = np.flatnonzero(~alone) if alone.any() else None
         count, k = len(weights) - int(alone.sum()), self.rows.width
         for part in batches(count, k + len(beta) * (6 if shared else 6 + 3 * k), CACHED):
             rows = np.arange(part.start, part.stop) if together is None else together[part]
+            which = part if together is None else rows
             unit = weights[rows, None]
-            error, variance, misfit, d_error, d_variance, d_misfit = self._deleted(
-                part if together is None else rows, beta, exponents[:1] if shared else exponents[rows]
-            )
-            root = np.sqrt(unit)
+            found = self._deleted(which, beta, exponents[:1] if shared else exponents[rows])
+            error, variance, d_error, d_variance = found.predictions
+            if not uniform:
+                root = np.sqrt(unit)
+                error, variance = error / root, variance / unit
+                d_error, d_variance = d_error / root, d_variance / unit
+            total, d_total = found.misfit() if misfit else (none, none)
             yield Moments(
-                error=(error / root)[:, None],
-                variance=(variance / unit)[:, None],
-                misfit=misfit,
-                d_error=(d_error / root)[:, None],
-                d_variance=(d_variance / unit)[:, None],
-                d_misfit=d_misfit,
+                error=error[:, None],
+                variance=variance[:, None],
+                misfit=total,
+                d_error=d_error[:, None],
+                d_variance=d_variance[:, None],
+                d_misfit=d_total,
                 exposure=exponents[rows] * (self.plan.size - weights[rows]),
                 weight=unit,
                 tested=weights[rows],
@@ -82,16 +129,14 @@ class LeaveOneOutMoments:
         if alone.any():
             yield from self._deletions.moments(beta)
 
-    def sums(self, beta: Array) -> Iterator[Sums]:
-        """Yield the sums, of one row each."""
-        return map(summed, self.moments(beta))
+    def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
+        """Yield the sums of single rows, or of several."""
+        return (summed(moments, pairwise) for moments in self._moments(beta, misfit=pairwise))
 
-    def _deleted(
-        self, part: slice | NDArray[np.intp], beta: Array, exponents: Array
-    ) -> tuple[Array, ...]:
-        """Error, variance and misfit of the scaled rows and their derivatives, (rows, g) each."""
+    def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
+        """Delete each of some rows that have these exponents, or one for all of them."""
         parts = self._decomposition
-        g, lam = parts.projection, (parts.sigma**2)[:, None]
+        g, lam = parts.projection[:, None], (parts.sigma**2)[:, None]
         # c and s have one row for all tested rows when these share their exponent.
         c = np.multiply.outer(exponents, beta)
         s = 1.0 / (1.0 + c[:, None, :] * lam)
@@ -104,27 +149,25 @@ class LeaveOneOutMoments:
                 return coefficients @ factor[0]
             return (coefficients[:, None, :] @ factor)[:, 0]
 
-        weighted = g[:, None]
-        residual = parts.outside[part, None] + total(a, weighted * s)
-        leverage = total(squares, lam * s)
-        d_residual, d_leverage = total(a, weighted * ds), total(squares, lam * ds)
-        kappa = total(squares, s) if parts.square else 1.0 - c * leverage
-        d_kappa = -(exponents[:, None] * leverage + c * d_leverage)
-
-        error, variance = residual / kappa, leverage / kappa
-        remainder = (parts.outside**2).sum()
-        drop = c * residual * error
-        d_drop = (
-            exponents[:, None] * residual + 2 * c * d_residual - c * error * d_kappa
-        ) * error
-        return (
-            error,
-            variance,
-            np.maximum(c * (remainder + g**2 @ s) - drop, 0.0),
-            (d_residual - error * d_kappa) / kappa,
-            (d_leverage - variance * d_kappa) / kappa,
-            exponents[:, None] * (remainder + g**2 @ s**2) - d_drop,
+        both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
+        leverage, d_leverage = np.split(total(squares, lam * both), 2, axis=1)
+        residual, d_residual = np.split(total(a, g * both), 2, axis=1)
+        residual += parts.outside[part, None]
+        return Deletion(
+            c,
+            exponents[:, None],
+            residual,
+            d_residual,
+            leverage,
+            d_leverage,
+            total(squares, s) if parts.square else 1.0 - c * leverage,
+            self._remainder + (parts.projection**2 @ s),
+            self._remainder + (parts.projection**2 @ s**2),
         )
+
+    @cached_property
+    def _remainder(self) -> float:
+        return float((self._decomposition.outside**2).sum())
 
     @cached_property
     def _alone(self) -> NDArray[np.bool_]:
@@ -151,7 +194,7 @@ class LeaveOneOutMoments:
         return Decomposition(left, sigma, g, response - left @ g, slack)
 
     def _from_gram(self, weights: Array | None) -> tuple[Array, ...] | None:
-        """A = Z U / sigma, where the Gram matrix tells U and sigma."""
+        """Return A = Z U / sigma and the rest, where the Gram matrix tells U and sigma."""
         rows = self.rows
         if len(rows) <= rows.width:
             return None

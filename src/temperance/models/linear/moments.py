@@ -52,13 +52,15 @@ class MomentSource(Protocol):
         """Yield the moments of the tested rows."""
         ...
 
-    def sums(self, beta: Array) -> Iterator[Sums]:
-        """Yield their sums."""
+    def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
+        """Yield their sums, of each pair or, unless ``pairwise``, of several without a misfit."""
         ...
 
 
-def summed(moments: Moments) -> Sums:
-    """Sum over the tested rows of each pair."""
+def summed(moments: Moments, pairwise: bool) -> Sums:
+    """Sum over the tested rows of each pair, or of all pairs."""
+    if not pairwise:
+        return _summed_over_pairs(moments)
     weight = moments.weight[:, :, None]
     weighted = weight * moments.error
     return Sums(
@@ -70,4 +72,24 @@ def summed(moments: Moments) -> Sums:
         d_misfit=moments.d_misfit,
         exposure=moments.exposure,
         tested=moments.tested,
+    )
+
+
+def _summed_over_pairs(moments: Moments) -> Sums:
+    error, d_error, variance, d_variance = (
+        part.reshape(-1, part.shape[-1])
+        for part in (moments.error, moments.d_error, moments.variance, moments.d_variance)
+    )
+    weight = moments.weight.reshape(1, -1)
+    weighted = weight.T * error
+    none = np.zeros((1, error.shape[1]))
+    return Sums(
+        square=np.einsum("rg,rg->g", weighted, error)[None],
+        spread=weight @ variance,
+        misfit=none,
+        d_square=2 * np.einsum("rg,rg->g", weighted, d_error)[None],
+        d_spread=weight @ d_variance,
+        d_misfit=none,
+        exposure=moments.exposure.sum(keepdims=True),
+        tested=moments.tested.sum(keepdims=True),
     )

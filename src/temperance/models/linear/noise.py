@@ -12,7 +12,7 @@ For a known variance s2 both leave out the constant log(2 pi s2) / 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
@@ -34,6 +34,11 @@ class Gibbs(NamedTuple):
 class Noise(Protocol):
     """What is believed of the noise variance."""
 
+    @property
+    def pairwise(self) -> bool:
+        """Whether the coefficients of the Gibbs loss differ between pairs, by their misfit."""
+        ...
+
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of the Gibbs loss."""
         ...
@@ -46,6 +51,8 @@ class Noise(Protocol):
 @dataclass(frozen=True)
 class KnownVariance:
     """Unit noise variance: the rows were divided by the noise's standard deviation."""
+
+    pairwise: ClassVar[bool] = False
 
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
@@ -65,6 +72,7 @@ class KnownVariance:
 class InverseGammaVariance:
     """Noise variance with the prior inverse gamma (a, b)."""
 
+    pairwise: ClassVar[bool] = True
     a: float
     b: float
 

@@ -25,7 +25,7 @@ class PairSums:
     exposure: Array  # (m,)
     tested: Array  # (m,)
 
-    def sums(self, beta: Array) -> Iterator[Sums]:
+    def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
         """Yield the sums of batches of pairs."""
         spectrum = self.training.spectrum
         rotated, column_squares, response = self._rotated
@@ -67,7 +67,7 @@ class PairMoments:
         for part in batches(pairs, (weight.shape[1] + k) * max(k, len(beta))):
             yield self._batch(part, index[part], weight[part], beta)
 
-    def sums(self, beta: Array) -> Iterator[Sums]:
+    def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
         """Yield the sums of batches of pairs."""
         return self._summary.sums(beta)
 

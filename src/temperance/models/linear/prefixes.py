@@ -11,7 +11,8 @@ n_{t-1} = S_{t-1} sum_{i<t} z_i r_i, the derivatives in beta are
 
     e_t' = -a_t'n_{t-1},      v_t' = -a_t'(sum_{i<t} z_i z_i') a_t,
 
-where a_t'z_i = -(L^-1)_ti / beta for rows i < t of the block, and the misfit of the rows up to t grows by beta e_t^2 / (1 + beta v_t).
+where a_t'z_i = -(L^-1)_ti / beta for the rows i < t of the block; the misfit of the rows up to t
+grows by beta e_t^2 / (1 + beta v_t).
 
 The pivots 1 + beta v_t carry a rounding error of beta h_t eps, h_t = T_t'diag(s) T_t.  Blocks where
 beta h_t is beyond ``TAME`` (a vague prior met for the first time, columns on very different scales)
@@ -75,8 +76,10 @@ class Blocks:
     rotated: Array  # (blocks, size, k): T
     largest: Array  # (blocks,): largest eigenvalue of any training set in the block
 
-    def take(self, which: NDArray[np.intp]) -> Blocks:
-        """Return some of the blocks."""
+    def take(self, blocks: NDArray[np.intp]) -> Blocks:
+        """Return some of the blocks, without copies if they are neighbours."""
+        neighbours = blocks[-1] - blocks[0] == len(blocks) - 1
+        which = slice(blocks[0], blocks[-1] + 1) if neighbours else blocks
         spectrum = Spectrum(*(part[which] for part in self.spectrum))
         return Blocks(self.rows[which], spectrum, self.rotated[which], self.largest[which])
 
@@ -269,9 +272,9 @@ class PrefixMoments:
     plan: PrefixPlan
     _kept: dict[tuple[int, ...], RowSpectra | Interpolant] = field(default_factory=dict)
 
-    def sums(self, beta: Array) -> Iterator[Sums]:
-        """Yield the sums, of one row each."""
-        return map(summed, self.moments(beta))
+    def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
+        """Yield the sums of single rows, or of several."""
+        return (summed(moments, pairwise) for moments in self.moments(beta))
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
@@ -289,7 +292,7 @@ class PrefixMoments:
                 found = spectra.innovations(exponent[rows, None] * beta)
                 yield self._assemble(order, exponent, rows, beta, found)
             calm = np.flatnonzero(tame & (largest > 0))  # blocks that are tested at all
-            for part in batches(len(calm), size * (size + self.rows.width), 4 * CACHED):
+            for part in batches(len(calm), size * (size + self.rows.width), CACHED):
                 chosen = calm[part]
                 rows = (chosen[:, None] * size + np.arange(size)).ravel()
                 if self.plan.transfer == "beta":

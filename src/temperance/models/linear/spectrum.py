@@ -61,9 +61,7 @@ def spectrum_of(factors: Array) -> Spectrum:
     )
 
 
-def spectrum_of_grams(
-    grams: Array, counts: NDArray[np.intp]
-) -> tuple[Spectrum, NDArray[np.bool_]]:
+def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum, NDArray[np.bool_]]:
     """Decompose stacked second moments (m, k + 1, k + 1) of ``counts`` rows (m,) each.
 
     Returns the spectra, and which of them are as good as those of the rows.
@@ -87,7 +85,7 @@ def spectrum_of_grams(
 
 
 def factor_of(spectrum: Spectrum) -> Array:
-    """Square root F of the second moments, F'F = sum_i w_i [z r]'[z r], stacked (m, k + 1, k + 1)."""
+    """Return F with F'F = sum_i w_i [z r]'[z r], stacked (m, k + 1, k + 1)."""
     m, k = spectrum.sigma.shape
     factor = np.zeros((m, k + 1, k + 1))
     factor[:, :k, :k] = spectrum.sigma[:, :, None] * spectrum.vectors.swapaxes(1, 2)

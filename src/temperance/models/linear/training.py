@@ -46,7 +46,11 @@ def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
         weighted = np.sqrt(train[part])[:, :, None] * rows
         grams = weighted.swapaxes(1, 2) @ weighted
         counts = (train[part] > 0).sum(axis=1)
-        spectra.append(guarded_spectra(grams, counts, lambda pair, all=weighted: triangle(all[pair])))
+
+        def factor(pair: int, parts: Array = weighted) -> Array:
+            return triangle(parts[pair])
+
+        spectra.append(guarded_spectra(grams, counts, factor))
     different = test[:1] if np.all(test == test[0]) else test
     factors = [triangle(np.sqrt(each)[:, None] * rows) for each in different]
     return Training(_joined(spectra), _padded(factors))

@@ -1,7 +1,8 @@
 r"""Triangular factors R of second moments, R'R = B'B: by Cholesky where safe, else by QR.
 
-The Cholesky factor of a Gram matrix scaled to unit diagonal, of condition number kappa, is (I + E) R
-with \|E\| about kappa eps: it costs a fifth of a QR of the rows, and is as good where kappa is small.
+The Cholesky factor of a Gram matrix scaled to unit diagonal, of condition number kappa, is
+(I + E) R with norm of E about kappa eps: it costs a fifth of a QR of the rows, and is as good where
+kappa is small.
 """
 
 from __future__ import annotations

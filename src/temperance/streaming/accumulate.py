@@ -1,0 +1,123 @@
+r"""Second moments of folds, from blocks of rows: square roots that grow with every piece.
+
+A fold with rows [X y] is kept as a triangle R with R'R = sum_i w_i [x y]'[x y].  A piece of its
+rows adds to it by the triangle of R stacked on the piece's own: as accurate as a QR of all rows,
+whatever the scales of the columns, in memory O(d^2) for each fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.linear.triangle import triangle, triangle_of_gram
+from temperance.streaming.folds import FoldNumbers
+from temperance.types import Array, Data
+from temperance.validation import as_data, shown
+
+LEAST_PIECE = 2**18  # elements
+
+
+class FoldMoments:
+    """Triangles, weights and numbers of rows of each fold."""
+
+    def __init__(self, n_folds: int, columns: int) -> None:
+        self.triangles: list[Array] = [np.empty((0, columns + 1))] * n_folds
+        self.weight = np.zeros(n_folds)
+        self.count = np.zeros(n_folds, dtype=np.intp)
+
+    def add(self, rows: Array, fold: NDArray[np.intp], weights: Array) -> None:
+        """Add rows [X y], scaled by the roots of their weights."""
+        for number, before in enumerate(self.triangles):
+            chosen = rows[fold == number] if len(self.triangles) > 1 else rows
+            self.triangles[number] = triangle(np.concatenate([before, _condensed(chosen)]))
+        folds = len(self.triangles)
+        self.weight += np.bincount(fold, weights, folds)
+        self.count += np.bincount(fold, minlength=folds)
+
+    def as_data(self) -> tuple[Data, NDArray[np.intp]]:
+        """Return a few weighted rows with the moments and weights of all, and their folds."""
+        heights = [len(each) for each in self.triangles]
+        fold = np.repeat(np.arange(len(heights)), heights)
+        weights = (self.weight / heights)[fold]
+        rows = np.concatenate(self.triangles) / np.sqrt(weights)[:, None]
+        return Data(rows[:, :-1], rows[:, -1], weights), fold
+
+
+def accumulate(
+    blocks: Iterable[Any], n_folds: int, seed: int | np.random.Generator | None
+) -> FoldMoments:
+    """Sum up the folds of all rows, in one pass."""
+    numbers, moments = FoldNumbers(n_folds, seed), None
+    for rows, weights in _pieces(blocks, n_folds):
+        if moments is None:
+            moments = FoldMoments(n_folds, rows.shape[1] - 1)
+        moments.add(rows, numbers.take(len(rows)), weights)
+    if moments is None:
+        raise ValueError("blocks must hold at least one row, got none")
+    return moments
+
+
+def _condensed(rows: Array) -> Array:
+    if len(rows) <= rows.shape[1]:
+        return rows
+    factor = triangle_of_gram(rows.T @ rows)
+    return triangle(rows) if factor is None else factor
+
+
+def _pieces(blocks: Iterable[Any], n_folds: int) -> Iterator[tuple[Array, Array]]:
+    """Cut and join blocks to pieces that are worth a triangle for each fold."""
+    waiting: list[tuple[Array, Array]] = []
+    have = 0
+    for data in _validated(blocks):
+        columns = data.X.shape[1] + 1
+        wanted = max(4 * n_folds * columns, LEAST_PIECE // columns)
+        for begin in range(0, len(data), wanted):
+            part = slice(begin, begin + wanted)
+            weights = data.weights[part]
+            rows = np.column_stack([data.X[part], data.y[part]])
+            if np.any(weights != 1.0):
+                rows *= np.sqrt(weights)[:, None]
+            waiting.append((rows, weights))
+            have += len(rows)
+            if have >= wanted:
+                yield _joined(waiting)
+                waiting, have = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    rows, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return rows, weights
+
+
+def _validated(blocks: Iterable[Any]) -> Iterator[Data]:
+    """Check each block, and that all have the same columns."""
+    columns = None
+    try:
+        iterator = iter(blocks)
+    except TypeError:
+        raise ValueError(
+            f"blocks must be an iterable of (X, y) or (X, y, weights), got {shown(blocks)}"
+        ) from None
+    for number, block in enumerate(iterator):
+        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+            raise ValueError(
+                f"blocks must hold (X, y) or (X, y, weights), got {type(block).__name__} as block "
+                f"{number}"
+            )
+        try:
+            data = as_data(*block)
+        except ValueError as error:
+            raise ValueError(f"block {number}: {error}") from None
+        columns = data.X.shape[1] if columns is None else columns
+        if data.X.shape[1] != columns or columns == 0:
+            raise ValueError(
+                f"X must have {columns or 'at least one'} columns in every block, got "
+                f"{data.X.shape[1]} in block {number}"
+            )
+        yield data

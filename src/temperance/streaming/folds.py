@@ -1,0 +1,54 @@
+r"""Folds for rows whose number is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.validation import whole
+
+GROUPS = 1024  # permutations drawn at a time
+
+
+class FoldNumbers:
+    """An endless sequence of folds: every ``n_folds`` rows in a row are one in each, shuffled.
+
+    So folds differ by one row at most, and a row's fold depends on its place alone, not on the
+    blocks in which the rows come.
+    """
+
+    def __init__(self, n_folds: int, seed: int | np.random.Generator | None) -> None:
+        self._sequence = _shuffled(n_folds, np.random.default_rng(seed))
+        self._left = np.empty(0, dtype=np.intp)
+
+    def take(self, count: int) -> NDArray[np.intp]:
+        """Return the folds of the next ``count`` rows."""
+        parts, have = [self._left], len(self._left)
+        while have < count:
+            parts.append(next(self._sequence))
+            have += len(parts[-1])
+        together = np.concatenate(parts)
+        self._left = together[count:]
+        return together[:count]
+
+
+def fold_numbers(
+    n: int, n_folds: int, seed: int | np.random.Generator | None = 0
+) -> NDArray[np.intp]:
+    """Return the folds in which ``calibrate_blocks`` puts the first ``n`` rows.
+
+    Examples
+    --------
+    >>> fold_numbers(9, 3)
+    array([2, 0, 1, 2, 1, 0, 2, 0, 1])
+    """
+    whole("n", n, 0)
+    return FoldNumbers(whole("n_folds", n_folds, 1), seed).take(n)
+
+
+def _shuffled(n_folds: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+    ordered = np.tile(np.arange(n_folds), (GROUPS, 1))
+    while True:
+        yield rng.permuted(ordered, axis=1).ravel()

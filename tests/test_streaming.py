@@ -1,0 +1,236 @@
+"""Blocks of rows: the same answer as all rows at once, in memory that does not grow with them."""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.model_selection import PredefinedSplit
+
+from temperance import calibrate, models, strategies
+from temperance.diagnostics import BoundWarning
+from temperance.streaming import (
+    blocks_of_arrays,
+    blocks_of_parquet,
+    calibrate_blocks,
+    fold_numbers,
+)
+
+MODELS = [models.GaussianLinear(0.3, 0.2, 0.7), models.NormalInverseGammaLinear(prior_mean=0.1)]
+
+
+def some_rows(n=90, d=40, scales=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * scales
+    return X, X[:, 0] + 4 * rng.standard_normal(n), rng.uniform(0.5, 2.0, n)
+
+
+def in_memory(model, X, y, weights, folds, transfer="beta"):
+    splits = strategies.FromSplitter(PredefinedSplit(folds), transfer)
+    return calibrate(model, X, y, splits, weights=weights)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+def test_blocks_give_what_all_rows_give(model, transfer, weighted):
+    X, y, weights = some_rows()
+    weights = weights if weighted else np.ones(len(y))
+    blocks = blocks_of_arrays(X, y, weights, rows=17)
+    streamed = calibrate_blocks(model, blocks, strategies.KFold(10, transfer), seed=3)
+    whole = in_memory(model, X, y, weights, fold_numbers(len(y), 10, seed=3), transfer)
+    assert whole.at_bound == isinstance(model, models.NormalInverseGammaLinear)
+    assert streamed.beta == pytest.approx(whole.beta, rel=1e-8)
+    betas = np.array([0.0, 1e-3, 0.1, 1.0, 3.0])
+    for one, other in zip(
+        streamed.curve(betas, derivative=True), whole.curve(betas, derivative=True), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    assert streamed.alpha == pytest.approx(whole.alpha, rel=1e-8)
+    for beta in (0.0, 0.4, 1.0):
+        one, other = (each.posterior_at(beta) for each in (streamed, whole))
+        np.testing.assert_allclose(one.mean, other.mean, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(one.cov, other.cov, rtol=1e-9, atol=1e-12)
+    if isinstance(model, models.NormalInverseGammaLinear):
+        assert streamed.posterior.b == pytest.approx(whole.posterior.b, rel=1e-8)
+
+
+@pytest.mark.parametrize("scales", [[1e6, 1.0, 1e-3], [1e9, 1.0, 1.0]], ids=str)
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+def test_columns_on_any_scale(scales, shift):
+    X, y, _ = some_rows(3000, 3, scales)
+    X[:, 1] += shift  # far from zero, beside a column of ones: nearly collinear
+    X[:, 2] = 1.0
+    model = models.GaussianLinear(prior_cov=1e2)
+    streamed = calibrate_blocks(model, blocks_of_arrays(X, y, rows=500), bounds=(0, 1e3))
+    whole = in_memory(model, X, y, None, fold_numbers(3000, 10))
+    betas = np.array([1e-3, 1.0, 1e3])
+    np.testing.assert_allclose(streamed.curve(betas), whole.curve(betas), rtol=1e-7)
+
+
+def test_the_cut_into_blocks_does_not_matter():
+    X, y, _ = some_rows(100)
+    results = [
+        calibrate_blocks(MODELS[0], blocks_of_arrays(X, y, rows=rows)) for rows in (1, 64, 100)
+    ]
+    assert [each.beta for each in results] == pytest.approx([results[0].beta] * 3, rel=1e-9)
+
+
+def test_other_strategies_in_one_pass():
+    X, y, weights = some_rows(100)
+    halves = fold_numbers(100, 2)
+
+    def blocks():
+        return blocks_of_arrays(X, y, weights, rows=50)
+
+    one_way = calibrate_blocks(MODELS[0], blocks(), strategies.SampleSplitting(shuffle=True))
+    expected = in_memory(MODELS[0], X, y, weights, np.where(halves == 1, 0, -1))
+    assert one_way.risk == pytest.approx(expected.risk, rel=1e-9)
+    both = strategies.SampleSplitting("alpha", shuffle=True, both_directions=True)
+    expected = in_memory(MODELS[0], X, y, weights, halves, "alpha")
+    assert calibrate_blocks(MODELS[0], blocks(), both).risk == pytest.approx(expected.risk)
+    bayes = calibrate_blocks(MODELS[0], blocks(), strategies.Bayes())
+    expected = calibrate(MODELS[0], X, y, "bayes", weights=weights)
+    assert (bayes.beta, bayes.risk) == (1.0, pytest.approx(expected.risk, rel=1e-10))
+    assert np.isnan(bayes.standard_error)
+    with pytest.warns(BoundWarning):
+        assert calibrate_blocks(MODELS[0], blocks(), strategies.Naive()).beta == 3.0
+
+
+def test_standard_errors_are_those_between_folds():
+    X, y, _ = some_rows()
+    streamed = calibrate_blocks(MODELS[0], blocks_of_arrays(X, y))
+    folds = fold_numbers(90, 10)
+    whole = in_memory(MODELS[0], X, y, None, folds)
+    loss, bayes = (whole.curve.rows(beta)[0] for beta in (streamed.beta, 1.0))
+    means, gains = (
+        np.array([each[folds == fold].mean() for fold in range(10)])
+        for each in (loss, bayes - loss)
+    )
+    assert streamed.standard_error == pytest.approx(means.std(ddof=1) / np.sqrt(10), rel=1e-6)
+    assert streamed.gain_standard_error == pytest.approx(gains.std(ddof=1) / np.sqrt(10), rel=1e-6)
+    assert "±" in repr(streamed)
+
+
+def test_memory_does_not_grow_with_the_rows():
+    def blocks(count):
+        rng = np.random.default_rng(0)
+        for _ in range(count):
+            X = rng.standard_normal((4000, 20))
+            yield X, X[:, 0] + rng.standard_normal(4000)
+
+    peaks = []
+    for count in (20, 80):
+        tracemalloc.start()
+        with pytest.warns(BoundWarning):
+            calibrate_blocks(models.GaussianLinear(), blocks(count))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.05 * peaks[0]
+    assert peaks[1] < 80 * 4000 * 20 * 8 / 4  # negative control: all rows would not fit in that
+
+
+def test_arrays_on_disk(tmp_path):
+    X, y, _ = some_rows()
+    for name, array in (("X", X), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", array)
+    mapped = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("X", "y"))
+    from_disk = calibrate_blocks(MODELS[0], blocks_of_arrays(*mapped, rows=100))
+    assert from_disk.beta == calibrate_blocks(MODELS[0], [(X, y)]).beta
+
+
+def test_parquet_files(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = some_rows(500, 4)
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(response=y, note="text")
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=120)
+    blocks = blocks_of_parquet(path, "response", columns=list("abcd"), rows=50)
+    with pytest.warns(BoundWarning):
+        found = calibrate_blocks(models.GaussianLinear(), blocks)
+    with pytest.warns(BoundWarning):
+        expected = calibrate_blocks(models.GaussianLinear(), [(X, y)])
+    assert found.risk == pytest.approx(expected.risk, rel=1e-12)
+    with pytest.raises(ValueError, match="^column 'note' must hold real numbers, got "):
+        next(blocks_of_parquet(path, "response"))
+    with pytest.raises(ValueError, match="^columns must be among .*, got 'price'$"):
+        next(blocks_of_parquet(path, "price"))
+
+
+def test_folds_are_even_and_depend_on_the_place_alone():
+    folds = fold_numbers(5003, 10, seed=1)
+    counts = np.bincount(folds, minlength=10)
+    assert np.ptp(counts) <= 1
+    np.testing.assert_array_equal(fold_numbers(1234, 10, seed=1), folds[:1234])
+    assert not np.array_equal(fold_numbers(5003, 10, seed=2), folds)
+
+
+X, Y, _ = some_rows(30, 3)
+BAD = {
+    "model": (
+        lambda: calibrate_blocks(models.Polynomial(3), [(X, Y)]),
+        "model must be GaussianLinear or NormalInverseGammaLinear to be calibrated on blocks, got",
+    ),
+    "risk": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], risk="predictive"),
+        "risk must be 'gibbs' on blocks, got 'predictive'",
+    ),
+    "strategy": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.LeaveOneOut()),
+        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one",
+    ),
+    "halves": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SampleSplitting()),
+        r"strategy must be .* got SampleSplitting\(transfer='beta', shuffle=False",
+    ),
+    "duplicates": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.KFold(duplicates="together")),
+        "strategy must be .* got KFold",
+    ),
+    "not blocks": (
+        lambda: calibrate_blocks(MODELS[0], 3),
+        r"blocks must be an iterable of \(X, y\) or \(X, y, weights\), got 3",
+    ),
+    "an array": (
+        lambda: calibrate_blocks(MODELS[0], X),
+        r"blocks must hold \(X, y\) or \(X, y, weights\), got ndarray as block 0",
+    ),
+    "empty": (
+        lambda: calibrate_blocks(MODELS[0], []),
+        "blocks must hold at least one row, got none",
+    ),
+    "too few": (
+        lambda: calibrate_blocks(MODELS[0], [(X[:9], Y[:9])]),
+        r"blocks must hold at least 10 rows for KFold\(.*\), got 9",
+    ),
+    "columns": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y), (X[:, :2], Y)]),
+        "X must have 3 columns in every block, got 2 in block 1",
+    ),
+    "nan": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y), (X, Y * np.nan)]),
+        "block 1: y must be finite, got nan in row 0",
+    ),
+    "lengths": (
+        lambda: next(blocks_of_arrays(X, Y[:3])),
+        r"X, y must have the same length, got \[30, 3\]",
+    ),
+    "bayes": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.Bayes(), bounds=(2, 3)),
+        "bounds must contain beta = 1 for Bayes",
+    ),
+    "prior": (
+        lambda: calibrate_blocks(replace(MODELS[0], prior_cov=[1.0, 2.0]), [(X, Y)]),
+        "prior_cov must be a scalar or have shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_clear_line(case):
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=f"^{message}") as raised:
+        call()
+    assert "\n" not in str(raised.value)
