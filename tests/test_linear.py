@@ -3,14 +3,16 @@
 import mpmath
 import numpy as np
 import pytest
-from scenarios import gaussian_data
+from scenarios import gaussian_data, naive_curve
 from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
+from temperance.models.linear.rows import Rows
+from temperance.models.linear.triangle import triangle, triangle_of_gram
 from temperance.posteriors.student import gamma_half_step
 from temperance.selection import PAIRS_PER_STEP, few_pairs
-from temperance.types import Data, Plan, PrefixPlan
+from temperance.types import Data, FoldPlan, Plan, PrefixPlan
 
 
 @pytest.fixture
@@ -58,6 +60,84 @@ def test_safe_bayes_works_in_blocks(decompositions):
     decompositions.clear()
     curve(0.5)
     assert decompositions == ["cholesky"]
+
+
+@pytest.fixture
+def rows_seen(monkeypatch):
+    """Count the rows whose second moments are summed, and those that are gathered whole."""
+    seen = {"gram": 0, "take": 0}
+    for name in seen:
+        original = getattr(Rows, name)
+
+        def counted(self, which=None, weights=None, _original=original, _name=name):
+            whole = which is None or isinstance(which, slice)
+            seen[_name] += len(self) if whole else len(which)
+            return _original(self, which, weights)
+
+        monkeypatch.setattr(Rows, name, counted)
+    return seen
+
+
+@pytest.mark.parametrize("strategy", ["naive", "sample-splitting", "k-fold", "leave-one-out"])
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+def test_a_calibration_sums_every_row_once(strategy, rows_seen, decompositions):
+    """The guard of the cost: one pass, no factor of the rows, few eigendecompositions."""
+    data = gaussian_data(2000, 12)
+    found = calibrate(models.GaussianLinear(), data.X, data.y, strategy)
+    assert rows_seen == {"gram": 2000, "take": 0}
+    assert decompositions.count("eigh") == 1
+    assert not {"svd", "qr", "inv", "solve"} & set(decompositions)
+    if strategy == "k-fold":
+        assert np.isfinite(found.standard_error)  # only now are single rows looked at
+        assert rows_seen["take"] == 2000
+
+
+def test_rows_that_a_gram_matrix_cannot_tell_apart_are_factored(rows_seen, decompositions):
+    """Negative control of the guard above, and its reason: the answer stays right."""
+    data = gaussian_data(400, 4)
+    X = np.column_stack([data.X, data.X[:, 0] + 1e-6 * data.X[:, 1]])
+    model = models.GaussianLinear(prior_cov=1e6)
+    plan = strategies.KFold(5).plan(data, np.random.default_rng(0))
+    curve = model.risk_curve(Data(X, data.y, data.weights), plan)
+    value = curve(1.0)
+    assert rows_seen["take"] == 400
+    assert "qr" in decompositions and "svd" in decompositions
+    naive = np.mean([naive_curve(model, Data(X, data.y, data.weights), plan, 1.0, "gibbs")])
+    assert value == pytest.approx(naive, rel=1e-6)
+
+
+def test_folds_of_labels_are_folds_of_weights():
+    """A plan of labels gives what its explicit pairs give, for both transfers."""
+    data = gaussian_data(60, 5)
+    fold = np.arange(60) % 7
+    for transfer in ("beta", "alpha"):
+        plan = FoldPlan(data.weights, fold, 7, transfer)
+        for model in (models.GaussianLinear(0.5), models.NormalInverseGammaLinear()):
+            betas = np.array([0.0, 0.3, 2.0])
+            one, other = (
+                model.risk_curve(data, each)(betas, derivative=True)
+                for each in (plan, plan.pairs())
+            )
+            np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scales", [1.0, [1e-3, 1.0, 1e3, 1e9]], ids=str)
+def test_triangles_of_gram_matrices_are_those_of_the_rows(scales):
+    rows = np.random.default_rng(0).standard_normal((50, 4)) * scales
+    found, expected = triangle_of_gram(rows.T @ rows), triangle(rows)
+    signs = np.sign(np.diag(found) * np.diag(expected))[:, None]
+    np.testing.assert_allclose(found * signs, expected, rtol=1e-12, atol=1e-12 * np.abs(rows).max())
+
+
+def test_triangles_of_gram_matrices_know_their_limits():
+    rows = np.random.default_rng(0).standard_normal((50, 3))
+    empty = np.column_stack([rows, np.zeros(50)])
+    found = triangle_of_gram(empty.T @ empty)
+    np.testing.assert_allclose(found.T @ found, empty.T @ empty, atol=1e-12)
+    twin = np.column_stack([rows, rows[:, 0]])
+    near = np.column_stack([rows, rows[:, 0] + 1e-4 * rows[:, 1]])
+    assert triangle_of_gram(twin.T @ twin) is None
+    assert triangle_of_gram(near.T @ near) is None
 
 
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])

@@ -1,0 +1,1 @@
+"""Calibration beside what a user would do instead: ``python -m benchmarks``."""

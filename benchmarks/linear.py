@@ -1,0 +1,54 @@
+"""Linear models beside scikit-learn's, and beside the least that any method must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from sklearn.linear_model import BayesianRidge, RidgeCV
+
+from benchmarks.problems import named, regression
+from benchmarks.record import Record
+from benchmarks.timing import seconds
+from temperance import calibrate, models
+
+SIZES = [(1000, 10), (1000, 100), (100_000, 10), (10_000, 100), (2000, 500), (100_000, 100)]
+LARGE = [(20_000, 500), (1_000_000, 10), (1_000_000, 50)]
+QUICK = [(1000, 10), (2000, 50)]
+RIDGE_ELEMENTS = 10_000_000  # RidgeCV takes minutes beyond
+MANY_ROWS = 100  # times as many rows as columns: n >> d
+
+
+def measure(quick: bool) -> Iterator[Record]:
+    """Yield ten folds, leave-one-out and sample splitting, each beside what it competes with."""
+    for n, d in QUICK if quick else SIZES + LARGE:
+        yield from _of_size(n, d, repeats=2 if quick else 5)
+
+
+def _of_size(n: int, d: int, repeats: int) -> Iterator[Record]:
+    X, y = regression(n, d)
+    model = models.GaussianLinear(noise_variance=1.0)
+    ours = {
+        "10-fold": partial(calibrate, model, X, y),
+        "leave-one-out": partial(calibrate, model, X, y, "leave-one-out"),
+        "sample splitting": partial(calibrate, model, X, y, "sample-splitting"),
+    }
+    theirs = {
+        "X'X and eigenvectors": lambda: np.linalg.eigh(X.T @ X),
+        "BayesianRidge.fit": lambda: BayesianRidge().fit(X, y),
+        "posterior fit": lambda: model.posterior(X, y, alpha=float(n)),
+    }
+    if n * d <= RIDGE_ELEMENTS:
+        theirs["RidgeCV, 100 penalties"] = lambda: RidgeCV(np.geomspace(1e-3, 1e6, 100)).fit(X, y)
+    took = seconds(ours | theirs, repeats)
+    bare_aims = {"10-fold": 2.0, "leave-one-out": 5.0} if n >= MANY_ROWS * d else {}
+    pairs = [
+        ("10-fold", "BayesianRidge.fit", 3.0),
+        ("leave-one-out", "RidgeCV, 100 penalties", 1.0),
+        ("sample splitting", "posterior fit", 1.5),
+        *((work, "X'X and eigenvectors", bare_aims.get(work)) for work in list(ours)[:2]),
+    ]
+    for work, beside, aim in pairs:
+        if beside in took:
+            yield Record("linear", work, named(n, d), took[work], beside, took[beside], aim)

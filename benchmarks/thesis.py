@@ -1,0 +1,125 @@
+"""Every strategy of the thesis on its own settings, beside its own method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sklearn.linear_model import LogisticRegressionCV
+
+from benchmarks import thesis_method as method
+from benchmarks.problems import classification, named, regression
+from benchmarks.record import Record
+from benchmarks.timing import once, seconds
+from temperance import calibrate, models, strategies
+
+STRATEGIES = {
+    "naive": strategies.Naive(),
+    "sample splitting": strategies.SampleSplitting("alpha"),
+    "SafeBayes": strategies.SafeBayes("alpha"),
+    "bootstrap": strategies.Bootstrap(method.RESAMPLES),
+}
+MODELS = {
+    "known variance": (models.GaussianLinear(1.0), method.KnownVariance()),
+    "unknown variance": (models.NormalInverseGammaLinear(), method.UnknownVariance()),
+    "Jaakkola": (models.JaakkolaLogistic(), method.Jaakkola()),
+    "mean-field": (models.MeanFieldLogistic(), method.Backprop()),
+}
+# Model, rows, columns, and how many of the thesis' settings are of that size.
+SETTINGS = [
+    ("known variance", 40, 40, 2),
+    ("known variance", 100, 20, 2),
+    ("known variance", 16, 40, 1),
+    ("known variance", 30, 12, 1),
+    ("known variance", 40, 1, 1),
+    ("unknown variance", 60, 40, 3),
+    ("Jaakkola", 50, 30, 1),
+    ("mean-field", 50, 30, 1),
+]
+LARGER = [("Jaakkola", 2000, 20), ("mean-field", 2000, 20)]
+REPETITIONS = 30
+CARRIED = f"some of the pairs of a step timed, carried to all and to {method.STEPS} steps"
+
+
+def measure(quick: bool) -> Iterator[Record]:
+    """Yield each strategy beside the thesis' method, then the sum over all settings."""
+    total_ours = total_theirs = 0.0
+    settings = [("unknown variance", 60, 40, 3)] if quick else SETTINGS
+    for name, n, d, count in settings:
+        for record in _setting(name, n, d, quick):
+            yield record
+            if record.section == "thesis":
+                total_ours += count * REPETITIONS * record.ours
+                total_theirs += count * REPETITIONS * record.numbers["as published"]
+    yield Record(
+        "thesis, all",
+        "all settings and strategies, 30 repetitions",
+        f"{sum(count for *_, count in settings)} settings",
+        total_ours,
+        "the thesis' method",
+        total_theirs,
+        extrapolated="sum of the times above",
+    )
+    if not quick:
+        for name, n, d in LARGER:
+            for strategy in ("naive", "sample splitting"):
+                yield _beside_descent(name, n, d, strategy)
+        yield from _large()
+
+
+def _setting(name: str, n: int, d: int, quick: bool) -> Iterator[Record]:
+    chosen = ("naive", "sample splitting", "SafeBayes") if quick else STRATEGIES
+    for strategy in chosen:
+        record = _beside_descent(name, n, d, strategy)
+        closed = "variance" in name and strategy != "bootstrap"
+        if closed:
+            X, y = regression(n, d)
+            direct = once(partial(method.optimise, MODELS[name][1], strategy, X, y))
+            record.numbers["as published"] = direct
+        else:
+            record.numbers["as published"] = record.theirs
+        yield record
+
+
+def _beside_descent(name: str, n: int, d: int, strategy: str) -> Record:
+    model, reference = MODELS[name]
+    X, y = (regression if "variance" in name else classification)(n, d)
+    ours = seconds(
+        {"ours": partial(calibrate, model, X, y, STRATEGIES[strategy])}, repeats=5, budget=3.0
+    )["ours"]
+    theirs = method.time_of_descent(reference, strategy, X, y, once)
+    aim = 1 / 300 if strategy == "bootstrap" else 1 / 1000
+    return Record(
+        "thesis" if n <= 100 else "thesis, larger",
+        f"{name}, {strategy}",
+        named(n, d),
+        ours,
+        "Monte Carlo gradients",
+        theirs,
+        None if name == "known variance" and strategy != "bootstrap" else aim,
+        CARRIED,
+    )
+
+
+def _large() -> Iterator[Record]:
+    for n in (1000, 10_000, 100_000):
+        X, y = classification(n, 20)
+        for name in ("Jaakkola", "mean-field"):
+            model = MODELS[name][0]
+            took = seconds(
+                {
+                    "ours": partial(calibrate, model, X, y, strategies.KFold(5)),
+                    "theirs": lambda X=X, y=y: LogisticRegressionCV(Cs=10, cv=5).fit(X, y),
+                },
+                repeats=2,
+                budget=10.0,
+            )
+            yield Record(
+                "logistic",
+                f"{name}, 5-fold",
+                named(n, 20),
+                took["ours"],
+                "LogisticRegressionCV, 10 penalties",
+                took["theirs"],
+                3.0,
+            )
