@@ -70,6 +70,6 @@ def measure(quick: bool) -> Iterator[Record]:
             "a loop of refits",
             (part - start) / STEPS * n * points,
             AIM,
-            f"{STEPS} steps timed at one beta, carried to all and to {points} betas of scipy's search",
+            f"{STEPS} steps timed at one beta, carried to all and to scipy's {points} betas",
             numbers,
         )

@@ -26,7 +26,9 @@ def linear_risk_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> Ri
     :mod:`temperance.models.linear.prefixes`.
     """
     losses = LinearLosses(moment_source(rows, plan), noise, risk, len(rows))
-    by_rows = isinstance(plan, LeaveOneOutPlan | PrefixPlan) or risk == "predictive"
+    by_rows = risk == "predictive" or (
+        noise.pairwise and isinstance(plan, LeaveOneOutPlan | PrefixPlan)
+    )
     dear = by_rows and rows.inputs.size > DEAR
     return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear)
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.interpolant import SumsInterpolant, count_nodes, interpolate_sums
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
@@ -32,18 +33,19 @@ ALONE = 1e-4
 
 
 class Decomposition(NamedTuple):
-    """Left factor of all rows, and what it leaves."""
+    """Decomposition of all rows, scaled by the roots of their weights."""
 
-    left: Array  # (n, rank): A
     sigma: Array  # (rank,)
     projection: Array  # (rank,): g
-    outside: Array  # (n,): o
-    slack: Array  # (n,): 1 - sum_j A_ij^2
+    response: Array  # (n,)
+    remainder: float  # |o|^2
+    factor: Array  # (n, rank): A, or (k, rank): what makes the inputs A
+    rotates: bool
 
     @property
     def square(self) -> bool:
         """Whether the rows span everything."""
-        return self.left.shape[0] == self.left.shape[1]
+        return len(self.response) == len(self.sigma)
 
 
 class Deletion(NamedTuple):
@@ -131,7 +133,28 @@ class LeaveOneOutMoments:
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of several."""
-        return (summed(moments, pairwise) for moments in self._moments(beta, misfit=pairwise))
+        if pairwise or self._interpolant is None:
+            return (summed(moments, pairwise) for moments in self._moments(beta, misfit=pairwise))
+        return iter([self._interpolant.at(beta)])
+
+    @cached_property
+    def _interpolant(self) -> SumsInterpolant | None:
+        """Interpolate the sums over all rows, where few betas determine them."""
+        parts = self._decomposition
+        if np.ptp(self.plan.exponents) != 0 or not parts.rotates or self._most_leverage > 0.5:
+            return None
+        lam = self.plan.exponents[0] * parts.sigma**2
+        # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
+        low, high = float(lam.min()) * (1 - self._most_leverage), float(lam.max())
+        nodes = count_nodes(low, high)
+        if nodes is None:
+            return None
+
+        def sums(beta: Array) -> Sums:
+            each = [summed(moments, False) for moments in self._moments(beta, misfit=False)]
+            return Sums(*(sum(field) for field in zip(*each, strict=True)))
+
+        return interpolate_sums(low, high, nodes, sums)
 
     def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
         """Delete each of some rows that have these exponents, or one for all of them."""
@@ -141,7 +164,7 @@ class LeaveOneOutMoments:
         c = np.multiply.outer(exponents, beta)
         s = 1.0 / (1.0 + c[:, None, :] * lam)
         ds = -exponents[:, None, None] * lam * s**2
-        a = parts.left[part]
+        a = self._left(part)
         squares = a**2
 
         def total(coefficients: Array, factor: Array) -> Array:
@@ -152,7 +175,8 @@ class LeaveOneOutMoments:
         both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
         leverage, d_leverage = np.split(total(squares, lam * both), 2, axis=1)
         residual, d_residual = np.split(total(a, g * both), 2, axis=1)
-        residual += parts.outside[part, None]
+        if not parts.square:
+            residual += (parts.response[part] - a @ parts.projection)[:, None]
         return Deletion(
             c,
             exponents[:, None],
@@ -161,19 +185,48 @@ class LeaveOneOutMoments:
             leverage,
             d_leverage,
             total(squares, s) if parts.square else 1.0 - c * leverage,
-            self._remainder + (parts.projection**2 @ s),
-            self._remainder + (parts.projection**2 @ s**2),
+            parts.remainder + (parts.projection**2 @ s),
+            parts.remainder + (parts.projection**2 @ s**2),
         )
 
+    def _left(self, part: slice | NDArray[np.intp]) -> Array:
+        """Rows of A."""
+        found = self._decomposition.factor
+        if not self._decomposition.rotates:
+            return found[part]
+        rotated = self.rows.inputs[part] @ found
+        return rotated if self._weights is None else rotated * np.sqrt(self._weights[part])[:, None]
+
     @cached_property
-    def _remainder(self) -> float:
-        return float((self._decomposition.outside**2).sum())
+    def _weights(self) -> Array | None:
+        return None if np.all(self.plan.weights == 1.0) else self.plan.weights
+
+    @cached_property
+    def _most_leverage(self) -> float:
+        """Bound on sum_j A_ij^2: by the rows' lengths if that says enough, else exact."""
+        rows, sigma = self.rows, self._decomposition.sigma
+        squares, longest = rows.scale**2, 0.0
+        for part in batches(len(rows), rows.width, CACHED):
+            lengths = (rows.inputs[part] ** 2 @ squares) * self.plan.weights[part]
+            longest = max(longest, float(lengths.max()))
+        bound = longest / float(sigma.min(initial=np.inf)) ** 2
+        return bound if bound < 0.5 else float(1 - self._slack.min())
+
+    @cached_property
+    def _slack(self) -> Array:
+        """What is left of each row's length, 1 - sum_j A_ij^2."""
+        slack = np.empty(len(self.rows))
+        for part in batches(len(slack), self.rows.width, CACHED):
+            a = self._left(part)
+            slack[part] = 1.0 - np.einsum("ij,ij->i", a, a)
+        return np.maximum(slack, 0.0)
 
     @cached_property
     def _alone(self) -> NDArray[np.bool_]:
         """Rows that determine a direction alone."""
-        parts = self._decomposition
-        return np.zeros(len(parts.left), dtype=bool) if parts.square else parts.slack < ALONE
+        if self._decomposition.square or self._most_leverage < 1 - ALONE:
+            return np.zeros(len(self.rows), dtype=bool)
+        return self._slack < ALONE
 
     @cached_property
     def _deletions(self) -> PairMoments:
@@ -185,33 +238,32 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _decomposition(self) -> Decomposition:
-        weights = None if np.all(self.plan.weights == 1.0) else self.plan.weights
-        left, sigma, g, response = self._from_gram(weights) or self._from_rows(weights)
-        if left.shape[0] == left.shape[1]:
-            # The rows span everything: exact zeros, where differences would leave rounding noise.
-            return Decomposition(left, sigma, g, np.zeros_like(response), np.zeros_like(response))
-        slack = np.maximum(1.0 - np.einsum("ij,ij->i", left, left), 0.0)
-        return Decomposition(left, sigma, g, response - left @ g, slack)
+        response = self.rows.response
+        if self._weights is not None:
+            response = response * np.sqrt(self._weights)
+        return self._from_gram(response) or self._from_rows(response)
 
-    def _from_gram(self, weights: Array | None) -> tuple[Array, ...] | None:
-        """Return A = Z U / sigma and the rest, where the Gram matrix tells U and sigma."""
-        rows = self.rows
+    def _from_gram(self, response: Array) -> Decomposition | None:
+        """Take A = Z U / sigma, where the Gram matrix tells U and sigma."""
+        rows, weights = self.rows, self._weights
         if len(rows) <= rows.width:
             return None
         spectrum, safe = spectrum_of_grams(rows.gram(weights=weights)[None], np.array([len(rows)]))
         if not safe[0]:
             return None
         sigma = spectrum.sigma[0]
-        left = rows.inputs @ (rows.scale[:, None] * spectrum.vectors[0] / sigma)
-        if weights is None:
-            return left, sigma, spectrum.projection[0], rows.response
-        root = np.sqrt(weights)
-        left *= root[:, None]
-        return left, sigma, spectrum.projection[0], rows.response * root
+        rotation = rows.scale[:, None] * spectrum.vectors[0] / sigma
+        remainder = float(spectrum.remainder[0])
+        return Decomposition(sigma, spectrum.projection[0], response, remainder, rotation, True)
 
-    def _from_rows(self, weights: Array | None) -> tuple[Array, ...]:
-        scaled = self.rows.take(slice(None), weights)
+    def _from_rows(self, response: Array) -> Decomposition:
+        scaled = self.rows.take(slice(None), self._weights)
         left, sigma, _ = np.linalg.svd(scaled[:, :-1], full_matrices=False)
         kept = sigma > np.finfo(float).eps * max(scaled.shape) * sigma.max(initial=0.0)
         left, sigma = left[:, kept], sigma[kept]
-        return left, sigma, left.T @ scaled[:, -1], scaled[:, -1]
+        g = left.T @ response
+        if left.shape[0] == left.shape[1]:
+            # The rows span everything: exact zeros, where differences would leave rounding noise.
+            return Decomposition(sigma, g, response, 0.0, left, False)
+        remainder = float(((response - left @ g) ** 2).sum())
+        return Decomposition(sigma, g, response, remainder, left, False)

@@ -37,6 +37,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.models.linear.interpolant import SumsInterpolant, count_nodes, interpolate_sums
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.models.linear.spectrum import (
@@ -46,7 +47,7 @@ from temperance.models.linear.spectrum import (
     spectrum_of,
     spectrum_of_grams,
 )
-from temperance.models.linear.triangle import triangle
+from temperance.models.linear.triangle import WORST_CONDITION, triangle
 from temperance.types import Array, PrefixPlan, batches
 
 TOLERANCE = 1e-11
@@ -85,8 +86,9 @@ class Blocks:
 
     def tame(self, beta: Array) -> NDArray[np.bool_]:
         """Tell which blocks keep beta h_t within ``TAME`` up to their beta (blocks,)."""
-        at = beta[:, None]
-        share = at / (1.0 + at * self.spectrum.sigma**2)
+        # beta / (1 + beta lam), at infinity as well
+        with np.errstate(divide="ignore"):
+            share = 1.0 / (1.0 / beta[:, None] + self.spectrum.sigma**2)
         return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
 
     def innovations(self, beta: Array) -> Innovations:
@@ -271,38 +273,95 @@ class PrefixMoments:
     rows: Rows
     plan: PrefixPlan
     _kept: dict[tuple[int, ...], RowSpectra | Interpolant] = field(default_factory=dict)
-
-    def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
-        """Yield the sums of single rows, or of several."""
-        return (summed(moments, pairwise) for moments in self.moments(beta))
+    _sums: dict[tuple[int, int], SumsInterpolant | None] = field(default_factory=dict)
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
-        for which, (order, blocks) in enumerate(zip(self.plan.orders, self._blocks, strict=True)):
-            count, size = blocks.rows.shape[:2]
-            exponent = np.zeros(count * size)
-            exponent[self.plan.start : len(order)] = self.plan.exponents(order)
-            largest = exponent.reshape(count, size).max(axis=1)
-            ceiling = self._ceiling(beta)
-            top = ceiling * largest
-            tame = blocks.tame(top)
-            for block in np.flatnonzero(~tame):
-                rows = slice(block * size, (block + 1) * size)
-                spectra = self._spectra(which, int(block))
-                found = spectra.innovations(exponent[rows, None] * beta)
-                yield self._assemble(order, exponent, rows, beta, found)
-            calm = np.flatnonzero(tame & (largest > 0))  # blocks that are tested at all
-            for part in batches(len(calm), size * (size + self.rows.width), CACHED):
-                chosen = calm[part]
-                rows = (chosen[:, None] * size + np.arange(size)).ravel()
-                if self.plan.transfer == "beta":
-                    found = _at_shared_beta(blocks.take(chosen), beta)
-                else:
-                    key = (which, part.start, *np.frexp([ceiling])[1])
-                    if key not in self._kept:
-                        self._kept[key] = interpolate(blocks.take(chosen), top[chosen])
-                    found = self._kept[key].innovations(exponent[rows, None] * beta)
-                yield self._assemble(order, exponent, rows, beta, found)
+        for which in range(len(self.plan.orders)):
+            yield from self._of_blocks(which, self._tested_blocks, beta)
+
+    def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
+        """Yield the sums of single rows, or of several."""
+        for which in range(len(self.plan.orders)):
+            others = self._tested_blocks
+            if not pairwise and self.plan.transfer == "beta":
+                known = [self._interpolant(which, part) for part in self._parts]
+                yield from (each.at(beta) for each in known if each is not None)
+                missing = [np.empty(0, dtype=np.intp)]
+                missing += [
+                    self._tested_blocks[part]
+                    for part, each in zip(self._parts, known, strict=True)
+                    if each is None
+                ]
+                others = np.concatenate(missing)
+            if len(others):
+                for moments in self._of_blocks(which, others, beta):
+                    yield summed(moments, pairwise)
+
+    def _interpolant(self, which: int, part: slice) -> SumsInterpolant | None:
+        """Interpolate the sums over some blocks, where few betas determine them."""
+        key = (which, part.start)
+        if key not in self._sums:
+            chosen = self._tested_blocks[part]
+            blocks = self._blocks[which].take(chosen)
+            low = float((blocks.spectrum.sigma**2).min(initial=np.inf))
+            high = float(blocks.largest.max())
+            nodes = count_nodes(low, high)
+            # What is left of the responses must not drown in the rounding of what is explained.
+            explained = (blocks.spectrum.projection**2).sum(axis=1)
+            clear = np.all(blocks.spectrum.remainder * WORST_CONDITION >= explained)
+            if nodes is None or not clear or not blocks.tame(np.full(len(chosen), np.inf)).all():
+                self._sums[key] = None
+            else:
+
+                def sums(beta: Array) -> Sums:
+                    each = [summed(found, False) for found in self._of_blocks(which, chosen, beta)]
+                    return Sums(*(sum(field) for field in zip(*each, strict=True)))
+
+                self._sums[key] = interpolate_sums(low, high, nodes, sums)
+        return self._sums[key]
+
+    def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
+        """Yield the moments of some blocks of one order."""
+        order, blocks = self.plan.orders[which], self._blocks[which]
+        count, size = blocks.rows.shape[:2]
+        exponent = np.zeros(count * size)
+        exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+        ceiling = self._ceiling(beta)
+        top = ceiling * exponent.reshape(count, size).max(axis=1)[selected]
+        tame = blocks.take(selected).tame(top)
+        for block in selected[~tame]:
+            rows = slice(block * size, (block + 1) * size)
+            spectra = self._spectra(which, int(block))
+            found = spectra.innovations(exponent[rows, None] * beta)
+            yield self._assemble(order, exponent, rows, beta, found)
+        calm, top = selected[tame], top[tame]
+        for part in batches(len(calm), self._elements, CACHED):
+            chosen = calm[part]
+            rows = (chosen[:, None] * size + np.arange(size)).ravel()
+            if self.plan.transfer == "beta":
+                found = _at_shared_beta(blocks.take(chosen), beta)
+            else:
+                key = (which, part.start, *np.frexp([ceiling])[1])
+                if key not in self._kept:
+                    self._kept[key] = interpolate(blocks.take(chosen), top[part])
+                found = self._kept[key].innovations(exponent[rows, None] * beta)
+            yield self._assemble(order, exponent, rows, beta, found)
+
+    @cached_property
+    def _tested_blocks(self) -> NDArray[np.intp]:
+        """Blocks with tested rows."""
+        count, size = self._blocks[0].rows.shape[:2]
+        return np.arange(self.plan.start // size, count)
+
+    @cached_property
+    def _parts(self) -> list[slice]:
+        return list(batches(len(self._tested_blocks), self._elements, CACHED))
+
+    @property
+    def _elements(self) -> int:
+        size = self._blocks[0].rows.shape[1]
+        return size * (size + self.rows.width)
 
     def _ceiling(self, beta: Array) -> float:
         """Beta up to which blocks must be tame: the largest asked, or the interpolants' range."""
