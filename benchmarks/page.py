@@ -55,6 +55,7 @@ LOGISTIC = """
 ## Logistic models with many rows
 
 Five folds beside scikit-learn's five folds.
+Sizes up to 1e5 rows whose calibration would take more than a minute are left out.
 """
 GROWTH = """
 ## Growth

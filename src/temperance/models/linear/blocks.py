@@ -48,7 +48,11 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
         return None
     weightings = np.concatenate([plan.likelihood_weights, plan.test])
     weights = weightings.max(axis=0)
-    profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
+    used = weightings > 0
+    if np.array_equal(used * weights, weightings):  # all or nothing
+        profile = used.astype(float)
+    else:
+        profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
     labels, count = _number_columns(profile)
     if count > max(2 * pairs, n // columns):
         return None

@@ -53,8 +53,12 @@ class Rows:
         k = self.width
         total = np.zeros((k + 1, k + 1))
         inner = total[:-1, :-1]
-        for part in batches(len(self) if which is None else len(which), k + 1, CACHED):
-            rows = part if which is None else which[part]
+        places = range(len(self)) if which is None else which
+        first = int(places[0])
+        # Neighbours are read where they are; others are gathered.
+        neighbours = which is None or bool(np.all(np.diff(which) == 1))
+        for part in batches(len(places), k + 1, CACHED):
+            rows = slice(first + part.start, first + part.stop) if neighbours else places[part]
             z, r = self.inputs[rows], self.response[rows]
             if weights is not None:
                 root = np.sqrt(weights[rows])
