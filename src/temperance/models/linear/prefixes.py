@@ -53,7 +53,7 @@ from temperance.types import Array, PrefixPlan, batches
 TOLERANCE = 1e-11
 TAME = 1e5
 SMALLEST_BLOCK = 32
-LEAST_BETA = 1e-100  # stands for 0, where gains within a block are ratios of terms in beta
+LEAST_BETA = 1e-60  # stands for 0, where gains within a block are ratios of terms in beta
 LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
@@ -99,25 +99,26 @@ class Blocks:
         state = posterior_state(spectrum, beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
         at = beta[:, None]
-        scaled = self.rotated * s[:, None, :]
+        scaled = self.rotated * (at * s)[:, None, :]
         kernel = scaled @ self.rotated.swapaxes(1, 2)
-        kernel *= at[..., None]
         np.einsum("bii->bi", kernel)[...] += 1.0
         inverse = _inverse_of_unit_root(kernel)
         gap = self.rows[..., -1] - (self.rotated @ x[:, :, None])[..., 0]
+        # The gains come times beta.
         gain, error = inverse @ scaled, (inverse @ gap[..., None])[..., 0]
 
-        variance = np.einsum("bij,bij->bi", gain, self.rotated)
-        pivot = 1.0 + at * variance
+        growth = np.einsum("bij,bij->bi", gain, self.rotated)
+        variance, pivot = growth / at, 1.0 + growth
         # n before the block is x / beta = g sigma s; within it grows by a_t e_t / (1 + beta v_t).
-        start = (spectrum.projection * spectrum.sigma * s)[:, None, :]
-        grown = start + _sum_before(gain * (error / pivot)[..., None])
-        d_error = -np.einsum("bij,bij->bi", gain, grown)
+        start = (spectrum.projection * spectrum.sigma * s)[:, :, None]
+        earlier = gain @ gain.swapaxes(1, 2)
+        earlier *= np.tri(earlier.shape[1], k=-1)
+        d_error = -(gain @ start + earlier @ (error / (at * pivot))[..., None])[..., 0] / at
         # a_t'z_i = -(L^-1)_ti / beta for the rows i < t of the block.
         np.einsum("bii->bi", inverse)[...] = 0.0
-        inverse /= at[..., None]
         inside = np.einsum("bij,bij->bi", inverse, inverse)
-        d_variance = -(((gain**2) @ (spectrum.sigma**2)[..., None])[..., 0] + inside)
+        gain *= gain
+        d_variance = -((gain @ (spectrum.sigma**2)[..., None])[..., 0] + inside) / at**2
         step = error**2 / pivot
         d_step = (2 * error * d_error - step * (variance + at * d_variance)) / pivot
         g2 = spectrum.projection**2
@@ -144,7 +145,8 @@ def _inverse_of_unit_root(kernel: Array) -> Array:
 
 def _sum_before(steps: Array) -> Array:
     """Sum of the earlier steps in each block, over the second axis."""
-    sums = np.zeros_like(steps)
+    sums = np.empty_like(steps)
+    sums[:, 0] = 0.0
     np.cumsum(steps[:, :-1], axis=1, out=sums[:, 1:])
     return sums
 
