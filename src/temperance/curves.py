@@ -48,7 +48,7 @@ class RiskCurve:
         value, slope = (part.reshape(at.shape)[()] for part in parts)
         return (value, slope) if derivative else value
 
-    def warn(self, beta: float, standard_error: float) -> None:
+    def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""
 
 

@@ -253,16 +253,17 @@ class SampledRiskCurve(RiskCurve):
         self.draws.reach(beta)
         return self.draws.pareto_k(beta)
 
-    def warn(self, beta: float, standard_error: float) -> None:
+    def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn of bad diagnostics, and of draws too few for the choice of ``beta``."""
         self.draws.warn_of_rows(beta)
         reliability = self.draws.reliability(beta)
         warn_of(reliability, sum(ladder.trained.size for ladder in self.draws.ladders))
         error = float(self.draws.error(np.array([beta]))[0])
-        if not error <= max(0.5 * standard_error, 0.0) and np.isfinite(standard_error):
+        over_rows = standard_error()
+        if not error <= max(0.5 * over_rows, 0.0) and np.isfinite(over_rows):
             warn(
                 f"the Monte Carlo error of the risk is {error:.2g}, more than half its standard "
-                f"error over rows, {standard_error:.2g}; use more draws",
+                f"error over rows, {over_rows:.2g}; use more draws",
                 DrawsWarning,
             )
 
