@@ -62,7 +62,9 @@ other work at the same time. The bootstrap has {linear} draws, in logistic model
 SPENT = """\
 What all choices of the study took together: seconds of one worker, as the store has them, summed
 over the data sets of both versions, by family of models. The best beta and the true risks are not
-in it."""
+in it. All figures from 30 data sets of each setting, both versions, took 107 s on two cores
+(`temperance reproduce --all --repeats 30 --jobs 2`): 95 s of comparisons, 9 s of drawing, and
+imports."""
 
 NOT_MEASURED = """\
 Not measured:
