@@ -9,8 +9,8 @@ INTRODUCTION = """\
 # Performance
 
 What a calibration costs beside what a user would do instead, measured in one run.
-The numbers are ratios of best times of calls that took turns, all with one thread of BLAS: on
-another machine the times differ, the ratios much less.
+The numbers are ratios of best processor times of calls that took turns, all with one thread of BLAS:
+on another machine the times differ, the ratios much less.
 
 ```sh
 {command}
@@ -68,6 +68,7 @@ THREADS = """
 ## Threads
 
 Small matrices do not pay for threads: up to {large:.0e} values the library keeps BLAS to one.
+These are times by the clock on the wall, which other work on the machine disturbs.
 """
 FROM_DISK = """
 ## Data that do not fit

@@ -71,7 +71,8 @@ class GaussianLinear(KnownVarianceRegression):
 
     Examples
     --------
-    >>>     >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
     >>> posterior = GaussianLinear(noise_variance=1.0).posterior(X, y, alpha=2.0)
     >>> posterior.mean, posterior.cov
     (array([2.]), array([[0.33333333]]))
