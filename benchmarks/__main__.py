@@ -30,7 +30,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line and do what it says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), metavar="PART")
+    parser.add_argument(
+        "--only",
+        choices=PARTS,
+        nargs="+",
+        default=list(PARTS),
+        metavar="PART",
+        help=f"measure these again: {', '.join(PARTS)}",
+    )
     parser.add_argument(
         "--page", action="store_true", help="only write the page from stored results"
     )
@@ -43,7 +50,10 @@ def main(arguments: list[str] | None = None) -> None:
         if "--out" in shown:
             del shown[shown.index("--out") : shown.index("--out") + 2]
         command = shlex.join(["python", "-m", "benchmarks", *shown])
-        run(command, asked.only, asked.quick).write(stored)
+        results = run(command, asked.only, asked.quick)
+        if len(asked.only) < len(PARTS) and stored.exists():
+            results = Results.read(stored).updated(results)
+        results.write(stored)
     write(Results.read(stored), asked.out)
 
 

@@ -88,7 +88,12 @@ def _growth(ax: Axes, records: list[Record], what: str) -> None:
         label = f"{work} ({slope(points, what):.2f})" if len(points) > 1 else work
         ax.loglog([each.numbers["at"] for each in points], values, "o-", ms=3.5, lw=1.3,
                   color=colour, label=label)  # fmt: skip
-    ax.legend(fontsize=7.5, frameon=False)
+    sizes = sorted({int(record.numbers["at"]) for record in records})
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+    ax.minorticks_off()
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
+    ax.legend(fontsize=7.5, frameon=False, loc="upper left", ncols=2)
     ax.grid(color="#ebebeb", lw=0.6)
     ax.set_axisbelow(True)
     for side in ("top", "right"):

@@ -9,8 +9,8 @@ INTRODUCTION = """\
 # Performance
 
 What a calibration costs beside what a user would do instead, measured in one run.
-The numbers are ratios of best processor times of calls that took turns, all with one thread of BLAS:
-on another machine the times differ, the ratios much less.
+The numbers are ratios of best processor times of calls that took turns, all with one thread of
+BLAS: on another machine the times differ, the ratios much less.
 
 ```sh
 {command}
@@ -108,7 +108,7 @@ def duration(seconds: float) -> str:
     """Write a time in a unit that fits.
 
     >>> duration(0.00123), duration(75.0), duration(7200.0)
-    ('1.2 ms', '75 s', '2.0 h')
+    ('1.2 ms', '75 s', '2 h')
     """
     for size, unit in ((86400.0, "days"), (3600.0, "h"), (1.0, "s"), (1e-3, "ms")):
         if seconds >= size or unit == "ms":
@@ -123,7 +123,9 @@ def ratio(value: float) -> str:
     >>> ratio(2.34), ratio(0.002)
     ('2.3', '1 / 500')
     """
-    return f"{value:.2g}" if value > 0.1 else f"1 / {1 / value:,.0f}"
+    if value <= 0.1:
+        return f"1 / {1 / value:,.0f}"
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
 def _machine(results: Results) -> str:
@@ -140,11 +142,17 @@ def _verdict(results: Results) -> str:
     missed = [record for record in judged if not record.met]
     if not missed:
         return f"All {len(judged)} were reached."
-    lines = [f"{len(judged) - len(missed)} of {len(judged)} were reached. Missed:", ""]
+    lines = [
+        f"{len(judged) - len(missed)} of {len(judged)} were reached. Missed, with the ratios:",
+        "",
+    ]
+    groups: dict[tuple[str, str, float], list[str]] = {}
+    for record in missed:
+        key = (record.work, record.beside, record.aim or 0.0)
+        groups.setdefault(key, []).append(f"{ratio(record.ratio or 0.0)} at {_times(record.case)}")
     lines += [
-        f"- {record.work}, {_times(record.case)}: {ratio(record.ratio or 0)} of "
-        f"{record.beside} where {ratio(record.aim or 0)} was the aim"
-        for record in missed
+        f"- {work} beside {beside}, aim {ratio(aim)}: {', '.join(found)}"
+        for (work, beside, aim), found in groups.items()
     ]
     return "\n".join(lines)
 

@@ -24,5 +24,5 @@ def classification(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 def named(n: int, d: int) -> str:
     """Write a size, like 1e5 x 100."""
-    short = f"{n:.0e}".replace("e+0", "e") if n >= 10_000 and n in {10**k for k in range(9)} else n
-    return f"{short} x {d}"
+    short = f"{n:.0e}".replace("e+0", "e")
+    return f"{short if n >= 10_000 and float(short) == n else n} x {d}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,12 @@ class Results:
         stored = json.loads(path.read_text())
         records = [Record(**each) for each in stored.pop("records")]
         return cls(records=records, **stored)
+
+    def updated(self, newer: Results) -> Results:
+        """Replace the sections that were measured again."""
+        again = {record.section for record in newer.records}
+        kept = [record for record in self.records if record.section not in again]
+        return replace(self, records=kept + newer.records)
 
     def of(self, section: str) -> list[Record]:
         """Return the records of a section."""

@@ -18,7 +18,9 @@ def measure(quick: bool) -> Iterator[Record]:
     """Yield the library's choice beside leaving all threads to BLAS."""
     model = models.GaussianLinear(noise_variance=1.0)
     sizes = (
-        [(100, 20), (1000, 50)] if quick else [(100, 20), (1000, 50), (2000, 200), (100_000, 100)]
+        [(100, 20), (1000, 50)]
+        if quick
+        else [(100, 20), (1000, 50), (2000, 200), (100_000, 100), (500_000, 100)]
     )
     for n, d in sizes:
         call = partial(calibrate, model, *regression(n, d))

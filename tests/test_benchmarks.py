@@ -67,7 +67,8 @@ def test_the_page_names_aims_that_were_missed():
     ]
     machine = {"cores": 2, "processor": "one", "blas": "a", "blas_threads": 1}
     text = page(Results("python -m benchmarks", machine, {"numpy": "2"}, records))
-    assert "1 of 2 were reached. Missed:\n\n- leave-one-out, 9 × 3: 4 of other where 3" in text
+    assert "1 of 2 were reached. Missed, with the ratios:\n\n" in text
+    assert "- leave-one-out beside other, aim 3: 4 at 9 × 3\n" in text
     assert "| leave-one-out | 9 × 3 | 4 s | other | 1 s | 4 | 3, missed |" in text
 
 
@@ -80,7 +81,18 @@ def test_numbers_in_words():
         "2 h",
         "23 days",
     ]
-    assert [ratio(each) for each in (12.3, 0.5, 0.01)] == ["12", "0.5", "1 / 100"]
+    assert [ratio(each) for each in (123.4, 12.3, 0.5, 0.01)] == [
+        "123",
+        "12",
+        "0.5",
+        "1 / 100",
+    ]
+    assert [problems.named(n, 3) for n in (1000, 20_000, 1_000_000, 12_345)] == [
+        "1000 x 3",
+        "2e4 x 3",
+        "1e6 x 3",
+        "12345 x 3",
+    ]
 
 
 def test_slopes_are_exponents():
@@ -152,3 +164,11 @@ def test_resamples_are_as_many_and_as_large_as_stated():
     pairs = list(thesis_method.pairs("bootstrap", X, y, np.random.default_rng(0)))
     assert len(pairs) == thesis_method.RESAMPLES
     assert all(len(train[1]) == 7 and test[0] is X for train, test in pairs)
+
+
+def test_a_part_can_be_measured_again():
+    machine = {"cores": 2}
+    older = Results("all", machine, {}, [Record("a", "w", "c", 1.0), Record("b", "w", "c", 1.0)])
+    found = older.updated(Results("part", machine, {}, [Record("b", "w", "c", 2.0)]))
+    assert [(record.section, record.ours) for record in found.records] == [("a", 1.0), ("b", 2.0)]
+    assert found.command == "all"

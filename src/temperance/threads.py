@@ -8,7 +8,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-LARGE = 2_000_000  # elements of the data beyond which threads pay
+LARGE = 100_000_000  # elements of the data beyond which threads pay
 
 
 @cache
