@@ -1,0 +1,170 @@
+r"""What a linear reference model believes of a new observation, as weighted rows.
+
+The Gibbs losses of linear models are quadratic in a row, so that a new observation enters by its
+second moments alone.  With A the second moment of its inputs, m the reference posterior's mean of
+the coefficients, V its covariance and s its noise variance, these are
+
+    E zz' = A,    E zy = A m,    E y^2 = m'A m + tr(A V) + s.
+
+The rows returned here have exactly these moments; a risk curve on them is the reference risk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.models.prior import GaussianPrior, row_space
+from temperance.models.reference.scales import Belief, Scales, Spectrum, likely_scales
+from temperance.models.reference.second_moment import shrinkage_intensity
+from temperance.types import Array, Plan
+
+LEAST_RATIO = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Mean and covariance of the reference posterior in an eigenbasis, and its noise variance.
+
+    Parameters
+    ----------
+    directions : array of shape (k, rank)
+        The eigenbasis, in the coordinates of the rows.
+    mean, variance : arrays of shape (rank,)
+        Mean of the coefficients, and their variance within each scale, averaged over scales.
+    means : array of shape (scales, rank)
+        Mean at each scale less the overall mean, times the root of the scale's weight.
+    prior_variance : float
+        Variance in every direction that the rows do not span.
+    noise : float
+    """
+
+    directions: Array
+    mean: Array
+    variance: Array
+    means: Array
+    prior_variance: float
+    noise: float
+
+    def location(self, rows: Array) -> Array:
+        """Return z'm of rows (m, k)."""
+        return rows @ (self.directions @ self.mean)
+
+    def response_variance(self, rows: Array) -> Array:
+        """Return z'V z + s of rows (m, k)."""
+        inside = rows @ self.directions
+        outside = np.maximum((rows**2).sum(axis=1) - (inside**2).sum(axis=1), 0.0)
+        return (
+            inside**2 @ self.variance
+            + ((inside @ self.means.T) ** 2).sum(axis=1)
+            + self.prior_variance * outside
+            + self.noise
+        )
+
+
+def linear_reference(rows: Array, weights: Array, belief: Belief) -> Reference:
+    """Posterior of the reference model, given whitened rows [Z r] in units of the noise."""
+    root = np.sqrt(weights)
+    left, sigma, right = np.linalg.svd(root[:, None] * rows[:, :-1], full_matrices=False)
+    kept = sigma > np.finfo(float).eps * max(rows.shape) * sigma.max(initial=0.0)
+    left, sigma, directions = left[:, kept], sigma[kept], right[kept].T
+    response = root * rows[:, -1]
+    projection = left.T @ response
+    # Exact zeros where the rows span everything; differences would leave rounding.
+    spanned = left.shape[0] == left.shape[1]
+    outside = np.zeros_like(response) if spanned else response - left @ projection
+    lam = sigma**2
+    scales = likely_scales(
+        Spectrum(lam, projection, float(outside @ outside), float(weights.sum())), belief
+    )
+    beyond = np.zeros(len(left)) if spanned else np.maximum(1 - (left**2).sum(axis=1), 0.0)
+    phi = noise_at_leverage(left, lam, projection, outside, beyond, weights, scales)
+    # phi / kappa stands for 1 / kappa.
+    precision = phi / scales.kappa[:, None] + lam
+    means = sigma * projection / precision
+    mean = scales.weight @ means
+    return Reference(
+        directions,
+        mean,
+        (scales.weight * scales.noise) @ (phi / precision),
+        np.sqrt(scales.weight)[:, None] * (means - mean),
+        float(scales.weight @ (scales.noise * scales.kappa)),
+        float(scales.weight @ scales.noise),
+    )
+
+
+def noise_at_leverage(
+    left: Array,
+    lam: Array,
+    projection: Array,
+    outside: Array,
+    beyond: Array,
+    weights: Array,
+    scales: Scales,
+) -> float:
+    r"""How much larger than on average the noise is where rows have leverage.
+
+    .. math::
+
+        \varphi = \exp \sum_\kappa w_\kappa \log \frac{\sum_i h_i u_i}{\sum_i h_i}, \qquad
+        u_i = \frac{(r_i - z_i'm_\kappa)^2}{(1 - h_i) s_\kappa}.
+    """
+    shrinkage = 1 / (1 + np.multiply.outer(lam, scales.kappa))
+    error = outside[:, None] + left @ (projection[:, None] * shrinkage)
+    # A row of weight k is k rows, each with the k-th part of its leverage.
+    single = np.minimum(weights, 1.0) / weights
+    kept = beyond[:, None] + left**2 @ shrinkage
+    kept = 1 - single[:, None] * (1 - kept)
+    leverage = left**2 @ (1 - shrinkage)
+    total = leverage.sum(axis=0)
+    square = np.divide(error**2 / weights[:, None], kept, out=np.zeros_like(error), where=kept > 0)
+    ratio = np.divide(
+        (leverage * square).sum(axis=0),
+        total * scales.noise,
+        out=np.ones_like(total),
+        where=total * scales.noise > 0,
+    )
+    return float(np.exp(scales.weight @ np.log(np.maximum(ratio, LEAST_RATIO))))
+
+
+def reference_rows(
+    Z: Array, y: Array, weights: Array, prior: GaussianPrior, belief: Belief
+) -> tuple[Array, Plan]:
+    r"""Whitened rows [Z r]: those that train, then those of a new observation; and their plan.
+
+    The second moment of a new row is ``(1 - rho) Z'Z/n + rho diag(Z'Z/n)``: the rows that were
+    seen, and one along each axis.
+    """
+    n, d = Z.shape
+    whitened = prior.whiten(Z)
+    coordinates, basis = row_space(whitened)
+    seen = np.column_stack([coordinates, y - Z @ prior.mean])
+    reference = linear_reference(seen, weights, belief)
+    share = weights / weights.sum()
+    rho = shrinkage_intensity(Z, weights)
+    axes = prior.whiten(np.diag(np.sqrt(d * (share @ Z**2))))
+    fresh = np.concatenate([coordinates, axes if basis is None else axes @ basis])
+    # One more coordinate for what lies across the rows that were seen: only its square matters.
+    across = np.zeros(len(fresh))
+    if basis is not None:
+        inside = (fresh[n:] ** 2).sum(axis=1)
+        across[n:] = np.sqrt(np.maximum((axes**2).sum(axis=1) - inside, 0.0))
+    fresh = np.column_stack([fresh, across])
+    location = reference.location(fresh[:, :-1])
+    deviation = np.sqrt(
+        reference.response_variance(fresh[:, :-1]) + reference.prior_variance * across**2
+    )
+    rows = np.concatenate(
+        [
+            np.column_stack([coordinates, np.zeros(n), seen[:, -1]]),
+            np.column_stack([fresh, location - deviation]),
+            np.column_stack([fresh, location + deviation]),
+        ]
+    )
+    test = np.tile(np.concatenate([(1 - rho) * share, np.full(d, rho / d)]), 2) / 2
+    return rows, Plan(
+        np.concatenate([weights, np.zeros(len(test))])[None],
+        np.concatenate([np.zeros(n), test])[None],
+        float(weights.sum()),
+    )
