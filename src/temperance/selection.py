@@ -70,7 +70,7 @@ class CurveStrategy:
                 else _descend(model, rows, pairs, bounds, rng)
             )
         calibration = conclude(model, data, rows, self, risk, bounds, curve, minimum)
-        _warn(calibration)
+        warn_about(calibration)
         return calibration
 
 
@@ -140,7 +140,8 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
     return Plan(pairs.train[chosen], test, pairs.size, pairs.transfer)
 
 
-def _warn(calibration: Calibration) -> None:
+def warn_about(calibration: Calibration) -> None:
+    """Warn of a flat curve, or of a choice at a bound."""
     lower, upper = calibration.bounds
     if calibration.flat:
         warn(

@@ -51,10 +51,10 @@ class Reference:
         """Return z'm of rows (m, k)."""
         return rows @ (self.directions @ self.mean)
 
-    def response_variance(self, rows: Array) -> Array:
-        """Return z'V z + s of rows (m, k)."""
+    def response_variance(self, rows: Array, across: Array) -> Array:
+        """Return z'V z + s of rows (m, k) that reach ``across`` (m,) beyond these coordinates."""
         inside = rows @ self.directions
-        outside = np.maximum((rows**2).sum(axis=1) - (inside**2).sum(axis=1), 0.0)
+        outside = np.maximum((rows**2).sum(axis=1) - (inside**2).sum(axis=1), 0.0) + across**2
         return (
             inside**2 @ self.variance
             + ((inside @ self.means.T) ** 2).sum(axis=1)
@@ -78,8 +78,7 @@ def linear_reference(rows: Array, weights: Array, belief: Belief) -> Reference:
     scales = likely_scales(
         Spectrum(lam, projection, float(outside @ outside), float(weights.sum())), belief
     )
-    beyond = np.zeros(len(left)) if spanned else np.maximum(1 - (left**2).sum(axis=1), 0.0)
-    phi = noise_at_leverage(left, lam, projection, outside, beyond, weights, scales)
+    phi = noise_at_leverage(left, lam, projection, outside, weights, scales)
     # phi / kappa stands for 1 / kappa.
     precision = phi / scales.kappa[:, None] + lam
     means = sigma * projection / precision
@@ -95,69 +94,80 @@ def linear_reference(rows: Array, weights: Array, belief: Belief) -> Reference:
 
 
 def noise_at_leverage(
-    left: Array,
-    lam: Array,
-    projection: Array,
-    outside: Array,
-    beyond: Array,
-    weights: Array,
-    scales: Scales,
+    left: Array, lam: Array, projection: Array, outside: Array, weights: Array, scales: Scales
 ) -> float:
     r"""How much larger than on average the noise is where rows have leverage.
 
     .. math::
 
         \varphi = \exp \sum_\kappa w_\kappa \log \frac{\sum_i h_i u_i}{\sum_i h_i}, \qquad
-        u_i = \frac{(r_i - z_i'm_\kappa)^2}{(1 - h_i) s_\kappa}.
+        u_i = \frac{(r_i - z_i'm_\kappa)^2}{(1 - h_i) s_\kappa},
+
+    with h the leverages at kappa.  Where the variance of the noise grows with the leverage of the
+    rows, the coefficients are less certain than a constant variance says.
+
+    Parameters
+    ----------
+    left, lam, projection, outside
+        Of the weighted rows: left singular vectors (n, rank), squared singular values, projections
+        of the responses, and what of the responses (n,) lies outside.
+    weights : array of shape (n,)
+    scales : Scales
     """
     shrinkage = 1 / (1 + np.multiply.outer(lam, scales.kappa))
     error = outside[:, None] + left @ (projection[:, None] * shrinkage)
     # A row of weight k is k rows, each with the k-th part of its leverage.
-    single = np.minimum(weights, 1.0) / weights
-    kept = beyond[:, None] + left**2 @ shrinkage
-    kept = 1 - single[:, None] * (1 - kept)
     leverage = left**2 @ (1 - shrinkage)
-    total = leverage.sum(axis=0)
+    beyond = 0.0 if left.shape[0] == left.shape[1] else 1 - (left**2).sum(axis=1)[:, None]
+    kept = np.maximum(beyond, 0.0) + left**2 @ shrinkage  # 1 - leverage, without cancellation
+    single = np.minimum(weights, 1.0)[:, None] / weights[:, None]
+    kept = 1 - single + single * kept
     square = np.divide(error**2 / weights[:, None], kept, out=np.zeros_like(error), where=kept > 0)
+    total = leverage.sum(axis=0) * scales.noise
     ratio = np.divide(
-        (leverage * square).sum(axis=0),
-        total * scales.noise,
-        out=np.ones_like(total),
-        where=total * scales.noise > 0,
+        (leverage * square).sum(axis=0), total, out=np.ones_like(total), where=total > 0
     )
     return float(np.exp(scales.weight @ np.log(np.maximum(ratio, LEAST_RATIO))))
 
 
 def reference_rows(
-    Z: Array, y: Array, weights: Array, prior: GaussianPrior, belief: Belief
+    Z: Array, y: Array, weights: Array, counts: Array, prior: GaussianPrior, belief: Belief
 ) -> tuple[Array, Plan]:
     r"""Whitened rows [Z r]: those that train, then those of a new observation; and their plan.
 
     The second moment of a new row is ``(1 - rho) Z'Z/n + rho diag(Z'Z/n)``: the rows that were
-    seen, and one along each axis.
+    seen, and one along each axis.  Its response is one of two points with the right moments.
+
+    Parameters
+    ----------
+    Z, y : arrays of shape (n, d) and (n,), in units of the noise
+    weights : array of shape (n,)
+        How much each row counts in the posterior that is judged.
+    counts : array of shape (n,)
+        How many observations each row is for the reference.
+    prior : GaussianPrior
+    belief : Belief
+        What is believed of the scales.
     """
     n, d = Z.shape
-    whitened = prior.whiten(Z)
-    coordinates, basis = row_space(whitened)
-    seen = np.column_stack([coordinates, y - Z @ prior.mean])
-    reference = linear_reference(seen, weights, belief)
-    share = weights / weights.sum()
-    rho = shrinkage_intensity(Z, weights)
+    coordinates, basis = row_space(prior.whiten(Z))
+    response = y - Z @ prior.mean
+    reference = linear_reference(np.column_stack([coordinates, response]), counts, belief)
+    share = counts / counts.sum()
+    rho = shrinkage_intensity(Z, counts)
     axes = prior.whiten(np.diag(np.sqrt(d * (share @ Z**2))))
-    fresh = np.concatenate([coordinates, axes if basis is None else axes @ basis])
+    inside = np.concatenate([coordinates, axes if basis is None else axes @ basis])
     # One more coordinate for what lies across the rows that were seen: only its square matters.
-    across = np.zeros(len(fresh))
+    across = np.zeros(n + d)
     if basis is not None:
-        inside = (fresh[n:] ** 2).sum(axis=1)
-        across[n:] = np.sqrt(np.maximum((axes**2).sum(axis=1) - inside, 0.0))
-    fresh = np.column_stack([fresh, across])
-    location = reference.location(fresh[:, :-1])
-    deviation = np.sqrt(
-        reference.response_variance(fresh[:, :-1]) + reference.prior_variance * across**2
-    )
+        square = (axes**2).sum(axis=1) - (inside[n:] ** 2).sum(axis=1)
+        across[n:] = np.sqrt(np.maximum(square, 0.0))
+    location = reference.location(inside)
+    deviation = np.sqrt(reference.response_variance(inside, across))
+    fresh = np.column_stack([inside, across])
     rows = np.concatenate(
         [
-            np.column_stack([coordinates, np.zeros(n), seen[:, -1]]),
+            np.column_stack([coordinates, np.zeros(n), response]),
             np.column_stack([fresh, location - deviation]),
             np.column_stack([fresh, location + deviation]),
         ]

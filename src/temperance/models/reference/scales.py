@@ -90,6 +90,11 @@ class UnknownVariance:
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
         """The integral over s is Q^(-n/2), the mean Q / (n - 2)."""
+        if spectrum.size <= 2:
+            raise ValueError(
+                "X must have more than 2 distinct rows for a reference of unknown variance, got "
+                f"{spectrum.size:g}"
+            )
         kappa = np.exp(log_kappa)
         misfit = np.maximum(spectrum.misfit(kappa), np.finfo(float).tiny)
         log_weight = (

@@ -1,0 +1,71 @@
+r"""Let leave-one-out veto a choice that other grounds suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from temperance.calibration import mean_and_error
+from temperance.curves import RiskCurve
+from temperance.optimise import FEW, MANY, Minimum, minimise, scan_points
+from temperance.types import Array
+
+SMALLEST = 1e-12  # stands for zero in logarithms
+HALVINGS = 30
+
+
+def closest_tolerated(
+    choice: Minimum, curve: RiskCurve, weights: Array, bounds: tuple[float, float], errors: float
+) -> Minimum:
+    r"""Return the point closest to the choice, in log beta, that a curve does not rule out.
+
+    Beta is ruled out when its mean loss exceeds that at the curve's minimum by more than
+    ``errors`` standard errors of that difference, paired over rows.
+
+    Parameters
+    ----------
+    choice : Minimum
+        What is returned if nothing speaks against it.
+    curve : RiskCurve
+        Of leave-one-out.
+    weights : array of shape (n,)
+        Observations that each row of the curve stands for.
+    bounds : (float, float)
+    errors : float
+    """
+    least = minimise(curve.evaluate, bounds, scan=FEW if curve.costly else MANY)
+    smallest, share = curve.rows(least.beta)
+
+    def tolerated(beta: float) -> bool:
+        difference, error = mean_and_error(curve.rows(beta)[0] - smallest, share, weights)
+        return difference <= errors * error
+
+    if tolerated(choice.beta):
+        return choice
+    scan = scan_points(*bounds, FEW if curve.costly else MANY)
+    far = np.abs(np.log(np.maximum(scan, SMALLEST) / max(choice.beta, SMALLEST)))
+    reached = abs(np.log(max(least.beta, SMALLEST) / max(choice.beta, SMALLEST)))
+    nearest, ruled_out = least.beta, choice.beta
+    for beta in scan[np.argsort(far, kind="stable")]:
+        if abs(np.log(max(beta, SMALLEST) / max(choice.beta, SMALLEST))) >= reached:
+            break
+        if tolerated(float(beta)):
+            nearest = float(beta)
+            break
+    between = scan[(scan > min(nearest, choice.beta)) & (scan < max(nearest, choice.beta))]
+    if len(between):
+        ruled_out = float(between[np.argmin(np.abs(between - nearest))])
+    beta = _edge(tolerated, nearest, ruled_out)
+    return Minimum(beta, at_bound=beta in bounds)
+
+
+def _edge(tolerated: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Halve the way, in log beta, between a point that is tolerated and one that is not."""
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(max(inside, SMALLEST) * max(outside, SMALLEST)))
+        if tolerated(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside
