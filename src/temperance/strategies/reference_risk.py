@@ -11,7 +11,7 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.grouping import distinct_rows, takes_few_values
-from temperance.optimise import FEW, MANY, minimise
+from temperance.optimise import FEW, MANY, Minimum, minimise
 from temperance.selection import conclude, warn_about
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.veto import closest_tolerated
@@ -94,11 +94,6 @@ class ReferenceRisk:
         optimiser: str = "deterministic",
     ) -> Calibration:
         """Choose beta within ``bounds``; no randomness is needed."""
-        if not isinstance(model, HasReference):
-            raise ValueError(
-                "model must have the method reference_curve for ReferenceRisk, as linear models "
-                f"have; got {type(model).__name__}, use KFold() or LeaveOneOut()"
-            )
         if optimiser != "deterministic":
             raise ValueError(
                 f"optimiser must be 'deterministic' for ReferenceRisk, got {optimiser!r}"
@@ -106,9 +101,9 @@ class ReferenceRisk:
         rows, _ = distinct_rows(data)
         apart = self._apart(rows)
         counts = rows.weights if apart else np.ones(len(rows))
-        reference = model.reference_curve(rows, counts, risk)
+        reference = self.reference(model, rows, counts, risk)
         method = f"{reference.method}, reference model with free scales"
-        choice = minimise(reference.evaluate, bounds, scan=FEW if reference.costly else MANY)
+        choice = self.locate(reference, bounds)
         if self.veto is None:
             tested, curve = _first(rows), replace(reference, rows=_total(reference), method=method)
         else:
@@ -119,6 +114,19 @@ class ReferenceRisk:
         calibration = conclude(model, data, tested, self, risk, bounds, curve, choice)
         warn_about(calibration)
         return calibration
+
+    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
+        """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
+        if not isinstance(model, HasReference):
+            raise ValueError(
+                "model must have the method reference_curve for ReferenceRisk, as linear models "
+                f"have, got {type(model).__name__}; use KFold() or LeaveOneOut()"
+            )
+        return model.reference_curve(rows, counts, risk)
+
+    def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+        """Choose a point on the reference's curve; its minimum."""
+        return minimise(curve.evaluate, bounds, scan=FEW if curve.costly else MANY)
 
     def _apart(self, rows: Data) -> bool:
         if self.duplicates == "auto":

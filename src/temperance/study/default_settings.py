@@ -7,6 +7,8 @@ every row more than once.  *logistic*: classifications.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from temperance.datasets import (
     VERSIONS,
     BinaryRows,
@@ -110,3 +112,12 @@ def classifications() -> dict[str, Setting]:
 
 def _named(*settings: Setting) -> dict[str, Setting]:
     return {setting.name: setting for setting in settings}
+
+
+REGRESSIONS: dict[str, Callable[[], dict[str, Setting]]] = {
+    "thesis": thesis_regressions,
+    "other": other_regressions,
+    "stress": stress_regressions,
+    "copies": copied_regressions,
+}
+CLASSIFICATIONS: dict[str, Callable[[], dict[str, Setting]]] = {"logistic": classifications}
