@@ -24,8 +24,8 @@ SPREAD = 1.5  # prior standard deviation of the logarithm of each free scale
 COARSE = np.linspace(-30.0, 30.0, 121)
 FINE = 61
 NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
-# Nodes of the integral over log s, in standard deviations around its mode.
-NODES = np.linspace(-6.0, 6.0, 25)
+# Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
+NODES = np.linspace(-7.0, 13.0, 61)
 NEWTON_STEPS = 100
 
 
