@@ -56,17 +56,17 @@ class Naive:
             Q = (root * self.r) @ np.linalg.solve(M, root * self.r)
             log_det = np.linalg.slogdet(M)[1]
             if self.known:
-                l = np.linspace(-40, 20, 60001)
+                log_s = np.linspace(-40, 20, 60001)
                 height = (
-                    -self.n / 2 * l
-                    - Q / 2 * np.exp(-l)
-                    - l**2 / (2 * 1.5**2)
-                    - (l + np.log(kappa)) ** 2 / (2 * 1.5**2)
+                    -self.n / 2 * log_s
+                    - Q / 2 * np.exp(-log_s)
+                    - log_s**2 / (2 * 1.5**2)
+                    - (log_s + np.log(kappa)) ** 2 / (2 * 1.5**2)
                 )
                 top = height.max()
                 density = np.exp(height - top)
                 weight.append(top + np.log(density.sum()) - log_det / 2)
-                noise.append(density @ np.exp(l) / density.sum())
+                noise.append(density @ np.exp(log_s) / density.sum())
             else:
                 weight.append(
                     -self.n / 2 * np.log(Q) - log_det / 2 - np.log(kappa) ** 2 / (2 * 1.5**2)
@@ -129,9 +129,7 @@ class Naive:
         b = self.model.b + misfit / 2
         from scipy.special import digamma
 
-        return 0.5 * (
-            np.trace(A @ V) + a / b * first + np.log(b) - digamma(a) + np.log(2 * np.pi)
-        )
+        return 0.5 * (np.trace(A @ V) + a / b * first + np.log(b) - digamma(a) + np.log(2 * np.pi))
 
 
 SHAPES = [(14, 3), (9, 9), (6, 11), (30, 2)]
@@ -194,7 +192,9 @@ def test_the_curve_is_the_mean_loss_of_draws(base):
     drawn = rng.choice(len(naive.kappa), size=size, p=naive.weight)
     fits = [naive.coefficients(kappa, phi) for kappa in naive.kappa]
     means = np.array([m for m, _ in fits])
-    roots = np.array([np.linalg.cholesky(s * S) for s, (_, S) in zip(naive.noise, fits, strict=True)])
+    roots = np.array(
+        [np.linalg.cholesky(s * S) for s, (_, S) in zip(naive.noise, fits, strict=True)]
+    )
     theta = means[drawn] + np.einsum("nij,nj->ni", roots[drawn], rng.standard_normal((size, 3)))
     z = rng.standard_normal((size, 3)) @ np.linalg.cholesky(naive.second_moment()).T
     noise = np.sqrt(naive.noise[drawn]) * rng.standard_normal(size)
@@ -276,7 +276,10 @@ def test_leverage_correction_sees_noise_that_grows_with_leverage():
         found = scales.likely_scales(
             scales.Spectrum(sigma**2, g, float(outside @ outside), 400.0), belief
         )
-        phi = linear.noise_at_leverage(left, sigma**2, g, outside, np.ones(400), found)
+        residuals = linear.studentised_squares(
+            left, sigma**2, g, outside, np.ones(400), found.kappa
+        )
+        phi = linear.noise_at_leverage(*residuals, found)
         assert low < phi < high
 
 
@@ -308,8 +311,12 @@ class TestLaws:
         counts = np.random.default_rng(0).integers(1, 4, 14)
         rule = ReferenceRisk(duplicates=duplicates)
         weighted = select(base, Data(data.X, data.y, counts.astype(float)), rule)
-        copied = Data(*(np.repeat(p, counts, axis=0) for p in (data.X, data.y)), np.ones(counts.sum()))
-        np.testing.assert_allclose(summary(select(base, copied, rule)), summary(weighted), rtol=1e-6)
+        copied = Data(
+            *(np.repeat(p, counts, axis=0) for p in (data.X, data.y)), np.ones(counts.sum())
+        )
+        np.testing.assert_allclose(
+            summary(select(base, copied, rule)), summary(weighted), rtol=1e-6
+        )
 
     @pytest.mark.parametrize("base", [KNOWN, UNKNOWN], ids=["known", "unknown"])
     def test_the_order_of_rows_plays_no_part(self, base):

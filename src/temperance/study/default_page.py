@@ -62,9 +62,10 @@ STRATEGIES: dict[str, Strategy] = {
 LOGISTIC_STRATEGIES: dict[str, Strategy] = {
     "Bayes": Bayes(),
     "10-fold, beta": KFold(),
-    "reference, Jaakkola": LogisticReferenceRisk(),
-    "reference, Jaakkola, cautious": LogisticReferenceRisk(caution=0.3),
-    "reference, Laplace, veto": LogisticReferenceRisk(evidence="laplace", spread=1.5, veto=2.0),
+    "reference, Jaakkola": LogisticReferenceRisk(evidence="jaakkola"),
+    "reference, Laplace, veto": LogisticReferenceRisk(spread=1.5, veto=2.0),
+    "reference, Laplace": LogisticReferenceRisk(),
+    "reference, Laplace, cautious": LogisticReferenceRisk(spread=3.0, caution=0.3),
 }
 REAL_STRATEGIES: dict[str, Strategy] = {
     "bayes": Bayes(),

@@ -1,4 +1,4 @@
-r"""The settings on which the default strategy is chosen, in four groups.
+r"""The settings on which the default strategy is chosen, in groups.
 
 *thesis*: every regression of the thesis, as stated and as coded.  *other*: rows, columns, noise
 and design between and beyond those.  *stress*: truths that the models do not know.  *copies*:
@@ -42,6 +42,7 @@ def thesis_regressions() -> dict[str, Setting]:
 def other_regressions() -> dict[str, Setting]:
     """Return 15 regressions with other rows, columns, noise and designs than the thesis'."""
     g, correlated = GaussianNoise, GaussianRows(correlation=0.8)
+    heavy, binary = HeavyRows(), BinaryRows()
     return _named(
         StressSetting("20 x 5, variance 1", 20, 5, g(1.0), 1.0),
         StressSetting("30 x 10, variance 1, truth 4", 30, 10, g(4.0), 1.0),
@@ -52,8 +53,8 @@ def other_regressions() -> dict[str, Setting]:
         StressSetting("200 x 100, variance 1", 200, 100, g(1.0), 1.0),
         StressSetting("50 x 20, correlated, variance 2, truth 8", 50, 20, g(8.0), 2.0, correlated),
         StressSetting("40 x 60, correlated, variance 1", 40, 60, g(1.0), 1.0, correlated),
-        StressSetting("60 x 30, heavy inputs, variance 2, truth 6", 60, 30, g(6.0), 2.0, HeavyRows()),
-        StressSetting("60 x 20, binary inputs, variance 1, truth 4", 60, 20, g(4.0), 1.0, BinaryRows()),
+        StressSetting("60 x 30, heavy inputs, variance 2, truth 6", 60, 30, g(6.0), 2.0, heavy),
+        StressSetting("60 x 20, binary inputs, variance 1, truth 4", 60, 20, g(4.0), 1.0, binary),
         StressSetting("30 x 10, unknown variance", 30, 10, g(4.0)),
         StressSetting("100 x 50, unknown variance, uniform", 100, 50, UniformNoise(3.0)),
         StressSetting("40 x 60, unknown variance", 40, 60, g(1.0)),

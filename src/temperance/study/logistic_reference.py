@@ -35,7 +35,7 @@ class LogisticReferenceRisk(ReferenceRisk):
     """
 
     veto: float | None = None
-    evidence: Evidence = "jaakkola"
+    evidence: Evidence = "laplace"
     spread: float = 2.0
     caution: float = 0.0
 

@@ -38,6 +38,9 @@ class Reference:
     prior_variance : float
         Variance in every direction that the rows do not span.
     noise : float
+        Expected noise variance s.
+    row_noise : array of shape (n,)
+        The same at each row that was seen, from its residual, with the same mean.
     """
 
     directions: Array
@@ -46,20 +49,20 @@ class Reference:
     means: Array
     prior_variance: float
     noise: float
+    row_noise: Array
 
     def location(self, rows: Array) -> Array:
         """Return z'm of rows (m, k)."""
         return rows @ (self.directions @ self.mean)
 
-    def response_variance(self, rows: Array, across: Array) -> Array:
-        """Return z'V z + s of rows (m, k) that reach ``across`` (m,) beyond these coordinates."""
+    def predictor_variance(self, rows: Array, across: Array) -> Array:
+        """Return z'V z of rows (m, k) that reach ``across`` (m,) beyond these coordinates."""
         inside = rows @ self.directions
         outside = np.maximum((rows**2).sum(axis=1) - (inside**2).sum(axis=1), 0.0) + across**2
         return (
             inside**2 @ self.variance
             + ((inside @ self.means.T) ** 2).sum(axis=1)
             + self.prior_variance * outside
-            + self.noise
         )
 
 
@@ -78,24 +81,55 @@ def linear_reference(rows: Array, weights: Array, belief: Belief) -> Reference:
     scales = likely_scales(
         Spectrum(lam, projection, float(outside @ outside), float(weights.sum())), belief
     )
-    phi = noise_at_leverage(left, lam, projection, outside, weights, scales)
+    square, leverage = studentised_squares(left, lam, projection, outside, weights, scales.kappa)
+    phi = noise_at_leverage(square, leverage, scales)
     # phi / kappa stands for 1 / kappa.
     precision = phi / scales.kappa[:, None] + lam
     means = sigma * projection / precision
     mean = scales.weight @ means
+    noise, row_noise = float(scales.weight @ scales.noise), square @ scales.weight
+    mean_noise = float(weights @ row_noise / weights.sum())
     return Reference(
         directions,
         mean,
         (scales.weight * scales.noise) @ (phi / precision),
         np.sqrt(scales.weight)[:, None] * (means - mean),
         float(scales.weight @ (scales.noise * scales.kappa)),
-        float(scales.weight @ scales.noise),
+        noise,
+        row_noise * (noise / mean_noise) if mean_noise > 0 else np.full(len(rows), noise),
     )
 
 
-def noise_at_leverage(
-    left: Array, lam: Array, projection: Array, outside: Array, weights: Array, scales: Scales
-) -> float:
+def studentised_squares(
+    left: Array, lam: Array, projection: Array, outside: Array, weights: Array, kappa: Array
+) -> tuple[Array, Array]:
+    r"""Squared residuals over what leverage leaves of them, and the leverages, (n, kappas) each.
+
+    .. math:: (r_i - z_i'm_\kappa)^2 / (1 - h_i)
+
+    The leverages are those of all copies of a row together; its residual is that of one copy.
+
+    Parameters
+    ----------
+    left, lam, projection, outside
+        Of the weighted rows: left singular vectors (n, rank), squared singular values, projections
+        of the responses, and what of the responses (n,) lies outside.
+    weights : array of shape (n,)
+    kappa : array of shape (g,)
+    """
+    shrinkage = 1 / (1 + np.multiply.outer(lam, kappa))
+    error = outside[:, None] + left @ (projection[:, None] * shrinkage)
+    leverage = left**2 @ (1 - shrinkage)
+    beyond = 0.0 if left.shape[0] == left.shape[1] else 1 - (left**2).sum(axis=1)[:, None]
+    kept = np.maximum(beyond, 0.0) + left**2 @ shrinkage  # 1 - leverage, without cancellation
+    # A row of weight k is k rows, each with the k-th part of its leverage.
+    single = np.minimum(weights, 1.0)[:, None] / weights[:, None]
+    kept = 1 - single + single * kept
+    square = np.divide(error**2 / weights[:, None], kept, out=np.zeros_like(error), where=kept > 0)
+    return square, leverage
+
+
+def noise_at_leverage(square: Array, leverage: Array, scales: Scales) -> float:
     r"""How much larger than on average the noise is where rows have leverage.
 
     .. math::
@@ -108,21 +142,10 @@ def noise_at_leverage(
 
     Parameters
     ----------
-    left, lam, projection, outside
-        Of the weighted rows: left singular vectors (n, rank), squared singular values, projections
-        of the responses, and what of the responses (n,) lies outside.
-    weights : array of shape (n,)
+    square, leverage : arrays of shape (n, g)
+        From :func:`studentised_squares`.
     scales : Scales
     """
-    shrinkage = 1 / (1 + np.multiply.outer(lam, scales.kappa))
-    error = outside[:, None] + left @ (projection[:, None] * shrinkage)
-    # A row of weight k is k rows, each with the k-th part of its leverage.
-    leverage = left**2 @ (1 - shrinkage)
-    beyond = 0.0 if left.shape[0] == left.shape[1] else 1 - (left**2).sum(axis=1)[:, None]
-    kept = np.maximum(beyond, 0.0) + left**2 @ shrinkage  # 1 - leverage, without cancellation
-    single = np.minimum(weights, 1.0)[:, None] / weights[:, None]
-    kept = 1 - single + single * kept
-    square = np.divide(error**2 / weights[:, None], kept, out=np.zeros_like(error), where=kept > 0)
     total = leverage.sum(axis=0) * scales.noise
     ratio = np.divide(
         (leverage * square).sum(axis=0), total, out=np.ones_like(total), where=total > 0
@@ -136,7 +159,8 @@ def reference_rows(
     r"""Whitened rows [Z r]: those that train, then those of a new observation; and their plan.
 
     The second moment of a new row is ``(1 - rho) Z'Z/n + rho diag(Z'Z/n)``: the rows that were
-    seen, and one along each axis.  Its response is one of two points with the right moments.
+    seen, and one along each axis.  Its response is one of two points with the right moments; at
+    rows that were seen the noise is that of their own residuals, with the same mean.
 
     Parameters
     ----------
@@ -163,7 +187,8 @@ def reference_rows(
         square = (axes**2).sum(axis=1) - (inside[n:] ** 2).sum(axis=1)
         across[n:] = np.sqrt(np.maximum(square, 0.0))
     location = reference.location(inside)
-    deviation = np.sqrt(reference.response_variance(inside, across))
+    noise = np.concatenate([reference.row_noise, np.full(d, reference.noise)])
+    deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
     fresh = np.column_stack([inside, across])
     rows = np.concatenate(
         [

@@ -86,7 +86,8 @@ def _jaakkola(rows: Rows, log_t: Array) -> list[Fit]:
     With xi the variational parameters and lam those of
     :mod:`temperance.models.logistic.jaakkola`, the bound on the log evidence is
 
-        sum_i w_i [(y - 1/2) o - lam o^2 + lam xi^2 + log sigmoid(xi) - xi/2] + log|S|/2 + u'S^-1 u/2
+        sum_i w_i [(y - 1/2) o - lam o^2 + lam xi^2 + log sigmoid(xi) - xi/2]
+        + log|S|/2 + u'S^-1 u/2
 
     for predictors f = o + z'u.
     """

@@ -89,7 +89,7 @@ class UnknownVariance:
     r"""No known variance: s has the density 1/s, log kappa is N(0, 1.5^2)."""
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
-        """The integral over s is Q^(-n/2), the mean Q / (n - 2)."""
+        """Weigh by Q^(-n/2), the integral over s; the mean is Q / (n - 2)."""
         if spectrum.size <= 2:
             raise ValueError(
                 "X must have more than 2 distinct rows for a reference of unknown variance, got "
