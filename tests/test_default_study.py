@@ -74,20 +74,21 @@ class TestSettings:
             StressSetting("b", 9, 3, GaussianNoise(1.0), inputs=BinaryRows(), bend=1.0)
 
     def test_risk_of_noisy_labels(self):
-        setting = NoisyLabelSetting(40, 4, "laplace", size=2.0, noise=0.8)
+        clean = NoisyLabelSetting(60, 4, "laplace", scale=1.0, size=3.0)
+        setting, many = (
+            NoisyLabelSetting(n, 4, "laplace", scale=1.0, size=3.0, noise=0.4) for n in (60, 20_000)
+        )
         rng = np.random.default_rng(0)
-        X, y = setting.draw(rng)
-        posterior = setting.model.posterior(X, y, 40.0)
-        big = NoisyLabelSetting(20_000, 4, "laplace", size=2.0, noise=0.8)
-        Z, labels = big.draw(rng)
+        X, y = clean.draw(rng)
+        posterior = setting.model.posterior(X, y, 60.0)
+        Z, labels = many.draw(rng)
         losses = setting.model.loss(posterior.sample(400, 1), Z, labels)
         loss, spread = losses.mean(axis=0), losses.mean(axis=1).std()
-        exact = true_risk(setting, X, y, 40.0)
+        exact = true_risk(setting, X, y, 60.0)
         error = np.hypot(loss.std() / np.sqrt(len(loss)), spread / np.sqrt(400))
         assert abs(loss.mean() - exact) < 4 * error
-        clean = NoisyLabelSetting(40, 4, "laplace", size=2.0)
-        assert abs(true_risk(clean, X, y, 40.0) - exact) > 8 * error
-        rows = expected_risk(setting.model, (X, y), setting.population, 40.0)
+        assert abs(true_risk(clean, X, y, 60.0) - exact) > 8 * error
+        rows = expected_risk(setting.model, (X, y), setting.population, 60.0)
         assert rows == pytest.approx(exact, rel=0.02)
 
 

@@ -434,6 +434,15 @@ class TestRule:
         with pytest.warns(BoundWarning, match="upper bound"):
             calibrate(models.GaussianLinear(9.0), data.X, data.y, ReferenceRisk())
 
+    @pytest.mark.parametrize("veto", [2.0, None])
+    def test_results_can_be_sent_to_other_processes(self, veto):
+        import pickle
+
+        found = select(KNOWN_PLAIN, regression(), ReferenceRisk(veto))
+        again = pickle.loads(pickle.dumps(found))
+        np.testing.assert_array_equal(summary(again), summary(found))
+        assert again.curve(0.3) == found.curve(0.3)
+
     def test_presets(self):
         rng = np.random.default_rng(0)
         y = 1 + rng.standard_normal(30)

@@ -53,7 +53,7 @@ class StressSetting:
     >>> setting = StressSetting("easy half", 20, 5, GaussianNoise(2.0), 1.0, easy=True)
     >>> X, y = setting.draw(np.random.default_rng(0))
     >>> X.shape, int((y == 0).sum())
-    ((20, 5), 9)
+    ((20, 5), 11)
     """
 
     label: str

@@ -2,7 +2,6 @@ r"""Reference risk: the risk that a model with free scales expects, with leave-o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
@@ -17,8 +16,6 @@ from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.veto import closest_tolerated
 from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
 from temperance.validation import one_of, positive
-
-RowLosses = Callable[[float], tuple[Array, Array]]
 
 
 @runtime_checkable
@@ -68,10 +65,10 @@ class ReferenceRisk:
     >>> import numpy as np
     >>> from temperance import calibrate, models
     >>> rng = np.random.default_rng(1)
-    >>> X = rng.standard_normal((40, 20))
-    >>> y = X[:, 0] + 3 * rng.standard_normal(40)
-    >>> calibration = calibrate(models.GaussianLinear(), X, y, ReferenceRisk())
-    >>> calibration.beta < 0.2
+    >>> X = rng.standard_normal((40, 30))
+    >>> y = X[:, 0] + 8 * rng.standard_normal(40)
+    >>> calibration = calibrate(models.GaussianLinear(noise_variance=8.0), X, y, ReferenceRisk())
+    >>> 0.01 < calibration.beta < 0.5
     True
     """
 
@@ -105,12 +102,14 @@ class ReferenceRisk:
         method = f"{reference.method}, reference model with free scales"
         choice = self.locate(reference, bounds)
         if self.veto is None:
-            tested, curve = _first(rows), replace(reference, rows=_total(reference), method=method)
+            tested = Data(rows.X[:1], rows.y[:1], np.ones(1))
+            losses: _Total | _Scattered = _Total(reference)
         else:
             tested = _observations(rows) if apart else rows
             left_out = model.risk_curve(tested, _leave_one_out(tested), risk)
             choice = closest_tolerated(choice, left_out, tested.weights, bounds, self.veto)
-            curve = replace(reference, rows=_scattered(reference, left_out), method=method)
+            losses = _Scattered(reference, left_out)
+        curve = replace(reference, rows=losses.rows, method=method)
         calibration = conclude(model, data, tested, self, risk, bounds, curve, choice)
         warn_about(calibration)
         return calibration
@@ -149,20 +148,23 @@ def _observations(rows: Data) -> Data:
     return Data(X, y, weights / np.repeat(pieces, pieces))
 
 
-def _first(rows: Data) -> Data:
-    return Data(rows.X[:1], rows.y[:1], np.ones(1))
-
-
-def _total(curve: RiskCurve) -> RowLosses:
+@dataclass(frozen=True, eq=False)
+class _Total:
     """One row that has all the risk: without tested rows nothing is known of its error."""
-    return lambda beta: (np.array([curve(beta)]), np.ones(1))
+
+    reference: RiskCurve
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        return np.array([self.reference(beta)]), np.ones(1)
 
 
-def _scattered(curve: RiskCurve, left_out: RiskCurve) -> RowLosses:
+@dataclass(frozen=True, eq=False)
+class _Scattered:
     """Losses that scatter like those of leave-one-out, around the reference's risk."""
 
-    def rows(beta: float) -> tuple[Array, Array]:
-        loss, share = left_out.rows(beta)
-        return loss - share @ loss / share.sum() + curve(beta), share
+    reference: RiskCurve
+    left_out: RiskCurve
 
-    return rows
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        loss, share = self.left_out.rows(beta)
+        return loss - share @ loss / share.sum() + self.reference(beta), share

@@ -34,30 +34,26 @@ def closest_tolerated(
     bounds : (float, float)
     errors : float
     """
-    least = minimise(curve.evaluate, bounds, scan=FEW if curve.costly else MANY)
-    smallest, share = curve.rows(least.beta)
+    scan = FEW if curve.costly else MANY
+    least = minimise(curve.evaluate, bounds, scan=scan).beta
+    smallest, share = curve.rows(least)
 
     def tolerated(beta: float) -> bool:
         difference, error = mean_and_error(curve.rows(beta)[0] - smallest, share, weights)
-        return difference <= errors * error
+        return not difference > errors * error  # too few rows for an error rule nothing out
+
+    def distance(beta: float) -> float:
+        return float(abs(np.log(max(beta, SMALLEST) / max(choice.beta, SMALLEST))))
 
     if tolerated(choice.beta):
         return choice
-    scan = scan_points(*bounds, FEW if curve.costly else MANY)
-    far = np.abs(np.log(np.maximum(scan, SMALLEST) / max(choice.beta, SMALLEST)))
-    reached = abs(np.log(max(least.beta, SMALLEST) / max(choice.beta, SMALLEST)))
-    nearest, ruled_out = least.beta, choice.beta
-    for beta in scan[np.argsort(far, kind="stable")]:
-        if abs(np.log(max(beta, SMALLEST) / max(choice.beta, SMALLEST))) >= reached:
+    outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
+    for beta in sorted({*scan_points(*bounds, scan).tolist(), least}, key=distance):
+        if tolerated(beta):
             break
-        if tolerated(float(beta)):
-            nearest = float(beta)
-            break
-    between = scan[(scan > min(nearest, choice.beta)) & (scan < max(nearest, choice.beta))]
-    if len(between):
-        ruled_out = float(between[np.argmin(np.abs(between - nearest))])
-    beta = _edge(tolerated, nearest, ruled_out)
-    return Minimum(beta, at_bound=beta in bounds)
+        outside[beta > choice.beta] = beta
+    found = _edge(tolerated, beta, outside[beta > choice.beta])
+    return Minimum(found, at_bound=found in bounds)
 
 
 def _edge(tolerated: Callable[[float], bool], inside: float, outside: float) -> float:
