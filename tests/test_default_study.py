@@ -253,7 +253,14 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path, monkeypatch, capsys)
     }
     first = pd.read_csv(tmp_path / "default-regressions.csv")
     assert set(first["repeats"]) == {2} and set(first["strategy"]) == set(default_page.STRATEGIES)
-    names = ("strategies", "families", "thesis settings", "other settings", "stress settings")
+    names = (
+        "regressions",
+        "strategies",
+        "families",
+        "thesis settings",
+        "other settings",
+        "stress settings",
+    )
     page = "".join(f"<!-- table: {name} -->\nstale\n<!-- end -->\n" for name in (*names, "copies"))
     (tmp_path / "how-to-choose.md").write_text(page)
     default_page.main([*words, "3"])
@@ -270,8 +277,9 @@ def test_the_command_refuses_too_few_repeats(capsys):
 def test_the_classifications_have_tables():
     names = list(default_page.LOGISTIC_STRATEGIES)
     parts = [lines([0.5, 0.2], strategy=name) for name in names]
-    summary = pd.concat(parts).assign(median_best_beta=1.0, mean_excess=0.1)
+    summary = pd.concat(parts).assign(median_best_beta=1.0, mean_excess=0.1, repeats=7)
     found = default_tables.classification_tables(summary)
+    assert found["classified"] == "2 settings, 7 data sets of each:"
     assert "| reference, Jaakkola | 0.32 | 0.50 | 0 | 0 | 2.0 |" in found["classifications"]
     assert found["classification settings"].splitlines()[2].startswith("| s0 | 1.00 | 0.1 | 0.50 |")
 

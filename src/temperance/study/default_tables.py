@@ -38,6 +38,7 @@ def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
     judged = summary[summary["group"].isin(GROUPS)]
     copies = summary[~summary["group"].isin(GROUPS)]
     return {
+        "regressions": _measured(summary),
         "strategies": _overall(judged),
         "families": families(judged),
         **{f"{group} settings": _by_setting(judged, group) for group in GROUPS},
@@ -54,6 +55,7 @@ def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
         lines.append([name, *_counts(part), _milliseconds(part)])
     header = ["strategy", "excess risk, Bayes = 1", "worst", "better", "worse", "ms"]
     return {
+        "classified": _measured(summary),
         "classifications": table(header, lines),
         "classification settings": _ratios(summary, {name: name for name in names}),
     }
@@ -90,6 +92,11 @@ def fit_for_default(part: pd.DataFrame) -> bool:
     return bool(
         _mean(part) <= MOST_MEAN and not part["worse"].any() and part["ratio"].max() <= MOST_WORST
     )
+
+
+def _measured(summary: pd.DataFrame) -> str:
+    """Say how much was measured."""
+    return f"{summary['setting'].nunique()} settings, {summary['repeats'].min()} data sets of each:"
 
 
 def _overall(summary: pd.DataFrame) -> str:
