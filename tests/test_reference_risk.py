@@ -89,22 +89,56 @@ class Naive:
         S = np.linalg.inv(P)
         return S @ (self.Z.T @ (self.counts * self.r)), phi * S
 
-    def phi(self):
-        total = 0.0
-        for kappa, weight, noise in zip(self.kappa, self.weight, self.noise, strict=True):
-            # By rows, M^-1 with M = I + kappa W^1/2 K W^1/2: residuals and 1 - leverage without
-            # differences of near-equals where rows are fewer than columns.
-            root = np.sqrt(self.counts)
-            K = self.Z @ self.S0 @ self.Z.T
+    def residuals(self):
+        """Squared residuals / (1 - leverage), and leverages, at each kappa.
+
+        By rows, M^-1 with M = I + kappa W^1/2 K W^1/2: there are no differences of near-equals
+        where rows are fewer than columns.
+        """
+        root, K = np.sqrt(self.counts), self.Z @ self.S0 @ self.Z.T
+        for kappa in self.kappa:
             inverse = np.linalg.inv(np.eye(len(K)) + kappa * root[:, None] * K * root)
             h = (1 - np.diag(inverse)) / self.counts
-            kept = np.where(self.counts < 1, np.diag(inverse), 1 - h)
             if self.Z.shape[0] > self.Z.shape[1]:
                 S = self.coefficients(kappa)[1]
                 np.testing.assert_allclose(h, np.einsum("ij,jk,ik->i", self.Z, S, self.Z))
-            u = (inverse @ (root * self.r) / root) ** 2 / (kept * noise)
-            total += weight * np.log((self.counts * h * u).sum() / (self.counts * h).sum())
+            kept = np.where(self.counts < 1, np.diag(inverse), 1 - h)
+            yield (inverse @ (root * self.r) / root) ** 2 / kept, h
+
+    def phi(self):
+        total = 0.0
+        for (square, h), weight, noise in zip(
+            self.residuals(), self.weight, self.noise, strict=True
+        ):
+            total += weight * np.log(self.counts * h @ square / (self.counts @ h * noise))
         return np.exp(total)
+
+    def predictive(self, beta):
+        """Loss of two-point responses at the rows seen and along the axes."""
+        phi, w, d = self.phi(), self.weight, self.Z.shape[1]
+        rho, share = shrinkage_intensity(self.Z, self.counts), self.counts / self.n
+        fits = [self.coefficients(kappa, phi) for kappa in self.kappa]
+        mbar = sum(wk * m for wk, (m, _) in zip(w, fits, strict=True))
+        cov = sum(
+            wk * (s * S + np.outer(m - mbar, m - mbar))
+            for wk, s, (m, S) in zip(w, self.noise, fits, strict=True)
+        )
+        z = np.vstack([self.Z, np.diag(np.sqrt(d * (share @ self.Z**2)))])
+        own = sum(wk * square for wk, (square, _) in zip(w, self.residuals(), strict=True))
+        noise = np.r_[own * (w @ self.noise) / (share @ own), np.full(d, w @ self.noise)]
+        P = np.linalg.inv(self.S0) + beta * (self.Z.T * self.data.weights) @ self.Z
+        V = np.linalg.inv(P)
+        M = V @ (beta * self.Z.T @ (self.data.weights * self.r))
+        v = np.einsum("ij,jk,ik->i", z, V, z)
+        spread = np.sqrt(np.einsum("ij,jk,ik->i", z, cov, z) + noise)
+        error = z @ (mbar - M) + np.array([[-1.0], [1.0]]) * spread
+        if self.known:
+            loss = 0.5 * (error**2 / (1 + v) + np.log(1 + v))
+        else:
+            a = self.model.a + beta * self.data.size / 2
+            b = self.model.b + (beta * self.data.weights @ self.r**2 - M @ P @ M) / 2
+            loss = -stats.t.logpdf(error, df=2 * a, scale=np.sqrt(b / a * (1 + v)))
+        return loss.mean(axis=0) @ np.r_[(1 - rho) * share, np.full(d, rho / d)]
 
     def second_moment(self):
         A = (self.Z.T * self.counts) @ self.Z / self.n
@@ -143,6 +177,12 @@ class TestFormulae:
         curve = model.reference_curve(data, counts)
         naive = Naive(model, data, counts)
         np.testing.assert_allclose(curve(BETAS), [naive.curve(b) for b in BETAS], rtol=1e-7)
+
+    def test_the_predictive_curve_is_that_of_dense_matrices(self, base, n, d):
+        model, data, counts = problem(base, n, d)
+        curve = model.reference_curve(data, counts, "predictive")
+        naive = Naive(model, data, counts)
+        np.testing.assert_allclose(curve(BETAS), [naive.predictive(b) for b in BETAS], rtol=1e-7)
 
     @pytest.mark.parametrize("risk", RISKS)
     def test_slopes_are_finite_differences(self, base, n, d, risk):

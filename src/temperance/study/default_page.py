@@ -35,7 +35,7 @@ from temperance.types import Strategy
 if TYPE_CHECKING:
     import pandas as pd
 
-SEED = 271828
+SEED = 141421
 PARTS = ("regressions", "classifications", "real-data")
 
 STRATEGIES: dict[str, Strategy] = {

@@ -179,12 +179,14 @@ def reference_rows(
     reference = linear_reference(np.column_stack([coordinates, response]), counts, belief)
     share = counts / counts.sum()
     rho = shrinkage_intensity(Z, counts)
-    axes = prior.whiten(np.diag(np.sqrt(d * (share @ Z**2))))
-    inside = np.concatenate([coordinates, axes if basis is None else axes @ basis])
+    # Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
+    reach = np.sqrt(d * (share @ Z**2))
+    axes = reach[:, None] * prior.unwhiten(np.eye(d) if basis is None else basis)
+    inside = np.concatenate([coordinates, axes])
     # One more coordinate for what lies across the rows that were seen: only its square matters.
     across = np.zeros(n + d)
     if basis is not None:
-        square = (axes**2).sum(axis=1) - (inside[n:] ** 2).sum(axis=1)
+        square = reach**2 * prior.variances - (axes**2).sum(axis=1)
         across[n:] = np.sqrt(np.maximum(square, 0.0))
     location = reference.location(inside)
     noise = np.concatenate([reference.row_noise, np.full(d, reference.noise)])

@@ -25,7 +25,7 @@ COARSE = np.linspace(-30.0, 30.0, 121)
 FINE = 61
 NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
 # Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
-NODES = np.linspace(-7.0, 13.0, 61)
+NODES = np.linspace(-7.0, 13.0, 41)
 NEWTON_STEPS = 100
 
 
