@@ -232,8 +232,8 @@ class TestTables:
     def test_families_are_judged_apart(self):
         both = pd.concat([lines([0.1]), lines([0.4], model="NormalInverseGammaLinear")])
         known, unknown = default_tables.families(both).splitlines()[2:]
-        assert known == "| known variance | 1 | 0.10 | 0.10 | 0 | 0 | yes |"
-        assert unknown == "| unknown variance | 1 | 0.40 | 0.40 | 0 | 0 | no |"
+        assert known == "| reference risk | known variance | 1 | 0.10 | 0.10 | 0 | 0 | yes |"
+        assert unknown == "| reference risk | unknown variance | 1 | 0.40 | 0.40 | 0 | 0 | no |"
 
 
 def test_the_command_writes_its_files_and_goes_on(tmp_path, monkeypatch, capsys):

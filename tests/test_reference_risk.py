@@ -462,6 +462,21 @@ class TestRule:
             moved += free != bound
         assert moved > 2
 
+    def test_agreement_keeps_bayes_between_opposite_choices(self):
+        from temperance.datasets import thesis_settings
+
+        setting, kept = thesis_settings()["unknown-gaussian"], 0
+        for seed in range(12):
+            data = Data(*setting.draw(np.random.default_rng(seed)), np.ones(60))
+            free, least, found = (
+                select(UNKNOWN_PLAIN, data, rule).beta
+                for rule in (ReferenceRisk(), LeaveOneOut(), ReferenceRisk(agreement=True))
+            )
+            opposed = (free - 1) * (least - 1) < 0
+            assert found == (1.0 if opposed else free)
+            kept += opposed
+        assert 0 < kept < 12
+
     @pytest.mark.parametrize("bounds", [(0.0, 3.0), (0.3, 0.9), (1.0, 20.0)])
     def test_the_choice_keeps_to_the_bounds(self, bounds):
         for seed in range(4):
@@ -531,6 +546,7 @@ class TestRefusals:
         [
             ({"veto": 0.0}, "veto must be positive, got 0.0"),
             ({"veto": -1.0}, "veto must be positive, got -1.0"),
+            ({"veto": None, "agreement": True}, "agreement must be False without a veto"),
             ({"duplicates": "both"}, "duplicates must be one of"),
         ],
     )

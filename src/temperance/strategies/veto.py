@@ -8,7 +8,7 @@ import numpy as np
 
 from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
-from temperance.optimise import FEW, MANY, Minimum, minimise, scan_points
+from temperance.optimise import FEW, MANY, Minimum, scan_points
 from temperance.types import Array
 
 SMALLEST = 1e-12  # stands for zero in logarithms
@@ -16,7 +16,12 @@ HALVINGS = 30
 
 
 def closest_tolerated(
-    choice: Minimum, curve: RiskCurve, weights: Array, bounds: tuple[float, float], errors: float
+    choice: Minimum,
+    curve: RiskCurve,
+    least: float,
+    weights: Array,
+    bounds: tuple[float, float],
+    errors: float,
 ) -> Minimum:
     r"""Return the point closest to the choice, in log beta, that a curve does not rule out.
 
@@ -29,13 +34,13 @@ def closest_tolerated(
         What is returned if nothing speaks against it.
     curve : RiskCurve
         Of leave-one-out.
+    least : float
+        Where its minimum is.
     weights : array of shape (n,)
         Observations that each row of the curve stands for.
     bounds : (float, float)
     errors : float
     """
-    scan = FEW if curve.costly else MANY
-    least = minimise(curve.evaluate, bounds, scan=scan).beta
     smallest, share = curve.rows(least)
 
     def tolerated(beta: float) -> bool:
@@ -48,7 +53,9 @@ def closest_tolerated(
     if tolerated(choice.beta):
         return choice
     outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
-    for beta in sorted({*scan_points(*bounds, scan).tolist(), least}, key=distance):
+    for beta in sorted(
+        {*scan_points(*bounds, FEW if curve.costly else MANY).tolist(), least}, key=distance
+    ):
         if tolerated(beta):
             break
         outside[beta > choice.beta] = beta

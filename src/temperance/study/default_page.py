@@ -57,6 +57,7 @@ STRATEGIES: dict[str, Strategy] = {
     "out-of-bag, 200 draws": Bootstrap(n_draws=200, out_of_bag=True),
     "reference risk": ReferenceRisk(),
     "reference risk, no veto": ReferenceRisk(veto=None),
+    "reference risk, agreeing": ReferenceRisk(agreement=True),
     "reference risk, copies apart": ReferenceRisk(duplicates="apart"),
 }
 LOGISTIC_STRATEGIES: dict[str, Strategy] = {
@@ -72,6 +73,7 @@ REAL_STRATEGIES: dict[str, Strategy] = {
     "10-fold": KFold(),
     "leave-one-out": LeaveOneOut(),
     "reference risk": ReferenceRisk(),
+    "agreeing": ReferenceRisk(agreement=True),
 }
 
 
