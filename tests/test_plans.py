@@ -436,13 +436,14 @@ def test_the_oracle_trains_on_the_data_and_tests_on_what_it_knows():
 
 
 def test_names_give_strategies_with_their_defaults():
-    for name, strategy in strategies.NAMES.items():
+    names = strategies.NAMES | strategies.FOR_SOME_MODELS
+    for name, strategy in names.items():
         assert strategies.strategy_named(name) == strategy()
     # These need an argument, or a plan.
     nameless = {strategies.FromSplitter, strategies.Oracle, strategies.CurveStrategy}
     public = [getattr(strategies, name) for name in strategies.__all__]
     named = {kind for kind in public if isinstance(kind, type)} - nameless
-    assert named == set(strategies.NAMES.values())
+    assert named == set(names.values())
 
 
 RANDOM = [

@@ -1,13 +1,16 @@
 """Data: settings whose true risk is known, and real data that come with other packages."""
 
+from temperance.datasets.inputs import BinaryRows, GaussianRows, HeavyRows, Inputs
 from temperance.datasets.logistic import ClusteredLogisticSetting, LogisticSetting
 from temperance.datasets.noise import (
     GaussianNoise,
     MixtureNoise,
     Noise,
+    StudentNoise,
     SummedNoise,
     UniformNoise,
 )
+from temperance.datasets.noisy_labels import NoisyLabelSetting
 from temperance.datasets.real import REAL, RealData, load
 from temperance.datasets.settings import (
     AS_CODED,
@@ -20,6 +23,7 @@ from temperance.datasets.settings import (
     UnknownVarianceSetting,
     Version,
 )
+from temperance.datasets.stress import StressSetting
 from temperance.datasets.thesis import thesis_settings
 from temperance.datasets.truth import best_beta, least_risk, risk_of_draws, true_risk
 
@@ -28,16 +32,23 @@ __all__ = [
     "AS_STATED",
     "REAL",
     "VERSIONS",
+    "BinaryRows",
     "ClusteredLogisticSetting",
     "GaussianNoise",
+    "GaussianRows",
+    "HeavyRows",
+    "Inputs",
     "LinearSetting",
     "LogisticSetting",
     "MeanSetting",
     "MixtureNoise",
     "Noise",
+    "NoisyLabelSetting",
     "PolynomialSetting",
     "RealData",
     "Setting",
+    "StressSetting",
+    "StudentNoise",
     "SummedNoise",
     "UniformNoise",
     "UnknownVarianceSetting",

@@ -97,3 +97,22 @@ class UniformNoise:
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Draw n values."""
         return rng.uniform(-self.half_width, self.half_width, n)
+
+
+@dataclass(frozen=True)
+class StudentNoise:
+    """Noise with heavy tails: a Student-t, scaled to the given variance.
+
+    Parameters
+    ----------
+    variance : float
+    dof : float
+        Degrees of freedom, more than 2.
+    """
+
+    variance: float
+    dof: float = 3.0
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """Draw n values."""
+        return np.sqrt(self.variance * (self.dof - 2) / self.dof) * rng.standard_t(self.dof, n)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.linear.rows import Rows, rows_of, whitened_rows
 from temperance.models.prior import GaussianPrior
+from temperance.models.reference.linear import reference_rows
+from temperance.models.reference.scales import AroundKnownVariance
 from temperance.models.regression import Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -45,6 +48,15 @@ class KnownVarianceRegression(Regression):
         """Return the curve that the plan estimates, in closed form."""
         rows, _, _ = self._rows(data)
         return linear_risk_curve(rows, plan, KnownVariance(), risk)
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the risk that a reference model with free scales expects, in closed form."""
+        Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
+        prior = self.prior(Z.shape[1])
+        rows, plan = reference_rows(
+            Z / scale, data.y / scale, data.weights, counts, prior, AroundKnownVariance()
+        )
+        return linear_risk_curve(rows_of(rows), plan, KnownVariance(), risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
         Z = self.design(data.X)

@@ -11,8 +11,10 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.linear.rows import Rows, rows_of, whitened_rows
 from temperance.models.prior import GaussianPrior
+from temperance.models.reference.linear import reference_rows
+from temperance.models.reference.scales import UnknownVariance
 from temperance.models.regression import Regression
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -85,6 +87,13 @@ class NormalInverseGammaLinear(Regression):
         """Return the curve that the plan estimates, in closed form."""
         rows, _, _ = self._rows(data)
         return linear_risk_curve(rows, plan, InverseGammaVariance(self.a, self.b), risk)
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the risk that a reference model with free scales expects, in closed form."""
+        Z = self.design(data.X)
+        prior = self.prior(Z.shape[1])
+        rows, plan = reference_rows(Z, data.y, data.weights, counts, prior, UnknownVariance())
+        return linear_risk_curve(rows_of(rows), plan, InverseGammaVariance(self.a, self.b), risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
         Z = self.design(data.X)

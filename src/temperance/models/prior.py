@@ -22,6 +22,11 @@ class GaussianPrior:
         r"""Rows X C, whose coefficients u in theta = mu_0 + C u are standard normal."""
         return X * self.root if self.root.ndim == 1 else X @ self.root
 
+    @property
+    def variances(self) -> Array:
+        """Prior variance of each coefficient, the diagonal of C C'."""
+        return self.root**2 if self.root.ndim == 1 else (self.root**2).sum(axis=1)
+
     def unwhiten(self, directions: Array) -> Array:
         r"""Map columns u to C u."""
         return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions

@@ -10,6 +10,7 @@ from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.naive import Naive
 from temperance.strategies.oracle import Oracle
+from temperance.strategies.reference_risk import ReferenceRisk
 from temperance.strategies.safe_bayes import SafeBayes
 from temperance.strategies.sample_splitting import SampleSplitting
 from temperance.types import Strategy
@@ -18,12 +19,14 @@ __all__ = [
     "Bayes",
     "Bootstrap",
     "CurveStrategy",
+    "FOR_SOME_MODELS",
     "FromSplitter",
     "KFold",
     "LeaveOneOut",
     "NAMES",
     "Naive",
     "Oracle",
+    "ReferenceRisk",
     "SafeBayes",
     "SampleSplitting",
     "strategy_named",
@@ -39,6 +42,9 @@ NAMES: dict[str, type] = {
     "leave-one-out": LeaveOneOut,
 }
 
+# Names that not every model can take: linear models do, logistic ones do not.
+FOR_SOME_MODELS: dict[str, type] = {"reference-risk": ReferenceRisk}
+
 
 def strategy_named(name: str, **options: Any) -> Strategy:
     """Return the strategy of this name, with its defaults where ``options`` say nothing.
@@ -48,17 +54,19 @@ def strategy_named(name: str, **options: Any) -> Strategy:
     >>> strategy_named("k-fold")
     KFold(n_folds=10, transfer='beta', duplicates='auto')
     """
-    if name not in NAMES:
+    known = NAMES | FOR_SOME_MODELS
+    if name not in known:
         raise ValueError(
-            f"strategy must be one of {', '.join(NAMES)}, got {name!r}{_suggestion(name)}"
+            f"strategy must be one of {', '.join(known)}, got {name!r}{_suggestion(name)}"
         )
-    return NAMES[name](**options)
+    return known[name](**options)
 
 
 def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 
-    spellings = {kind.__name__.lower(): known for known, kind in NAMES.items()}
-    spellings |= {known: known for known in NAMES} | {"loo": "leave-one-out", "cv": "k-fold"}
+    names = NAMES | FOR_SOME_MODELS
+    spellings = {kind.__name__.lower(): known for known, kind in names.items()}
+    spellings |= {known: known for known in names} | {"loo": "leave-one-out", "cv": "k-fold"}
     near = get_close_matches(name.lower(), spellings, n=1)
     return f" (did you mean {spellings[near[0]]!r}?)" if near else ""

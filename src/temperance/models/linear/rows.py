@@ -73,6 +73,11 @@ class Rows:
         return total
 
 
+def rows_of(whole: Array) -> Rows:
+    """Take whitened rows [Z r], shape (n, k + 1), as they are."""
+    return Rows(whole[:, :-1], whole[:, -1], np.ones(whole.shape[1] - 1))
+
+
 def whitened_rows(
     Z: Array, y: Array, prior: GaussianPrior, noise_variance: float = 1.0
 ) -> tuple[Rows, Array | None]:

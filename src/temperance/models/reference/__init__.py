@@ -1,0 +1,1 @@
+"""Reference models with free scales: what they believe of a new observation."""

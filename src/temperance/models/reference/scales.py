@@ -1,0 +1,130 @@
+r"""The scales of a linear reference model: noise variance s and prior factor t, kappa = t / s.
+
+    y = Z theta + e,    e ~ N(0, s I),    theta ~ N(mu_0, t S_0).
+
+In the eigenbasis of the weighted, whitened rows, with eigenvalues lam, projections g of the
+responses and rho^2 what lies outside (see :mod:`temperance.models.linear.spectrum`),
+
+    Q(kappa) = rho^2 + sum_j g_j^2 / (1 + kappa lam_j),    |I + kappa Z S_0 Z'| = prod_j (1 + kappa
+    lam_j),
+
+and the weight of kappa is |I + kappa Z S_0 Z'|^(-1/2) times the integral over s of s^(-n/2)
+exp(-Q/2s) and the priors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from temperance.types import Array
+
+SPREAD = 1.5  # prior standard deviation of the logarithm of each free scale
+COARSE = np.linspace(-30.0, 30.0, 121)
+FINE = 61
+NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
+# Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
+NODES = np.linspace(-7.0, 13.0, 41)
+NEWTON_STEPS = 100
+
+
+class Spectrum(NamedTuple):
+    """What the data say about kappa: eigenvalues, projections, remainder and their number."""
+
+    lam: Array
+    projection: Array
+    remainder: float
+    size: float
+
+    def misfit(self, kappa: Array) -> Array:
+        """Return Q(kappa) for kappas (g,)."""
+        shrinkage = 1 / (1 + np.multiply.outer(kappa, self.lam))
+        return self.remainder + shrinkage @ self.projection**2
+
+    def log_determinant(self, kappa: Array) -> Array:
+        """Return log |I + kappa Z S_0 Z'|."""
+        return np.log1p(np.multiply.outer(kappa, self.lam)).sum(axis=1)
+
+
+class Scales(NamedTuple):
+    """Scales that the data leave possible: kappa, weight (sums to 1) and E[s | kappa]."""
+
+    kappa: Array
+    weight: Array
+    noise: Array
+
+
+class Belief(Protocol):
+    """What is believed of the scales before the data."""
+
+    def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
+        """Return the logarithm of the weight of each kappa, up to a constant, and E[s | kappa]."""
+        ...
+
+
+class AroundKnownVariance:
+    r"""Known variance 1, the unit: log s and log t are N(0, 1.5^2), independent."""
+
+    def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
+        """Integrate over log s around its mode."""
+        half, misfit = spectrum.size / 2, spectrum.misfit(np.exp(log_kappa))
+        log_s = _mode(half, misfit, log_kappa)
+        curvature = misfit / 2 * np.exp(-log_s) + 2 / SPREAD**2
+        grid = log_s[:, None] + NODES / np.sqrt(curvature)[:, None]
+        height = (
+            -half * grid
+            - misfit[:, None] / 2 * np.exp(-grid)
+            - (grid**2 + (grid + log_kappa[:, None]) ** 2) / (2 * SPREAD**2)
+        )
+        top = height.max(axis=1, keepdims=True)
+        density = np.exp(height - top)
+        total = density.sum(axis=1)
+        log_weight = top[:, 0] + np.log(total) - np.log(curvature) / 2
+        noise = (density * np.exp(grid)).sum(axis=1) / total
+        return log_weight - spectrum.log_determinant(np.exp(log_kappa)) / 2, noise
+
+
+class UnknownVariance:
+    r"""No known variance: s has the density 1/s, log kappa is N(0, 1.5^2)."""
+
+    def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
+        """Weigh by Q^(-n/2), the integral over s; the mean is Q / (n - 2)."""
+        if spectrum.size <= 2:
+            raise ValueError(
+                "X must have more than 2 distinct rows for a reference of unknown variance, got "
+                f"{spectrum.size:g}"
+            )
+        kappa = np.exp(log_kappa)
+        misfit = np.maximum(spectrum.misfit(kappa), np.finfo(float).tiny)
+        log_weight = (
+            -spectrum.size / 2 * np.log(misfit)
+            - spectrum.log_determinant(kappa) / 2
+            - log_kappa**2 / (2 * SPREAD**2)
+        )
+        return log_weight, misfit / (spectrum.size - 2)
+
+
+def likely_scales(spectrum: Spectrum, belief: Belief) -> Scales:
+    """Put a fine grid where the weight of log kappa is not negligible."""
+    log_weight, _ = belief.posterior(spectrum, COARSE)
+    likely = np.flatnonzero(log_weight > log_weight.max() - NEGLIGIBLE)
+    first, last = max(likely[0] - 1, 0), min(likely[-1] + 1, len(COARSE) - 1)
+    grid = np.linspace(COARSE[first], COARSE[last], FINE)
+    log_weight, noise = belief.posterior(spectrum, grid)
+    weight = np.exp(log_weight - log_weight.max())
+    return Scales(np.exp(grid), weight / weight.sum(), noise)
+
+
+def _mode(half: float, misfit: Array, log_kappa: Array) -> Array:
+    """Maximise -half l - (Q/2) e^-l - (l^2 + (l + log kappa)^2) / 2c^2, concave in l."""
+    # Start where the slope is positive or nearly so: Newton then goes up to the root and stays.
+    log_s = np.minimum(np.log(np.maximum(misfit, 1e-300) / (2 * half)), -log_kappa / 2)
+    for _ in range(NEWTON_STEPS):
+        pull = misfit / 2 * np.exp(-log_s)
+        slope = -half + pull - (2 * log_s + log_kappa) / SPREAD**2
+        step = slope / (pull + 2 / SPREAD**2)
+        log_s = log_s + step
+        if np.all(np.abs(step) < 1e-9):
+            break
+    return log_s

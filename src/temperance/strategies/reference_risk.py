@@ -1,0 +1,178 @@
+r"""Reference risk: the risk that a model with free scales expects, with leave-one-out's veto."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from temperance.calibration import Calibration
+from temperance.curves import RiskCurve
+from temperance.grouping import distinct_rows, takes_few_values
+from temperance.optimise import FEW, MANY, Minimum, minimise
+from temperance.selection import conclude, warn_of_minimum
+from temperance.strategies.k_fold import PIECES_PER_ROW
+from temperance.strategies.veto import closest_tolerated
+from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
+from temperance.validation import one_of, positive
+
+
+@runtime_checkable
+class HasReference(Protocol):
+    """A model that knows what a reference model with free scales expects."""
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the risk of the beta-posterior of the data as the reference expects it.
+
+        Parameters
+        ----------
+        data : Data
+            Distinct rows; their weights are those of the posterior that is judged.
+        counts : array of shape (n,)
+            How many observations each row is for the reference.
+        risk : {"gibbs", "predictive"}
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ReferenceRisk:
+    r"""Minimise the risk that a reference model expects, unless leave-one-out objects.
+
+    .. math::
+
+        \hat\beta = \arg\min_\beta E\bigl[ E_{\theta \sim \pi_\beta} l(\theta, X) \bigr],
+
+    where the outer expectation is over a new X under the posterior of the reference: the same
+    model, whose noise variance and whose prior's scale are free and learnt from the data.  Of the
+    betas whose leave-one-out risk is within ``veto`` paired standard errors of the least, the
+    choice is the one closest to the reference's, in log beta.
+
+    The reported risk is the reference's; the standard errors are those of leave-one-out, and there
+    are none without the veto.  For linear models; others need a method ``reference_curve``.
+
+    Parameters
+    ----------
+    veto : float or None
+        Standard errors that leave-one-out allows; ``None`` for no veto.
+    duplicates : {"auto", "together", "apart"}
+        Whether identical rows are copies of one observation, which the reference and the veto then
+        count once, or different observations; as in :class:`KFold`.
+    agreement : bool
+        Keep Bayes, beta = 1, where leave-one-out's minimum lies on the other side of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temperance import calibrate, models
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.standard_normal((40, 30))
+    >>> y = X[:, 0] + 8 * rng.standard_normal(40)
+    >>> calibration = calibrate(models.GaussianLinear(noise_variance=8.0), X, y, ReferenceRisk())
+    >>> 0.01 < calibration.beta < 0.5
+    True
+    """
+
+    veto: float | None = 2.0
+    duplicates: Literal["auto", "together", "apart"] = "auto"
+    agreement: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a veto that is none."""
+        if self.veto is not None:
+            positive("veto", self.veto)
+        one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
+        if self.agreement and self.veto is None:
+            raise ValueError("agreement must be False without a veto, got True")
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Choose beta within ``bounds``; no randomness is needed."""
+        if optimiser != "deterministic":
+            raise ValueError(
+                f"optimiser must be 'deterministic' for ReferenceRisk, got {optimiser!r}"
+            )
+        rows, _ = distinct_rows(data)
+        apart = self._apart(rows)
+        counts = rows.weights if apart else np.ones(len(rows))
+        reference = self.reference(model, rows, counts, risk)
+        method = f"{reference.method}, reference model with free scales"
+        choice = self.locate(reference, bounds)
+        if self.veto is None:
+            tested = Data(rows.X[:1], rows.y[:1], np.ones(1))
+            losses: _Total | _Scattered = _Total(reference)
+        else:
+            tested = _observations(rows) if apart else rows
+            left_out = model.risk_curve(tested, _leave_one_out(tested), risk)
+            least = self.locate(left_out, bounds).beta
+            choice = closest_tolerated(choice, left_out, least, tested.weights, bounds, self.veto)
+            if self.agreement and (choice.beta - 1) * (least - 1) < 0:
+                choice = Minimum(1.0)
+            losses = _Scattered(reference, left_out)
+        curve = replace(reference, rows=losses.rows, method=method)
+        calibration = conclude(model, data, tested, self, risk, bounds, curve, choice)
+        warn_of_minimum(calibration)
+        return calibration
+
+    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
+        """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
+        if not isinstance(model, HasReference):
+            raise ValueError(
+                "model must have the method reference_curve for ReferenceRisk, as linear models "
+                f"have, got {type(model).__name__}; use KFold() or LeaveOneOut()"
+            )
+        return model.reference_curve(rows, counts, risk)
+
+    def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+        """Choose a point on a curve; its minimum."""
+        return minimise(curve.evaluate, bounds, scan=FEW if curve.costly else MANY)
+
+    def _apart(self, rows: Data) -> bool:
+        if self.duplicates == "auto":
+            return takes_few_values(rows)
+        return self.duplicates == "apart"
+
+
+def _leave_one_out(rows: Data) -> LeaveOneOutPlan:
+    if len(rows) < 2:
+        raise ValueError(
+            f"X must have at least 2 distinct rows for the veto, got {len(rows)}; use veto=None"
+        )
+    return LeaveOneOutPlan(rows.weights)
+
+
+def _observations(rows: Data) -> Data:
+    """Tear rows into pieces of about one observation each."""
+    pieces = np.clip(np.ceil(rows.weights), 1, PIECES_PER_ROW).astype(int)
+    X, y, weights = (np.repeat(part, pieces, axis=0) for part in (rows.X, rows.y, rows.weights))
+    return Data(X, y, weights / np.repeat(pieces, pieces))
+
+
+@dataclass(frozen=True, eq=False)
+class _Total:
+    """One row that has all the risk: without tested rows nothing is known of its error."""
+
+    reference: RiskCurve
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        return np.array([self.reference(beta)]), np.ones(1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scattered:
+    """Losses that scatter like those of leave-one-out, around the reference's risk."""
+
+    reference: RiskCurve
+    left_out: RiskCurve
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        loss, share = self.left_out.rows(beta)
+        return loss - share @ loss / share.sum() + self.reference(beta), share

@@ -1,0 +1,73 @@
+r"""Let leave-one-out veto a choice that other grounds suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from temperance.calibration import mean_and_error
+from temperance.curves import RiskCurve
+from temperance.optimise import FEW, MANY, Minimum, Ruler
+from temperance.types import Array
+
+SMALLEST = 1e-12  # stands for zero in logarithms
+HALVINGS = 30
+
+
+def closest_tolerated(
+    choice: Minimum,
+    curve: RiskCurve,
+    least: float,
+    weights: Array,
+    bounds: tuple[float, float],
+    errors: float,
+) -> Minimum:
+    r"""Return the point closest to the choice, in log beta, that a curve does not rule out.
+
+    Beta is ruled out when its mean loss exceeds that at the curve's minimum by more than
+    ``errors`` standard errors of that difference, paired over rows.
+
+    Parameters
+    ----------
+    choice : Minimum
+        What is returned if nothing speaks against it.
+    curve : RiskCurve
+        Of leave-one-out.
+    least : float
+        Where its minimum is.
+    weights : array of shape (n,)
+        Observations that each row of the curve stands for.
+    bounds : (float, float)
+    errors : float
+    """
+    smallest, share = curve.rows(least)
+
+    def tolerated(beta: float) -> bool:
+        difference, error = mean_and_error(curve.rows(beta)[0] - smallest, share, weights)
+        return not difference > errors * error  # too few rows for an error rule nothing out
+
+    def distance(beta: float) -> float:
+        return float(abs(np.log(max(beta, SMALLEST) / max(choice.beta, SMALLEST))))
+
+    if tolerated(choice.beta):
+        return choice
+    outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
+    scan = Ruler(*bounds).scan(FEW if curve.costly else MANY)
+    for beta in sorted({*scan.tolist(), least}, key=distance):
+        if tolerated(beta):
+            break
+        outside[beta > choice.beta] = beta
+    found = _edge(tolerated, beta, outside[beta > choice.beta])
+    return Minimum(found, at_bound=found in bounds)
+
+
+def _edge(tolerated: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Halve the way, in log beta, between a point that is tolerated and one that is not."""
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(max(inside, SMALLEST) * max(outside, SMALLEST)))
+        if tolerated(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside
