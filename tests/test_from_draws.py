@@ -8,7 +8,8 @@ from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics
 from temperance.sampling.arviz_tree import arviz_tree
 from temperance.sampling.draws import Draws
 from temperance.sampling.pareto import reliable_k, smooth, tail_length
-from temperance.sampling.recorded import LEAST_EFFECTIVE, RecordedDraws, relative_efficiency
+from temperance.sampling.recorded import LEAST_EFFECTIVE, RecordedDraws
+from temperance.sampling.reliability import relative_efficiency
 
 RISKS = ("gibbs", "predictive")
 MODEL = models.GaussianLinear(1.0, 0.3, 0.8)
@@ -70,8 +71,12 @@ class TestSmoothing:
         np.testing.assert_allclose(np.exp(found.log_weights[0, -1]), 3 / 425)
 
     def test_few_draws(self):
-        with pytest.raises(ValueError, match="at least 25 draws, got 24"):
-            smooth(np.zeros((1, 24)))
+        """Too few to have a tail: as they are, and not to be trusted."""
+        log_weights = np.random.default_rng(0).standard_normal((1, 24))
+        found = smooth(log_weights)
+        weights = np.exp(log_weights)
+        np.testing.assert_allclose(np.exp(found.log_weights), weights / weights.sum())
+        assert found.k[0] == np.inf
 
     def test_limits(self):
         assert reliable_k(10_000) == 0.7

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from temperance.sampling.curve import BLOCK, KEPT, FromDraws, Uncertainty
 from temperance.sampling.ladder import Ladders
-from temperance.sampling.reliability import array_functions, error_of_sum, warn_of_pareto
+from temperance.sampling.pareto import smooth
+from temperance.sampling.reliability import error_of_sum, warn_of_pareto
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 
 LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all rows, is left out
@@ -134,10 +135,8 @@ class LeftOutDraws(FromDraws):
             log_weight = np.where(possible, log_weight + np.where(possible, back, 0.0), -np.inf)
             log_weight -= log_weight.max(axis=1, keepdims=True)
             draws = np.flatnonzero(log_weight.max(axis=0) > LEAST_LOG_WEIGHT)
-            smoothed, k = pareto_smoothed(np.maximum(log_weight[:, draws], 30 * LEAST_LOG_WEIGHT))
-            weights = np.where(possible[:, draws], np.exp(smoothed), 0.0)
-            weights /= weights.sum(axis=1, keepdims=True)
-            yield _Rows(index, draws, losses[:, draws], weights, k)
+            smoothed, k = smooth(log_weight[:, draws])
+            yield _Rows(index, draws, losses[:, draws], np.exp(smoothed), k)
 
     def _losses(self, index: NDArray[np.intp]) -> Array:
         """Losses (rows, draws), kept while they are few."""
@@ -149,21 +148,6 @@ class LeftOutDraws(FromDraws):
         if self.kept is None:
             self.kept = np.ascontiguousarray(ladder.losses(draws, np.arange(n)).T)
         return self.kept[index]
-
-
-def pareto_smoothed(log_weight: Array) -> tuple[Array, Array]:
-    """Return Pareto smoothed log weights (rows, draws) and the tail index of each row.
-
-    A tail whose weights are all the same, as at beta = 0, needs no smoothing: its index is 0.
-    """
-    draws = log_weight.shape[1]
-    tail = int(np.ceil(min(0.2 * draws, 3 * np.sqrt(draws)))) + 1
-    largest = np.partition(log_weight, -tail, axis=1)[:, -tail:]
-    uneven = np.ptp(largest, axis=1) > 1e-8
-    smoothed, k = log_weight.copy(), np.zeros(len(log_weight))
-    if uneven.any():  # psislw takes minus the log weights, as log likelihoods are
-        smoothed[uneven], k[uneven] = array_functions().psislw(-log_weight[uneven], axis=-1)
-    return smoothed, k
 
 
 def _mean(weights: Array, values: Array) -> Array:

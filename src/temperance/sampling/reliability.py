@@ -77,10 +77,26 @@ def error_of_sum(influence: Array, replicates: bool) -> float:
 def long_run_variance(values: Array) -> Array:
     r"""Variance of the sum of all draws of several chains, shape (..., chains, size) to (...).
 
+    .. math:: Var = N \hat\sigma^2 \tau
+    """
+    variance, time = autocorrelation_time(values)
+    count = values.shape[-2] * values.shape[-1]
+    return count * variance * np.maximum(time, 1 / np.log10(max(count, 10)))
+
+
+def relative_efficiency(chains: Array) -> float:
+    r"""Effective share of the draws of a scalar, (chains, size): :math:`1 / \tau`, at most 1."""
+    _, time = autocorrelation_time(chains)
+    return float(1 / np.maximum(time, 1.0))
+
+
+def autocorrelation_time(values: Array) -> tuple[Array, Array]:
+    r"""Variance and integrated autocorrelation time of chains (..., chains, size), each (...).
+
     With autocorrelations :math:`\rho_t` combined over chains and cut off by Geyer's initial
     monotone sequence,
 
-    .. math:: Var = N \hat\sigma^2 \tau, \qquad \tau = -1 + 2 \sum_{t} (\rho_{2t} + \rho_{2t+1})
+    .. math:: \tau = -1 + 2 \sum_{t} (\rho_{2t} + \rho_{2t+1})
 
     References
     ----------
@@ -100,9 +116,8 @@ def long_run_variance(values: Array) -> Array:
     pairs = rho[..., : size // 2 * 2].reshape(*rho.shape[:-1], -1, 2).sum(axis=-1)
     positive = np.cumprod(pairs > 0, axis=-1).astype(bool)
     monotone = np.minimum.accumulate(pairs, axis=-1)
-    tau = -1 + 2 * np.where(positive, monotone, 0.0).sum(axis=-1)
-    count = chains * size
-    return count * total[..., 0] * np.maximum(tau, 1 / np.log10(max(count, 10)))
+    time = -1 + 2 * np.where(positive, monotone, 0.0).sum(axis=-1)
+    return total[..., 0], np.where(total[..., 0] > 0, time, 1.0)
 
 
 def array_functions() -> Any:
