@@ -37,7 +37,8 @@ class Reliability:
     rhat : rank-normalised split R-hat of the training risk
     overlap : probability that a draw is taken for one of a neighbouring rung
     divergent : divergent transitions in all
-    pareto_k : tail index of the leave-one-out weights; nan where there are none
+    pareto_k : largest tail index of the leave-one-out weights; nan where there are none
+    refits : rows left out by a ladder of their own
     """
 
     rungs: int
@@ -47,6 +48,7 @@ class Reliability:
     overlap: float
     divergent: int
     pareto_k: float = float("nan")
+    refits: int = 0
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -58,6 +60,8 @@ class Reliability:
             line += f", {self.divergent} divergent"
         if np.isfinite(self.pareto_k):
             line += f", Pareto k {self.pareto_k:.2f}"
+        if self.refits:
+            line += f", {self.refits} {'row' if self.refits == 1 else 'rows'} refitted"
         return line
 
 
@@ -166,14 +170,15 @@ def warn_of(reliability: Reliability, draws_in_all: int) -> None:
         )
 
 
-def warn_of_pareto(k: Array, beta: float) -> None:
+def warn_of_pareto(k: Array, most_refits: int) -> None:
     """Warn of rows whose deletion the draws cannot stand in for."""
-    bad = np.flatnonzero(k > LARGEST_PARETO_K)
+    bad = np.flatnonzero(~(k <= LARGEST_PARETO_K))
     if len(bad):
-        worst = int(np.argmax(k))
+        worst = bad[np.argmax(np.where(np.isnan(k[bad]), np.inf, k[bad]))]
         warn(
-            f"Pareto k is {k[worst]:.2f} for row {worst} at beta = {beta:.3g} and more than "
-            f"{LARGEST_PARETO_K} for {len(bad)} of {len(k)} rows: leaving them out changes the "
-            "posterior too much to reweight; use strategies.KFold, which refits",
+            f"Pareto k is above {LARGEST_PARETO_K} in {len(bad)} of {len(k)} rows (row {worst}: "
+            f"{k[worst]:.2f}), more than the {most_refits} that would be refitted: leaving them "
+            "out changes the posterior too much to reweight, their losses are too small and the "
+            "choice is wrong; use strategies.KFold, which refits",
             ParetoWarning,
         )
