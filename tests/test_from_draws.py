@@ -177,6 +177,16 @@ class TestAgainstTheClosedForm:
         # The spread of a standard deviation from 40 values is 11 %.
         assert np.std(values) == pytest.approx(np.mean(errors), rel=0.45)
 
+    def test_curve_knows_its_error(self, drawn, risk):
+        found = calibrate_from_draws(drawn, risk=risk)
+        known = found.reliability
+        np.testing.assert_allclose(found.curve.error(known.beta), known.monte_carlo_error)
+        beyond = found.model.leave_one_out(0.05, risk).error
+        np.testing.assert_allclose(found.curve.error(np.array([0.05])), beyond)
+        assert found.curve.error(np.array([found.beta]))[0] == pytest.approx(
+            found.monte_carlo_error, rel=0.05
+        )
+
     def test_slope_is_that_of_the_curve(self, drawn, risk):
         curve = calibrate_from_draws(drawn, risk=risk).curve
         betas, step = np.array([0.6, 0.9, 1.3, 2.2]), 1e-5
@@ -271,6 +281,20 @@ class TestSupport:
         assert np.all(known.effective_size >= LEAST_EFFECTIVE)
         assert found.bounds[0] <= found.beta <= found.bounds[1]
 
+    @quiet
+    @pytest.mark.parametrize("risk", RISKS)
+    def test_its_lower_end_is_honest(self, data, risk):
+        """No row is in doubt there that was not; with rows in doubt z would be 4 on average."""
+        exact, z = calibrate(MODEL, *data, "leave-one-out", risk=risk).curve, []
+        for seed in range(10):
+            found = calibrate_from_draws(log_likelihood(*data, seed=seed), risk=risk)
+            known = found.reliability
+            assert known.rows_in_doubt.max() <= known.rows_in_doubt[known.beta == 1.0]
+            z.append(
+                (found.curve(known.beta[0]) - exact(known.beta[0])) / known.monte_carlo_error[0]
+            )
+        assert abs(np.mean(z)) < 2
+
     @pytest.mark.filterwarnings("ignore::temperance.diagnostics.ParetoWarning")
     def test_minimum_where_it_ends(self):
         """A model far too sure of itself would want a smaller beta than the draws reach."""
@@ -294,6 +318,7 @@ class TestSupport:
         with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
             found.curve.rows(0.05)
 
+    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
     def test_influential_rows_are_a_warning(self):
         X, y = linear_data()
         X[0], y[0] = 8.0, 40.0

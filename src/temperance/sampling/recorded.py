@@ -23,7 +23,6 @@ from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Risk, batche
 from temperance.validation import non_negative
 
 LEAST_EFFECTIVE = 100  # draws; fewer give no mean that is worth having
-ROWS_IN_DOUBT = 0.05  # share of rows whose own k may be too large
 
 
 class RowLosses(NamedTuple):
