@@ -427,13 +427,24 @@ def program():
     return page.partition('program = """')[2].partition('"""')[0]
 
 
+def kept_fits(program):
+    """Fits of a program in PyStan's cache."""
+    from httpstan import cache
+    from httpstan.models import calculate_model_name
+
+    return set(cache.model_directory(calculate_model_name(program)).rglob("*.jsonlines.gz"))
+
+
 class TestStan:
     @pytest.mark.slow
     def test_draws_curve_and_posterior(self, program):
         pytest.importorskip("httpstan")
         data = {"n": 24, "d": 2, "X": X, "y": Y}
         model = models.StanModel("\n" + program.lstrip("\n"), data, draws=300, warmup=300)
+        model.own_sampler().draw(np.ones(24), 0)
+        before = kept_fits(model.program_code)
         check_draws(model.own_sampler())
+        assert kept_fits(model.program_code) == before
         check_curve(model, model.X, model.y, ["gibbs"])
         check_posterior(model, model.X, model.y)
         check_refusals_of_data(model)

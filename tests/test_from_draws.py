@@ -8,7 +8,8 @@ from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics
 from temperance.sampling.arviz_tree import arviz_tree
 from temperance.sampling.draws import Draws
 from temperance.sampling.pareto import reliable_k, smooth, tail_length
-from temperance.sampling.recorded import LEAST_EFFECTIVE, RecordedDraws, relative_efficiency
+from temperance.sampling.recorded import LEAST_EFFECTIVE, RecordedDraws
+from temperance.sampling.reliability import relative_efficiency
 
 RISKS = ("gibbs", "predictive")
 MODEL = models.GaussianLinear(1.0, 0.3, 0.8)
@@ -70,8 +71,12 @@ class TestSmoothing:
         np.testing.assert_allclose(np.exp(found.log_weights[0, -1]), 3 / 425)
 
     def test_few_draws(self):
-        with pytest.raises(ValueError, match="at least 25 draws, got 24"):
-            smooth(np.zeros((1, 24)))
+        """Too few to have a tail: as they are, and not to be trusted."""
+        log_weights = np.random.default_rng(0).standard_normal((1, 24))
+        found = smooth(log_weights)
+        weights = np.exp(log_weights)
+        np.testing.assert_allclose(np.exp(found.log_weights), weights / weights.sum())
+        assert found.k[0] == np.inf
 
     def test_limits(self):
         assert reliable_k(10_000) == 0.7
@@ -172,6 +177,16 @@ class TestAgainstTheClosedForm:
         # The spread of a standard deviation from 40 values is 11 %.
         assert np.std(values) == pytest.approx(np.mean(errors), rel=0.45)
 
+    def test_curve_knows_its_error(self, drawn, risk):
+        found = calibrate_from_draws(drawn, risk=risk)
+        known = found.reliability
+        np.testing.assert_allclose(found.curve.error(known.beta), known.monte_carlo_error)
+        beyond = found.model.leave_one_out(0.05, risk).error
+        np.testing.assert_allclose(found.curve.error(np.array([0.05])), beyond)
+        assert found.curve.error(np.array([found.beta]))[0] == pytest.approx(
+            found.monte_carlo_error, rel=0.05
+        )
+
     def test_slope_is_that_of_the_curve(self, drawn, risk):
         curve = calibrate_from_draws(drawn, risk=risk).curve
         betas, step = np.array([0.6, 0.9, 1.3, 2.2]), 1e-5
@@ -266,6 +281,20 @@ class TestSupport:
         assert np.all(known.effective_size >= LEAST_EFFECTIVE)
         assert found.bounds[0] <= found.beta <= found.bounds[1]
 
+    @quiet
+    @pytest.mark.parametrize("risk", RISKS)
+    def test_its_lower_end_is_honest(self, data, risk):
+        """No row is in doubt there that was not; with rows in doubt z would be 4 on average."""
+        exact, z = calibrate(MODEL, *data, "leave-one-out", risk=risk).curve, []
+        for seed in range(10):
+            found = calibrate_from_draws(log_likelihood(*data, seed=seed), risk=risk)
+            known = found.reliability
+            assert known.rows_in_doubt.max() <= known.rows_in_doubt[known.beta == 1.0]
+            z.append(
+                (found.curve(known.beta[0]) - exact(known.beta[0])) / known.monte_carlo_error[0]
+            )
+        assert abs(np.mean(z)) < 2
+
     @pytest.mark.filterwarnings("ignore::temperance.diagnostics.ParetoWarning")
     def test_minimum_where_it_ends(self):
         """A model far too sure of itself would want a smaller beta than the draws reach."""
@@ -289,6 +318,7 @@ class TestSupport:
         with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
             found.curve.rows(0.05)
 
+    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
     def test_influential_rows_are_a_warning(self):
         X, y = linear_data()
         X[0], y[0] = 8.0, 40.0

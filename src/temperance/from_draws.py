@@ -105,8 +105,8 @@ def calibrate_from_draws(
     with ``l_i = -log p(y_i | theta)``, the weights Pareto-smoothed and normalised, and
     ``-log sum_s w_is p(y_i | theta_s)`` per row for the predictive risk.  The search keeps to the
     betas that the draws support: all rows' tempering weights have a Pareto k up to .7 (less for few
-    draws) and an effective size of 100 or more, and the share of rows with a larger k is at most
-    5 %, or what it is at ``beta_of_draws``.
+    draws) and an effective size of 100 or more, and no more rows have a larger k of their own than
+    at ``beta_of_draws``.
 
     Parameters
     ----------
@@ -213,6 +213,7 @@ def _warn(calibration: DrawsCalibration) -> None:
         warn(
             f"Pareto k is above {calibration.model.reliable_k:.2g} in {len(in_doubt)} of "
             f"{len(calibration.pareto_k)} rows (row {worst}: {calibration.pareto_k[worst]:.2g}): "
-            "their losses, and so the choice, are unreliable; use K-fold on the model itself",
+            "their losses are too small, and so the choice is unreliable; use K-fold on the model "
+            "itself",
             ParetoWarning,
         )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import xarray
 
 CHAINS = 4  # of a posterior from islands
+MOST_REFITS = 100  # of leave-one-out: they climb side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,7 @@ class GibbsModel:
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, from draws."""
         self.check(data)
-        return risk_curve_from(lambda pairs: self.ladders(data, pairs), plan, risk)
+        return risk_curve_from(lambda pairs: self.ladders(data, pairs), plan, risk, MOST_REFITS)
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

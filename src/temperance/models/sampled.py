@@ -21,7 +21,7 @@ from temperance.sampling.arviz_tree import arviz_tree
 from temperance.sampling.curve import risk_curve_from
 from temperance.sampling.draws import Draws, Sampler
 from temperance.sampling.ladder import SampledLadders
-from temperance.sampling.reliability import Reliability, warn_of
+from temperance.sampling.reliability import Reliability, array_functions, warn_of
 from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
 
@@ -165,14 +165,12 @@ def as_rows(name: str, values: Any, rows: int) -> Array:
 
 
 def _reliability(draws: Draws) -> Reliability:
-    from arviz_stats.base import array_stats
-
-    total = draws.losses.sum(axis=2)
+    statistics, total = array_functions(), draws.losses.sum(axis=2)
     return Reliability(
         rungs=1,
         draws=total.size,
-        effective=float(array_stats.ess(total, chain_axis=0, draw_axis=1)),
-        rhat=float(array_stats.rhat(total, chain_axis=0, draw_axis=1)),
+        effective=float(statistics.ess(total, chain_axis=0, draw_axis=1)),
+        rhat=float(statistics.rhat(total, chain_axis=0, draw_axis=1)),
         overlap=1.0,
         divergent=draws.divergent,
     )

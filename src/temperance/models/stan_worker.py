@@ -12,6 +12,7 @@ import json
 import re
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ def run(request: dict[str, Any]) -> None:
     """Build, sample, and save every parameter as (chains, draws, ...)."""
     import stan
 
+    keep_fits_in(Path(request["out"]).parent)
     program = stan.build(request["program_code"], data=request["data"], random_seed=request["seed"])
     chains, draws = request["chains"], request["draws"]
     given = {} if request["init"] is None else {"init": request["init"]}
@@ -33,6 +35,16 @@ def run(request: dict[str, Any]) -> None:
         flat = np.asarray(fit[name]).reshape(*shape, draws, chains)
         found[name] = np.moveaxis(flat, (-1, -2), (0, 1))
     np.savez(request["out"], **found)
+
+
+def keep_fits_in(folder: Path) -> None:
+    """Keep fits in a folder that passes; PyStan would keep those with a seed for good.
+
+    A ladder makes hundreds of them, which nobody asks for again.  Compiled programs stay.
+    """
+    from httpstan import cache
+
+    cache.fit_path = lambda name: folder / f"{name.rpartition('/')[2]}.jsonlines.gz"
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from temperance.validation import as_non_negative
 BLOCK = 2**22  # losses held at a time
 KEPT = 2**24  # losses kept for the next beta
 LOOKED_AT = 50  # pairs whose diagnostics stand for all
+MOST_REFITS = 10  # of leave-one-out: as many as ten folds take
 
 
 class Uncertainty(NamedTuple):
@@ -98,7 +99,7 @@ class FromDraws(ABC):
             rhat=worst_rhat([self.ladders[p] for p in few]),
             overlap=min(_least_overlap(self.states[p]) for p in few),
             divergent=sum(int(ladder.divergent) for ladder in self.ladders),
-            pareto_k=float(k.max()) if len(k) else float("nan"),
+            pareto_k=float(np.fmax.reduce(k, initial=np.nan)),
         )
 
 
@@ -269,16 +270,13 @@ class SampledRiskCurve(RiskCurve):
 
 
 def risk_curve_from(
-    ladders: Callable[[Plan], Ladders], plan: AnyPlan, risk: Risk
+    ladders: Callable[[Plan], Ladders], plan: AnyPlan, risk: Risk, most_refits: int = MOST_REFITS
 ) -> SampledRiskCurve:
-    """Return the curve of a plan; leave-one-out needs the ladder of all rows alone."""
+    """Return the curve of a plan; leave-one-out needs the ladder of all rows, and few others."""
     if isinstance(plan, LeaveOneOutPlan):
         from temperance.sampling.leave_one_out import LeftOutDraws
 
-        weights = plan.weights[None]
-        return SampledRiskCurve(
-            LeftOutDraws(ladders(Plan(weights, weights, plan.size)), plan, risk)
-        )
+        return SampledRiskCurve(LeftOutDraws(ladders, plan, risk, most_refits))
     pairs = plan.pairs()
     return SampledRiskCurve(PairedDraws(ladders(pairs), pairs, risk))
 

@@ -1,10 +1,11 @@
-r"""Leave-one-out without refits: importance weights on the ladder of all rows.
+r"""Leave-one-out with few refits: importance weights on the ladder of all rows.
 
 The posterior without row i has, against the multistate mixture D of all rungs, the weights
 
     W_n^(i)(beta) ∝ exp(-c_i beta (u_n - w_i l_in)) / D_n,
 
-with c_i the factor that the transfer puts on beta.  They are Pareto smoothed.
+with c_i the factor that the transfer puts on beta.  They are Pareto smoothed.  Rows whose weights
+have too heavy a tail at any rung climb a ladder of their own.
 
 References
 ----------
@@ -14,17 +15,25 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.sampling.curve import BLOCK, KEPT, FromDraws, Uncertainty
+from temperance.sampling.curve import BLOCK, KEPT, FromDraws, PairedDraws, Uncertainty
 from temperance.sampling.ladder import Ladders
-from temperance.sampling.reliability import array_functions, error_of_sum, warn_of_pareto
-from temperance.types import Array, LeaveOneOutPlan, Risk, batches
+from temperance.sampling.pareto import smooth
+from temperance.sampling.reliability import (
+    LARGEST_PARETO_K,
+    Reliability,
+    error_of_sum,
+    warn_of_pareto,
+)
+from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
+FINITE_VARIANCE = 0.5  # of weights whose tail index is less
 LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all rows, is left out
 
 
@@ -39,23 +48,57 @@ class _Rows(NamedTuple):
 
 
 class LeftOutDraws(FromDraws):
-    """The curve of leave-one-out from one ladder."""
+    """The curve of leave-one-out from one ladder, and one more for each row that matters much.
 
-    def __init__(self, ladders: Ladders, plan: LeaveOneOutPlan, risk: Risk) -> None:
-        super().__init__(ladders, risk)
-        self.plan = plan
+    Parameters
+    ----------
+    ladders : function of a plan
+    plan : LeaveOneOutPlan
+    risk : Risk
+    most_refits : int
+        Where more rows would need a ladder of their own none gets one, and a warning says so.
+    """
+
+    def __init__(
+        self,
+        ladders: Callable[[Plan], Ladders],
+        plan: LeaveOneOutPlan,
+        risk: Risk,
+        most_refits: int,
+    ) -> None:
+        super().__init__(ladders(Plan(plan.weights[None], plan.weights[None], plan.size)), risk)
+        self.new_ladders, self.plan, self.most_refits = ladders, plan, most_refits
         self.factors = plan.exponents
         self.kept: Array | None = None
         self.known: dict[float, tuple[Array, Array, Array]] = {}
+        self.worst_k = np.empty(0)
+        self.refits: PairedDraws | None = None
+        self.reweighted = plan.weights  # 0 for rows with a ladder of their own
 
     def reach(self, beta: float) -> None:
         """Climb until ``beta`` is covered in the posterior without any row."""
         super().reach(beta * float(self.factors.max()))
+        if not len(self.worst_k):
+            self._look_at_tails()
 
     def forget(self) -> None:
-        """Forget the losses of the draws of before."""
-        self.kept = None
+        """Forget what was known of the draws of before."""
+        self.kept, self.worst_k = None, np.empty(0)
         self.known.clear()
+
+    def _look_at_tails(self) -> None:
+        """Find the rows that weights cannot leave out, at every rung but the prior."""
+        rungs = self.ladders[0].betas[1:] / self.factors.max()
+        tails = [self._all_rows(float(rung))[2] for rung in rungs]
+        self.worst_k = np.max([np.full(len(self.plan.weights), -np.inf), *tails], axis=0)
+        self.refits, self.reweighted = None, self.plan.weights
+        heavy = rows_to_refit(self.worst_k, self.most_refits)
+        if len(heavy):
+            pairs = self.plan.pairs()
+            own = Plan(pairs.train[heavy], pairs.test[heavy], pairs.size, pairs.transfer)
+            self.refits = PairedDraws(self.new_ladders(own), own, self.risk)
+            self.reweighted = self.plan.weights.copy()
+            self.reweighted[heavy] = 0.0
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk and its slope in beta."""
@@ -63,22 +106,47 @@ class LeftOutDraws(FromDraws):
         value, slope = np.empty(len(beta)), np.empty(len(beta))
         for j, at in enumerate(beta):
             loss, rise, _ = self._all_rows(float(at))
-            value[j], slope[j] = self.plan.weights @ loss, self.plan.weights @ rise
+            value[j], slope[j] = self.reweighted @ loss, self.reweighted @ rise
+        if self.refits:
+            own_value, own_slope = self.refits.evaluate(beta)
+            value, slope = (
+                value + self.refits.total * own_value,
+                slope + self.refits.total * own_slope,
+            )
         return value / self.plan.size, slope / self.plan.size
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
         self.reach(beta)
-        return self._all_rows(beta)[0], self.plan.weights
+        loss = self._all_rows(beta)[0]
+        if self.refits:
+            loss = np.where(self.reweighted > 0, loss, self.refits.rows(beta)[0])
+        return loss, self.plan.weights
 
     def pareto_k(self, beta: float) -> Array:
-        """Return the tail index of each row's weights."""
-        return self._all_rows(beta)[2]
+        """Return the tail index of each row's weights; nan for rows that need none."""
+        return np.where(self.reweighted > 0, self._all_rows(beta)[2], np.nan)
 
     def warn_of_rows(self, beta: float) -> None:
-        """Warn of rows that the draws cannot leave out."""
+        """Warn of rows that the draws cannot leave out, at ``beta`` or at any rung below."""
         self.reach(beta)
-        warn_of_pareto(self.pareto_k(beta), beta)
+        if not self.refits:
+            warn_of_pareto(self.worst_k, self.most_refits)
+
+    def reliability(self, beta: float) -> Reliability:
+        """Return the diagnostics of the draws, those of the refits included."""
+        known = super().reliability(beta)
+        if not self.refits:
+            return known
+        own = self.refits.reliability(beta)
+        return replace(
+            known,
+            rungs=max(known.rungs, own.rungs),
+            rhat=max(known.rhat, own.rhat),
+            overlap=min(known.overlap, own.overlap),
+            divergent=known.divergent + own.divergent,
+            refits=len(self.refits.ladders),
+        )
 
     def uncertainty(self, beta: float) -> Uncertainty:
         """Return the variance of the risk that is due to the draws, which all rows share."""
@@ -90,14 +158,20 @@ class LeftOutDraws(FromDraws):
             else:
                 chance, mean, _ = _chances(block)
                 residuals = 1 - chance / mean[:, None]
-            v = self.plan.weights[block.number] / self.plan.size
+            v = self.reweighted[block.number] / self.plan.size
             direct[block.draws] += v @ state.product(block.weights, residuals)
             one_draw += float(v**2 @ state.product(block.weights, residuals**2).sum(axis=1))
         influence = state.with_free_energies(direct).reshape(ladder.trained.shape)
-        return Uncertainty(error_of_sum(influence, ladder.replicates) ** 2, one_draw)
+        variance = error_of_sum(influence, ladder.replicates) ** 2
+        if self.refits:
+            self.refits.reach(beta)
+            share = (self.refits.total / self.plan.size) ** 2
+            own = self.refits.uncertainty(beta)
+            variance, one_draw = variance + share * own.variance, one_draw + share * own.one_draw
+        return Uncertainty(variance, one_draw)
 
     def _all_rows(self, beta: float) -> tuple[Array, Array, Array]:
-        """Loss, slope and tail index of every row."""
+        """Loss, slope and tail index of every row, by weights."""
         if beta in self.known:
             return self.known[beta]
         n = len(self.plan.weights)
@@ -134,10 +208,8 @@ class LeftOutDraws(FromDraws):
             log_weight = np.where(possible, log_weight + np.where(possible, back, 0.0), -np.inf)
             log_weight -= log_weight.max(axis=1, keepdims=True)
             draws = np.flatnonzero(log_weight.max(axis=0) > LEAST_LOG_WEIGHT)
-            smoothed, k = pareto_smoothed(np.maximum(log_weight[:, draws], 30 * LEAST_LOG_WEIGHT))
-            weights = np.where(possible[:, draws], np.exp(smoothed), 0.0)
-            weights /= weights.sum(axis=1, keepdims=True)
-            yield _Rows(index, draws, losses[:, draws], weights, k)
+            smoothed, k = smooth(log_weight[:, draws])
+            yield _Rows(index, draws, losses[:, draws], np.exp(smoothed), k)
 
     def _losses(self, index: NDArray[np.intp]) -> Array:
         """Losses (rows, draws), kept while they are few."""
@@ -151,19 +223,15 @@ class LeftOutDraws(FromDraws):
         return self.kept[index]
 
 
-def pareto_smoothed(log_weight: Array) -> tuple[Array, Array]:
-    """Return Pareto smoothed log weights (rows, draws) and the tail index of each row.
+def rows_to_refit(k: Array, most: int) -> NDArray[np.intp]:
+    """Rows of the largest tail indices, ``most`` at most; none if that would leave a bad one.
 
-    A tail whose weights are all the same, as at beta = 0, needs no smoothing: its index is 0.
+    Weights with an index above 1/2 have no variance: what they miss is not in any error.
     """
-    draws = log_weight.shape[1]
-    tail = int(np.ceil(min(0.2 * draws, 3 * np.sqrt(draws)))) + 1
-    largest = np.partition(log_weight, -tail, axis=1)[:, -tail:]
-    uneven = np.ptp(largest, axis=1) > 1e-8
-    smoothed, k = log_weight.copy(), np.zeros(len(log_weight))
-    if uneven.any():  # psislw takes minus the log weights, as log likelihoods are
-        smoothed[uneven], k[uneven] = array_functions().psislw(-log_weight[uneven], axis=-1)
-    return smoothed, k
+    if np.sum(~(k <= LARGEST_PARETO_K)) > most:
+        return np.empty(0, dtype=np.intp)
+    worst = np.argsort(np.where(np.isnan(k), -np.inf, -k), kind="stable")[:most]
+    return np.sort(worst[~(k[worst] <= FINITE_VARIANCE)])
 
 
 def _mean(weights: Array, values: Array) -> Array:

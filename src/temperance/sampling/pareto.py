@@ -22,6 +22,7 @@ from temperance.types import Array, batches
 LEAST_TAIL = 5
 GUESSES = 30  # of the scale, and the root of the tail's length besides
 PRIOR_DRAWS = 10  # that k = .5 is worth
+ROUNDING = 1e-12  # weights closer than this, relatively, are equal
 
 
 class Smoothed(NamedTuple):
@@ -44,7 +45,8 @@ def tail_length(draws: int, efficiency: float = 1.0) -> int:
 def smooth(log_weights: Array, efficiency: float = 1.0) -> Smoothed:
     r"""Smooth and normalise each row of log weights of shape (rows, S).
 
-    A tail of equal weights has nothing to smooth, k = -inf; one whose quarter is ties has no k.
+    A tail of equal weights has nothing to smooth, k = -inf; one whose quarter is ties has no k; too
+    few draws to have a tail are left as they are, k = inf.
 
     Examples
     --------
@@ -55,10 +57,10 @@ def smooth(log_weights: Array, efficiency: float = 1.0) -> Smoothed:
     """
     rows, draws = log_weights.shape
     length = tail_length(draws, efficiency)
-    if length < LEAST_TAIL:
-        raise ValueError(f"Pareto smoothing needs at least {5 * LEAST_TAIL} draws, got {draws}")
     smoothed = log_weights - log_weights.max(axis=1, keepdims=True)
-    k = np.empty(rows)
+    k = np.full(rows, np.inf)
+    if length < LEAST_TAIL:
+        return Smoothed(smoothed - logsumexp(smoothed, axis=1, keepdims=True), k)
     for part in batches(rows, (GUESSES + int(length**0.5)) * length):
         smoothed[part], k[part] = _smooth(smoothed[part], length)
     return Smoothed(smoothed - logsumexp(smoothed, axis=1, keepdims=True), k)
@@ -71,7 +73,7 @@ def _smooth(log_weights: Array, length: int) -> tuple[Array, Array]:
     place = np.take_along_axis(largest, order, axis=1)
     tail = np.exp(np.take_along_axis(log_weights, place, axis=1))
     cutoff, place, tail = tail[:, :1], place[:, 1:], tail[:, 1:]
-    constant = tail[:, -1] - tail[:, 0] <= 0
+    constant = tail[:, -1] - tail[:, 0] <= ROUNDING * tail[:, -1]
     quartile = (tail - cutoff)[:, int(length / 4 + 0.5) - 1]
     fitted = ~constant & (quartile > (tail - cutoff)[:, 0])
     k = np.where(constant, -np.inf, np.nan)

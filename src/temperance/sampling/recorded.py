@@ -18,11 +18,11 @@ from scipy.special import logsumexp
 
 from temperance.curves import RiskCurve
 from temperance.sampling.pareto import reliable_k, smooth
+from temperance.sampling.reliability import relative_efficiency
 from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Risk, batches
 from temperance.validation import non_negative
 
 LEAST_EFFECTIVE = 100  # draws; fewer give no mean that is worth having
-ROWS_IN_DOUBT = 0.05  # share of rows whose own k may be too large
 
 
 class RowLosses(NamedTuple):
@@ -188,24 +188,3 @@ class RecordedDraws:
     def loss(self, theta: Array, X: Any, y: Any) -> Array:
         """Losses (size, n) of recorded draws by their numbers (size, 1)."""
         return self.by_row[:, np.asarray(theta, dtype=int)[:, 0]].T
-
-
-def relative_efficiency(chains: Array) -> float:
-    r"""Effective share of the draws of a scalar, (chains, draws), at most 1.
-
-    One over ``1 + 2 sum_t rho_t``, with the autocorrelations over all chains summed in pairs while
-    these are positive and falling (Geyer's initial monotone sequence).
-    """
-    count, size = chains.shape
-    centred = chains - chains.mean(axis=1, keepdims=True)
-    spectrum = np.abs(np.fft.rfft(centred, 2 * size, axis=1)) ** 2
-    covariance = np.fft.irfft(spectrum, axis=1)[:, :size].mean(axis=0) / size
-    variance = covariance[0] + (chains.mean(axis=1).var(ddof=1) if count > 1 else 0.0)
-    if not variance > 0:
-        return 1.0
-    correlation = 1 - (covariance[0] * size / (size - 1) - covariance) / variance
-    correlation[0] = 1.0
-    pairs = correlation[: size // 2 * 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0)
-    pairs = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
-    return float(min(1.0, 1 / max(1e-300, 2 * pairs.sum() - 1)))

@@ -37,7 +37,8 @@ class Reliability:
     rhat : rank-normalised split R-hat of the training risk
     overlap : probability that a draw is taken for one of a neighbouring rung
     divergent : divergent transitions in all
-    pareto_k : tail index of the leave-one-out weights; nan where there are none
+    pareto_k : largest tail index of the leave-one-out weights; nan where there are none
+    refits : rows left out by a ladder of their own
     """
 
     rungs: int
@@ -47,6 +48,7 @@ class Reliability:
     overlap: float
     divergent: int
     pareto_k: float = float("nan")
+    refits: int = 0
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -58,6 +60,8 @@ class Reliability:
             line += f", {self.divergent} divergent"
         if np.isfinite(self.pareto_k):
             line += f", Pareto k {self.pareto_k:.2f}"
+        if self.refits:
+            line += f", {self.refits} {'row' if self.refits == 1 else 'rows'} refitted"
         return line
 
 
@@ -77,10 +81,26 @@ def error_of_sum(influence: Array, replicates: bool) -> float:
 def long_run_variance(values: Array) -> Array:
     r"""Variance of the sum of all draws of several chains, shape (..., chains, size) to (...).
 
+    .. math:: Var = N \hat\sigma^2 \tau
+    """
+    variance, time = autocorrelation_time(values)
+    count = values.shape[-2] * values.shape[-1]
+    return count * variance * np.maximum(time, 1 / np.log10(max(count, 10)))
+
+
+def relative_efficiency(chains: Array) -> float:
+    r"""Effective share of the draws of a scalar, (chains, size): :math:`1 / \tau`, at most 1."""
+    _, time = autocorrelation_time(chains)
+    return float(1 / np.maximum(time, 1.0))
+
+
+def autocorrelation_time(values: Array) -> tuple[Array, Array]:
+    r"""Variance and integrated autocorrelation time of chains (..., chains, size), each (...).
+
     With autocorrelations :math:`\rho_t` combined over chains and cut off by Geyer's initial
     monotone sequence,
 
-    .. math:: Var = N \hat\sigma^2 \tau, \qquad \tau = -1 + 2 \sum_{t} (\rho_{2t} + \rho_{2t+1})
+    .. math:: \tau = -1 + 2 \sum_{t} (\rho_{2t} + \rho_{2t+1})
 
     References
     ----------
@@ -100,9 +120,8 @@ def long_run_variance(values: Array) -> Array:
     pairs = rho[..., : size // 2 * 2].reshape(*rho.shape[:-1], -1, 2).sum(axis=-1)
     positive = np.cumprod(pairs > 0, axis=-1).astype(bool)
     monotone = np.minimum.accumulate(pairs, axis=-1)
-    tau = -1 + 2 * np.where(positive, monotone, 0.0).sum(axis=-1)
-    count = chains * size
-    return count * total[..., 0] * np.maximum(tau, 1 / np.log10(max(count, 10)))
+    time = -1 + 2 * np.where(positive, monotone, 0.0).sum(axis=-1)
+    return total[..., 0], np.where(total[..., 0] > 0, time, 1.0)
 
 
 def array_functions() -> Any:
@@ -151,14 +170,15 @@ def warn_of(reliability: Reliability, draws_in_all: int) -> None:
         )
 
 
-def warn_of_pareto(k: Array, beta: float) -> None:
+def warn_of_pareto(k: Array, most_refits: int) -> None:
     """Warn of rows whose deletion the draws cannot stand in for."""
-    bad = np.flatnonzero(k > LARGEST_PARETO_K)
+    bad = np.flatnonzero(~(k <= LARGEST_PARETO_K))
     if len(bad):
-        worst = int(np.argmax(k))
+        worst = bad[np.argmax(np.where(np.isnan(k[bad]), np.inf, k[bad]))]
         warn(
-            f"Pareto k is {k[worst]:.2f} for row {worst} at beta = {beta:.3g} and more than "
-            f"{LARGEST_PARETO_K} for {len(bad)} of {len(k)} rows: leaving them out changes the "
-            "posterior too much to reweight; use strategies.KFold, which refits",
+            f"Pareto k is above {LARGEST_PARETO_K} in {len(bad)} of {len(k)} rows (row {worst}: "
+            f"{k[worst]:.2f}), more than the {most_refits} that would be refitted: leaving them "
+            "out changes the posterior too much to reweight, their losses are too small and the "
+            "choice is wrong; use strategies.KFold, which refits",
             ParetoWarning,
         )

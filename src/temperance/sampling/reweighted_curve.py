@@ -8,7 +8,7 @@ import numpy as np
 
 from temperance.curves import RiskCurve
 from temperance.diagnostics import ParetoWarning, warn
-from temperance.sampling.recorded import ROWS_IN_DOUBT, RecordedDraws
+from temperance.sampling.recorded import RecordedDraws
 from temperance.types import Array, Risk
 
 NODES = 33
@@ -56,7 +56,7 @@ class ReweightedCurve:
         found = [recorded.leave_one_out(float(beta), risk) for beta in nodes]
         doubt = np.array([np.sum(~(each.k <= recorded.reliable_k)) for each in found])
         start = int(np.argmin(np.abs(nodes - origin)))
-        kept = _around(doubt <= max(doubt[start], ROWS_IN_DOUBT * len(found[0].k)), start)
+        kept = _around(doubt <= doubt[start], start)
         if kept.stop - kept.start < 4:
             raise ValueError(
                 f"the draws support no beta but {origin:g}: too many rows change the posterior too "
@@ -80,7 +80,7 @@ class ReweightedCurve:
 
     def as_risk_curve(self) -> RiskCurve:
         """Return the curve as strategies know it."""
-        return RiskCurve(self.evaluate, self.rows, self.method)
+        return RiskCurve(self.evaluate, self.rows, self.method, error=self.error)
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its slope."""
@@ -95,6 +95,15 @@ class ReweightedCurve:
                 value[i] = self._beyond(beta[i]).mean()
                 slope[i] = (ends[1] - ends[0]) / (around[1] - around[0])
         return value, slope
+
+    def error(self, beta: Array) -> Array:
+        """Return the Monte Carlo error of the risk, rows with too large a k not told apart."""
+        lower, upper = self.supported
+        at = np.asarray(beta, dtype=float)
+        error = np.interp(at, self.reliability.beta, self.reliability.monte_carlo_error)
+        for i in np.flatnonzero((at < lower) | (at > upper)):
+            error[i] = self.recorded.leave_one_out(float(at[i]), self.risk).error
+        return error
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""

@@ -1,0 +1,8 @@
+"""Settings of all tests."""
+
+import os
+
+# Most of the time of tests in JAX goes into compiling small programs: compile them plainly.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_llvm_disable_expensive_passes=true --xla_backend_optimization_level=0"
+)
