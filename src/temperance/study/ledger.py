@@ -12,6 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -22,7 +23,7 @@ from temperance.study.identity import canonical, digest
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = "temperance study, format 1"
+FORMAT = "temperance study, format 2"
 
 # The generation of the numbers.  Raise it with every change that makes a study give other numbers
 # than before, be it to data, seeds, strategies, models or optimisers: older stores are then
@@ -193,7 +194,11 @@ class Ledger:
 
     def key(self, setting: str, repetition: int, strategy: str) -> str:
         """Return the hash of all that determines a result; settings and strategies by digest."""
-        return digest([self.description, setting, repetition, strategy])
+        return digest([self._described, setting, repetition, strategy])
+
+    @cached_property
+    def _described(self) -> str:
+        return digest(self.description)
 
     def keys(self) -> set[str]:
         """Return the keys of all results."""
