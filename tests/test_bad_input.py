@@ -23,7 +23,8 @@ LINEAR = models.GaussianLinear()
 LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
 NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
-NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out"
+NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out, "
+NAMED += "reference-risk"
 
 
 def put(array, place, value):

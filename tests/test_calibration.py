@@ -165,8 +165,9 @@ BOUNDS = {
         (X, y, "naive", (0, 2.5)),
         2.5,
         "the estimated gibbs risk is smallest at the upper bound beta = 2.5; widen bounds to see "
-        'whether it falls further, or use risk="predictive" if predictions should know their '
-        "uncertainty: the Gibbs risk favours narrow posteriors",
+        'whether it falls further, or calibrate with risk="predictive" if the loss is minus a log '
+        "likelihood and predictions should know their uncertainty: the Gibbs risk favours narrow "
+        "posteriors",
         "at the upper bound of [0, 2.5]: the risk may be lower beyond it",
     ),
     "lower": (

@@ -14,15 +14,17 @@ from temperance.diagnostics import (
 )
 from temperance.sampling.curve import risk_curve_from
 from temperance.sampling.draws import Draws
-from temperance.sampling.ladder import SampledLadders, next_beta
+from temperance.sampling.ladder import Ladder, SampledLadders, next_beta
 from temperance.sampling.leave_one_out import rows_to_refit
 from temperance.sampling.multistate import solve
 from temperance.sampling.reliability import (
     Reliability,
     error_of_sum,
     long_run_variance,
+    rhat_limit,
     warn_of,
     warn_of_pareto,
+    worst_rhat,
 )
 from temperance.types import Data, Plan
 
@@ -300,7 +302,7 @@ class TestCurve:
         np.testing.assert_allclose(
             slope[1:], exact(betas, derivative=True)[1][1:], rtol=0.3, atol=0.1
         )
-        drawn.warn(1.0, standard_error=1.0)
+        drawn.warn(1.0, standard_error=lambda: 1.0)
         refitted = drawn.reliability(1.0).refits
         assert refitted > 12 and np.isnan(drawn.pareto_k(1.0)).sum() == refitted
         assert f"{refitted} rows refitted" in drawn.method
@@ -312,7 +314,7 @@ class TestCurve:
         with pytest.warns(
             ParetoWarning, match=r"of 24 rows .* the 0 that would be refitted.*KFold"
         ):
-            weighted.warn(0.1, standard_error=1.0)
+            weighted.warn(0.1, standard_error=lambda: 1.0)
 
     @pytest.mark.parametrize("memory", [0.0, 0.7])
     @pytest.mark.parametrize("risk", RISKS)
@@ -389,7 +391,7 @@ class TestWarnings:
     @pytest.mark.parametrize(
         "change, category, advice",
         [
-            ({"rhat": 1.2}, MixingWarning, "raise moves or draws"),
+            ({"rhat": 1.2}, MixingWarning, "raise the sampler.s moves or draws"),
             ({"overlap": 0.001}, OverlapWarning, "raise overlap or draws"),
             ({"divergent": 500}, DivergenceWarning, "reparametrise"),
         ],
@@ -402,7 +404,7 @@ class TestWarnings:
         _, drawn = curves(strategies.Naive())
         drawn(1.0)
         with pytest.warns(DrawsWarning, match="use more draws"):
-            drawn.warn(1.0, standard_error=1e-3)
+            drawn.warn(1.0, standard_error=lambda: 1e-3)
 
     def test_heavy_tails_are(self):
         with pytest.warns(ParetoWarning, match=r"in 2 of 3 rows \(row 1: 0.90\), more than the 1"):
@@ -421,3 +423,17 @@ class TestWarnings:
 )
 def test_rows_to_refit(k, most, expected):
     assert rows_to_refit(np.array(k), most).tolist() == expected
+
+
+def test_the_largest_of_many_r_hats_is_judged_by_their_number():
+    # Twenty pairs of seventeen rungs, eight islands of 32 independent draws each.
+    rng = np.random.default_rng(0)
+    limits, worst = [], []
+    for _ in range(20):
+        drawn = rng.standard_normal((20, 17, 8, 32))
+        few = [Ladder(np.arange(17.0), each, each, np.take, True, 0) for each in drawn]
+        limits.append(rhat_limit(few))
+        worst.append(worst_rhat(few))
+    assert np.mean(np.array(worst) > limits) < 0.2
+    assert np.mean(np.array(worst) > 1.05) > 0.2  # what a fixed limit would say
+    assert rhat_limit(few[:1]) < limits[0]

@@ -155,7 +155,7 @@ def test_parquet_files(tmp_path):
     assert found.risk == pytest.approx(expected.risk, rel=1e-12)
     with pytest.raises(ValueError, match="^column 'note' must hold real numbers, got "):
         next(blocks_of_parquet(path, "response"))
-    with pytest.raises(ValueError, match="^columns must be among .*, got 'price'$"):
+    with pytest.raises(ValueError, match="^target must be among .*, got 'price'$"):
         next(blocks_of_parquet(path, "price"))
 
 
@@ -199,7 +199,7 @@ BAD = {
     ),
     "empty": (
         lambda: calibrate_blocks(MODELS[0], []),
-        "blocks must hold at least one row, got none",
+        r"blocks must hold at least one row, got none \(a generator can be read only once\)",
     ),
     "too few": (
         lambda: calibrate_blocks(MODELS[0], [(X[:9], Y[:9])]),

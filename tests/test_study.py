@@ -116,7 +116,8 @@ class TestNumbers:
         # Tasks come to it in several parts, and one pool of workers serves for all.
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
         started = []
-        backend = joblib.parallel.BACKENDS["multiprocessing"]
+        backend = joblib.parallel.BACKENDS["threading"]
+        monkeypatch.setattr(backend, "supports_return_generator", False)
         configure = backend.configure
 
         def counted(self, *arguments, **options):
@@ -124,7 +125,7 @@ class TestNumbers:
             return configure(self, *arguments, **options)
 
         monkeypatch.setattr(backend, "configure", counted)
-        with joblib.parallel_config(backend="multiprocessing"):
+        with joblib.parallel_config(backend="threading"):
             same(table, compare(SETTINGS, CHOICES, repeats=3, seed=4, n_jobs=2))
         assert len(started) == 1
 

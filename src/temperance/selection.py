@@ -175,7 +175,7 @@ def warn_of_minimum(calibration: Calibration) -> None:
 def _advice(calibration: Calibration) -> str:
     if calibration.kind == "gibbs":
         return (
-            'use risk="predictive" if predictions should know their uncertainty: the Gibbs risk '
-            "favours narrow posteriors"
+            'calibrate with risk="predictive" if the loss is minus a log likelihood and '
+            "predictions should know their uncertainty: the Gibbs risk favours narrow posteriors"
         )
     return "check whether the noise variance is too large or the prior too tight"

@@ -54,7 +54,8 @@ class GibbsModel:
         Log density of the prior, which must be proper; a constant may be left out.
     init : pytree, or function of a JAX key
         A parameter to start from, or a function that draws one from the prior: then the ladder
-        begins with independent draws.  Any pytree of arrays will do.
+        begins with independent draws.  They must have exactly the density ``log_prior``, which is
+        not checked.  Any pytree of arrays will do.
     sampler : {"smc", "nuts"}, SMC or NUTS
         From :mod:`temperance.sampling.settings`.
     overlap : float

@@ -116,4 +116,5 @@ def _group(source: Any, name: str) -> Any:
     if name not in source:
         return None
     group = source[name]
-    return group.to_dataset() if hasattr(group, "to_dataset") else group
+    # Arrays of JAX, as from_numpyro leaves them, cannot be indexed by others.
+    return (group.to_dataset() if hasattr(group, "to_dataset") else group).as_numpy()

@@ -19,7 +19,13 @@ from temperance.curves import RiskCurve
 from temperance.diagnostics import DrawsWarning, warn
 from temperance.sampling.ladder import Ladder, Ladders
 from temperance.sampling.multistate import MultiState, solve
-from temperance.sampling.reliability import Reliability, error_of_sum, warn_of, worst_rhat
+from temperance.sampling.reliability import (
+    Reliability,
+    error_of_sum,
+    rhat_limit,
+    warn_of,
+    worst_rhat,
+)
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Plan, Risk, batches
 from temperance.validation import as_non_negative
 
@@ -97,6 +103,7 @@ class FromDraws(ABC):
             draws=self.ladders[0].trained[0].size,
             effective=self.effective(beta),
             rhat=worst_rhat([self.ladders[p] for p in few]),
+            rhat_limit=rhat_limit([self.ladders[p] for p in few]),
             overlap=min(_least_overlap(self.states[p]) for p in few),
             divergent=sum(int(ladder.divergent) for ladder in self.ladders),
             pareto_k=float(np.fmax.reduce(k, initial=np.nan)),

@@ -143,6 +143,7 @@ class LeftOutDraws(FromDraws):
             known,
             rungs=max(known.rungs, own.rungs),
             rhat=max(known.rhat, own.rhat),
+            rhat_limit=max(known.rhat_limit, own.rhat_limit),
             overlap=min(known.overlap, own.overlap),
             divergent=known.divergent + own.divergent,
             refits=len(self.refits.ladders),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from temperance.diagnostics import (
     DivergenceWarning,
@@ -39,6 +40,7 @@ class Reliability:
     divergent : divergent transitions in all
     pareto_k : largest tail index of the leave-one-out weights; nan where there are none
     refits : rows left out by a ladder of their own
+    rhat_limit : what the largest of so many R-hats may be where nothing is wrong
     """
 
     rungs: int
@@ -49,6 +51,7 @@ class Reliability:
     divergent: int
     pareto_k: float = float("nan")
     refits: int = 0
+    rhat_limit: float = LARGEST_RHAT
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -148,12 +151,29 @@ def worst_rhat(ladders: Sequence[Ladder]) -> float:
     return worst
 
 
+def rhat_limit(ladders: Sequence[Ladder]) -> float:
+    r"""Return what the largest R-hat of these ladders may be where all chains agree.
+
+    With m half chains of N draws, R-hat squared is (N - 1 + F) / N with F of the law F(m - 1,
+    m (N - 1)) for independent draws; the largest of c of them is beyond the quantile
+    1 - 1 / (200 c) once in two hundred times.
+    """
+    groups, size = ladders[0].trained[0].shape
+    m, N = 2 * groups, size // 2
+    count = sum(len(ladder.trained) for ladder in ladders)
+    if N < 2:
+        return LARGEST_RHAT
+    largest = special.fdtri(m - 1, m * (N - 1), 1 - 0.005 / count)
+    return max(LARGEST_RHAT, float(np.sqrt((N - 1 + largest) / N)))
+
+
 def warn_of(reliability: Reliability, draws_in_all: int) -> None:
     """Warn of each diagnostic that is bad, with what to do about it."""
-    if reliability.rhat > LARGEST_RHAT:
+    if reliability.rhat > reliability.rhat_limit:
         warn(
-            f"R-hat of the training risk is {reliability.rhat:.3f}, more than {LARGEST_RHAT}: the "
-            "chains disagree; raise moves or draws, or reparametrise the model",
+            f"R-hat of the training risk is {reliability.rhat:.3f}, more than "
+            f"{reliability.rhat_limit:.3g}: the chains disagree; raise the sampler's moves or "
+            "draws, or reparametrise the model",
             MixingWarning,
         )
     if reliability.divergent > DIVERGENT_SHARE * draws_in_all:

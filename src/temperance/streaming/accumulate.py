@@ -57,7 +57,9 @@ def accumulate(
             moments = FoldMoments(n_folds, rows.shape[1] - 1)
         moments.add(rows, numbers.take(len(rows)), weights)
     if moments is None:
-        raise ValueError("blocks must hold at least one row, got none")
+        raise ValueError(
+            "blocks must hold at least one row, got none (a generator can be read only once)"
+        )
     return moments
 
 

@@ -14,7 +14,7 @@ from temperance.calibration import Calibration, KnownErrors, StandardErrors, mea
 from temperance.curves import RiskCurve
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.selection import conclude, warn_of_minimum
-from temperance.strategies import Bayes, KFold, Naive, SampleSplitting
+from temperance.strategies import Bayes, KFold, Naive, SampleSplitting, strategy_named
 from temperance.streaming.accumulate import accumulate
 from temperance.threads import threads_for
 from temperance.types import Array, Data, FoldPlan, Plan, Risk
@@ -26,7 +26,7 @@ OnePass = KFold | SampleSplitting | Naive  # Bayes is a Naive that does not sear
 def calibrate_blocks(
     model: GaussianLinear | NormalInverseGammaLinear,
     blocks: Iterable[Any],
-    strategy: OnePass | None = None,
+    strategy: OnePass | str | None = None,
     *,
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
@@ -88,7 +88,9 @@ def calibrate_blocks(
             "risk must be 'gibbs' on blocks, got 'predictive': forecasts need the rows again; use "
             "calibrate on a sample of them"
         )
-    chosen = KFold() if strategy is None else strategy
+    chosen: Any = KFold() if strategy is None else strategy
+    if isinstance(chosen, str):
+        chosen = strategy_named(chosen)
     limits, n_folds = as_bounds(bounds), _folds_of(chosen)
     if isinstance(chosen, Bayes) and not limits[0] <= 1 <= limits[1]:
         raise ValueError(f"bounds must contain beta = 1 for Bayes, got {limits!r}")

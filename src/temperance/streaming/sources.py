@@ -64,9 +64,10 @@ def blocks_of_parquet(
     with parquet.ParquetFile(path) as file:
         known = file.schema_arrow.names
         inputs = [name for name in known if name != target] if columns is None else list(columns)
-        for name in (target, *inputs):
-            if name not in known:
-                raise ValueError(f"columns must be among {shown(known)}, got {name!r}")
+        for argument, names in (("target", [target]), ("columns", inputs)):
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"{argument} must be among {shown(known)}, got {name!r}")
         for batch in file.iter_batches(batch_size=rows, columns=[*inputs, target]):
             table = [_numbers(name, batch.column(name)) for name in (*inputs, target)]
             yield np.column_stack(table[:-1]), table[-1]
