@@ -429,7 +429,7 @@ class TestCitizenship:
     def test_a_choice_at_the_bound_warns(self, diabetes):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(TemperanceWarning, match='use risk="predictive"'):
+            with pytest.raises(TemperanceWarning, match='with risk="predictive"'):
                 GibbsRegressor(noise_variance=1000.0, random_state=0).fit(*diabetes)
 
 
