@@ -335,6 +335,10 @@ class TestRefusals:
             (lambda x: x[0, 0], r"shape \(chains, draws, n\) or \(draws, n\), got \(60,\)"),
             (lambda x: x[..., :1], "at least 2 rows"),
             (lambda x: x[:, :20], "draws worth 100 independent ones, got"),
+            (
+                lambda x: np.where(np.arange(x.size).reshape(x.shape) == x[0].size, np.nan, x),
+                "log_likelihood must be finite, got nan in chain 1, draw 0, row 0",
+            ),
             (lambda x: np.where(x == x.min(), -np.inf, x), "log_likelihood must be finite"),
             (lambda x: "draws", "log_likelihood must hold real numbers"),
         ],

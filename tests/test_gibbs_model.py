@@ -238,6 +238,7 @@ class TestBrokenModels:
             ({"loss": 3}, "loss must be a function, got 3"),
             ({"init": "zero"}, "init must be a pytree of real numbers"),
             ({"init": {}}, "init must be a pytree of real numbers"),
+            ({"init": lambda: 0.0}, "init must be a function of a JAX key, got TypeError"),
             ({"sampler": "gibbs"}, "sampler must be 'smc', 'nuts'"),
             ({"overlap": 1.5}, "overlap must lie between 0 and 1"),
             ({"seed": -1}, "seed must be at least 0"),

@@ -9,7 +9,7 @@ from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import ConvergenceWarning
-from temperance.models.logistic import continuation, full_covariance, jaakkola
+from temperance.models.logistic import continuation, full_covariance, jaakkola, krylov
 from temperance.models.logistic.backprop import Schedule, backprop
 from temperance.models.logistic.expected_loss import expected_loss
 from temperance.models.logistic.jaakkola import lambda_and_slope
@@ -286,7 +286,7 @@ def test_large_and_small_problems_take_the_same_newton_step(module, kind, monkey
     start = system.start()
     monkeypatch.setattr(module, "LOOSE", 1e-13)
     iterative = system.newton(start, 0.05)
-    monkeypatch.setattr(module, "DENSE_ROWS", 1000)
+    monkeypatch.setattr(krylov, "DENSE_ROWS", 1000)
     dense = system.newton(start, 0.05)
     np.testing.assert_allclose(iterative[0], dense[0], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(iterative[1](), dense[1](), rtol=1e-9, atol=1e-11)
@@ -300,6 +300,18 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     betas = np.array([3.0, 0.01, 1.0, 0.0, 40.0, 0.7])
     one_by_one = [wandering(beta) for beta in betas]
     np.testing.assert_allclose(LOGISTIC[name].risk_curve(data, plan)(betas), one_by_one, rtol=1e-9)
+
+
+def test_few_solutions_are_remembered_in_order(monkeypatch):
+    monkeypatch.setattr(continuation, "MOST_REMEMBERED", 1)
+    data = binary_data(14, 3)
+    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
+    rows = Rows(data.X, np.zeros(14), data.y, plan.likelihood_weights)
+    path = continuation.Path(jaakkola.JaakkolaSystem(rows))
+    for beta in (1.0, 3.0, 0.1, 40.0, 0.7, 41.0):
+        assert path.at(beta).beta == beta
+        kept = [anchor.beta for anchor in path._anchors]
+        assert kept == sorted(kept) and kept[0] == 0.0 and len(kept) <= 3
 
 
 def test_giving_up_is_a_warning_every_time(monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temperance.optimise import FEW, MANY
 from temperance.types import Array, Plan
 from temperance.validation import as_non_negative
 
@@ -47,6 +48,11 @@ class RiskCurve:
         parts = self.evaluate(at.ravel()) if at.size else (at, at)
         value, slope = (part.reshape(at.shape)[()] for part in parts)
         return (value, slope) if derivative else value
+
+    @property
+    def scan(self) -> int:
+        """How many points a search may begin with; see :class:`temperance.optimise.Ruler`."""
+        return FEW if self.costly else MANY
 
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""

@@ -185,7 +185,7 @@ def _recorded(
         )
     if array.shape[2] < 2:
         raise ValueError("log_likelihood must have at least 2 rows to leave one out, got 1")
-    refuse_non_finite("log_likelihood", array.reshape(-1, array.shape[2]))
+    refuse_non_finite("log_likelihood", array, ("chain", "draw", "row"))
     recorded = RecordedDraws(-array, beta, source)
     worth = recorded.efficiency * recorded.total.size
     if worth < LEAST_EFFECTIVE:

@@ -8,7 +8,7 @@ from temperance.calibration import Calibration, RowErrors
 from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.draws import covariance_slope, sampled_risk_curve
-from temperance.optimise import FEW, MANY, Minimum, minimise, stochastic_minimise
+from temperance.optimise import Minimum, minimise, stochastic_minimise
 from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
 
 PAIRS_PER_STEP = 8
@@ -43,7 +43,7 @@ class CurveStrategy:
 
     def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
         """Choose a point on the curve; by default its minimum."""
-        return minimise(curve.evaluate, bounds, scan=FEW if curve.costly else MANY)
+        return minimum_of(curve, bounds)
 
     def select(
         self,
@@ -72,6 +72,11 @@ class CurveStrategy:
         calibration = conclude(model, data, rows, self, risk, bounds, curve, minimum)
         warn_of_minimum(calibration)
         return calibration
+
+
+def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+    """Find the minimum of a curve, with no more points than it can afford."""
+    return minimise(curve.evaluate, bounds, scan=curve.scan)
 
 
 def conclude(

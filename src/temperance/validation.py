@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,19 +136,16 @@ def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
     return np.array(array, dtype=float) if copy else np.asarray(array, dtype=float)
 
 
-def refuse_non_finite(name: str, array: Array) -> None:
+def refuse_non_finite(name: str, array: Array, axes: Sequence[str] = ("row", "column")) -> None:
     """Refuse NaN and infinity, and say where they are."""
+    # Finite numbers may have a sum that overflows; others never have a finite one.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(
-            array.sum()
-        ):  # a sum of finite numbers may overflow; of others it is not finite
+        if np.isfinite(array.sum()):
             return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         value = float(array[tuple(bad[0])])
-        place = ", ".join(
-            f"{axis} {at}" for axis, at in zip(("row", "column"), bad[0], strict=False)
-        )
+        place = ", ".join(f"{axis} {at}" for axis, at in zip(axes, bad[0], strict=False))
         raise ValueError(f"{name} must be finite, got {value!r}{place and ' in ' + place}")
 
 

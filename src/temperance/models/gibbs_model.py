@@ -116,8 +116,13 @@ class GibbsModel:
         """The loss and the prior as functions of a vector."""
         start = self.init
         if callable(start):
-            with double_precision():
-                start = start(jax.random.key(self.seed))
+            try:
+                with double_precision():
+                    start = start(jax.random.key(self.seed))
+            except Exception as error:
+                raise ValueError(
+                    f"init must be a function of a JAX key, got {type(error).__name__}: {error}"
+                ) from error
         try:
             with double_precision():
                 leaves = [np.asarray(leaf, dtype=float) for leaf in jax.tree.leaves(start)]

@@ -10,8 +10,8 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.grouping import distinct_rows, takes_few_values
-from temperance.optimise import FEW, MANY, Minimum, minimise
-from temperance.selection import conclude, warn_of_minimum
+from temperance.optimise import Minimum
+from temperance.selection import conclude, minimum_of, warn_of_minimum
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.veto import closest_tolerated
 from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
@@ -133,7 +133,7 @@ class ReferenceRisk:
 
     def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
         """Choose a point on a curve; its minimum."""
-        return minimise(curve.evaluate, bounds, scan=FEW if curve.costly else MANY)
+        return minimum_of(curve, bounds)
 
     def _apart(self, rows: Data) -> bool:
         if self.duplicates == "auto":

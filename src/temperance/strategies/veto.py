@@ -8,7 +8,7 @@ import numpy as np
 
 from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
-from temperance.optimise import FEW, MANY, Minimum, Ruler
+from temperance.optimise import Minimum, Ruler
 from temperance.types import Array
 
 SMALLEST = 1e-12  # stands for zero in logarithms
@@ -53,7 +53,7 @@ def closest_tolerated(
     if tolerated(choice.beta):
         return choice
     outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
-    scan = Ruler(*bounds).scan(FEW if curve.costly else MANY)
+    scan = Ruler(*bounds).scan(curve.scan)
     for beta in sorted({*scan.tolist(), least}, key=distance):
         if tolerated(beta):
             break

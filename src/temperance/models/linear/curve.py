@@ -23,7 +23,7 @@ def linear_risk_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> Ri
     """Curve of whitened rows [Z r] in units of the noise; exact for every plan.
 
     Only SafeBayes at fixed alpha interpolates, to the tolerance stated in
-    :mod:`temperance.models.linear.prefixes`.
+    :mod:`temperance.models.linear.own_betas`.
     """
     losses = LinearLosses(moment_source(rows, plan), noise, risk, len(rows))
     by_rows = risk == "predictive" or (

@@ -7,7 +7,7 @@ along beta was too long.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ class Path:
 
     def at(self, beta: float) -> Anchor:
         """Return the solution at ``beta``; or the nearest that was found, with a warning."""
-        place = bisect_left(self._anchors, beta, key=lambda anchor: anchor.beta)
+        place = bisect_left(self._anchors, beta, key=_beta)
         if place < len(self._anchors):
             after = self._anchors[place]
             if after.beta == beta:
@@ -53,14 +53,13 @@ class Path:
         if self.system.admissible(start):
             found = _correct(self.system, start, beta)
             if found is not None:
-                return self._remember(place, found)
+                return self._remember(found)
         return self._climb(self._anchors[place - 1], beta)
 
-    def _remember(self, place: int, anchor: Anchor) -> Anchor:
-        if len(self._anchors) >= self._most:  # the prior stays, and so does the last
-            del self._anchors[-2]
-            place = min(place, len(self._anchors) - 1)
-        self._anchors.insert(place, anchor)
+    def _remember(self, anchor: Anchor) -> Anchor:
+        insort(self._anchors, anchor, key=_beta)
+        if len(self._anchors) > self._most:
+            del self._anchors[1]  # the prior stays; a search ends at larger betas than it begins
         return anchor
 
     def _climb(self, anchor: Anchor, beta: float) -> Anchor:
@@ -81,13 +80,17 @@ class Path:
                 reach = max(np.sqrt(reach), 1.0 + 1e-6)
             else:
                 anchor, reach = found, 1.5 * reach
-                self._remember(bisect_left(self._anchors, target, key=lambda a: a.beta), found)
+                self._remember(found)
         warn(
             f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
             f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
             ConvergenceWarning,
         )
         return anchor
+
+
+def _beta(anchor: Anchor) -> float:
+    return anchor.beta
 
 
 def _between(before: Anchor, after: Anchor, beta: float, first: float) -> Array:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.models.logistic.expected_loss import Partials, expected_loss
-from temperance.models.logistic.krylov import LOOSE, solve_batch
+from temperance.models.logistic.krylov import LOOSE, dense_is_cheaper, solve_batch
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
@@ -35,8 +35,6 @@ from temperance.models.logistic.system import (
     weighted_gram,
 )
 from temperance.types import Array
-
-DENSE_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +103,7 @@ class FullCovarianceSystem:
             return pushed((w * pull) @ Z, coupling.squares(2 * w * psi.variance))
 
         inverse, right = pushed(u + (c * pull) @ Z, s * (log_v - np.log(s)))
-        if coupling.few_rows:
+        if dense_is_cheaper(spread):
             drifting, drift = moving()
             dv, d_drift = solve_at_once(coupling.matrix(), right, drift)
             return completed(inverse, dv), lambda: completed(drifting, d_drift())
@@ -153,12 +151,6 @@ class Coupling(NamedTuple):
     ratio: Array  # (m, n): s / v
     spread: Array  # (m, n, k): rows z'A with S = A A'
     reach: Array  # (m, n, k): rows z'B with H^-1 = B B'
-
-    @property
-    def few_rows(self) -> bool:
-        """Whether a dense matrix over the rows is cheaper than iteration."""
-        _, n, k = self.spread.shape
-        return n <= max(DENSE_ROWS, 6 * k)
 
     def squares(self, y: Array) -> Array:
         """M y for y of shape (m, n)."""

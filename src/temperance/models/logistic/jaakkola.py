@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from temperance.models.logistic.krylov import LOOSE, TOLERANCE, solve_batch
+from temperance.models.logistic.krylov import LOOSE, TOLERANCE, dense_is_cheaper, solve_batch
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
@@ -34,8 +34,6 @@ from temperance.models.logistic.system import (
     weighted_gram,
 )
 from temperance.types import Array
-
-DENSE_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ class JaakkolaSystem:
             d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
             return (2 * at.mean * d_mean + d_variance) / at.second
 
-        if at.few_rows:
+        if dense_is_cheaper(at.spread):
             return solve_at_once(at.matrix(), np.log(at.second) - x, drift())
         solve = at.solver()
         return solve(np.log(at.second) - x, LOOSE), lambda: solve(drift(), TOLERANCE)
@@ -112,12 +110,6 @@ class Moments:
         return self._spread_twice(d_weight - curvature * self.mean), -squares_times(
             self.spread, curvature
         )
-
-    @property
-    def few_rows(self) -> bool:
-        """Whether a dense matrix over the rows is cheaper than iteration."""
-        _, n, k = self.spread.shape
-        return n <= max(DENSE_ROWS, 6 * k)
 
     def matrix(self) -> Array:
         """Form the matrix of Newton's equations, (m, n, n)."""

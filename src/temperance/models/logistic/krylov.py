@@ -1,4 +1,4 @@
-r"""GMRES for many systems at once."""
+r"""GMRES for many systems at once, and when it pays."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from temperance.types import Array
 
 TOLERANCE = 1e-13
 LOOSE = 1e-4  # enough for Newton's steps, which correct each other
+DENSE_ROWS = 64
+
+
+def dense_is_cheaper(T: Array) -> bool:
+    """Tell whether to form matrices over the rows of T (m, n, k) rather than to iterate."""
+    _, n, k = T.shape
+    return n <= max(DENSE_ROWS, 6 * k)
 
 
 def solve_batch(
