@@ -54,7 +54,7 @@ class KnownVarianceRegression(Regression):
         Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
         prior = self.prior(Z.shape[1])
         rows, plan = reference_rows(
-            Z / scale, data.y / scale, data.weights, counts, prior, AroundKnownVariance()
+            Z / scale, data.y / scale, data.weights, counts, prior, AroundKnownVariance(), risk
         )
         return linear_risk_curve(rows_of(rows), plan, KnownVariance(), risk)
 

@@ -92,7 +92,7 @@ class NormalInverseGammaLinear(Regression):
         """Return the risk that a reference model with free scales expects, in closed form."""
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
-        rows, plan = reference_rows(Z, data.y, data.weights, counts, prior, UnknownVariance())
+        rows, plan = reference_rows(Z, data.y, data.weights, counts, prior, UnknownVariance(), risk)
         return linear_risk_curve(rows_of(rows), plan, InverseGammaVariance(self.a, self.b), risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:

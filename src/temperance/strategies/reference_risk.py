@@ -59,8 +59,6 @@ class ReferenceRisk:
     duplicates : {"auto", "together", "apart"}
         Whether identical rows are copies of one observation, which the reference and the veto then
         count once, or different observations; as in :class:`KFold`.
-    agreement : bool
-        Keep Bayes, beta = 1, where leave-one-out's minimum lies on the other side of it.
 
     Examples
     --------
@@ -76,15 +74,12 @@ class ReferenceRisk:
 
     veto: float | None = 2.0
     duplicates: Literal["auto", "together", "apart"] = "auto"
-    agreement: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a veto that is none."""
         if self.veto is not None:
             positive("veto", self.veto)
         one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
-        if self.agreement and self.veto is None:
-            raise ValueError("agreement must be False without a veto, got True")
 
     def select(
         self,
@@ -114,8 +109,6 @@ class ReferenceRisk:
             left_out = model.risk_curve(tested, _leave_one_out(tested), risk)
             least = self.locate(left_out, bounds).beta
             choice = closest_tolerated(choice, left_out, least, tested.weights, bounds, self.veto)
-            if self.agreement and (choice.beta - 1) * (least - 1) < 0:
-                choice = Minimum(1.0)
             losses = _Scattered(reference, left_out)
         curve = replace(reference, rows=losses.rows, method=method)
         calibration = conclude(model, data, tested, self, risk, bounds, curve, choice)

@@ -1,5 +1,7 @@
 r"""Which strategy should be the default: the study behind ``docs/how-to-choose.md``.
 
+Its rivals are judged in ``docs/reference-risk.md``.
+
 python -m temperance.study.default_page --repeats 400 --jobs 16 --out docs
 """
 
@@ -7,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temperance.files import write_whole
 from temperance.strategies import (
@@ -22,9 +24,15 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
-from temperance.study import default_settings
+from temperance.study import default_settings, rivals
 from temperance.study.compare import compare
-from temperance.study.default_tables import classification_tables, real_tables, regression_tables
+from temperance.study.default_tables import (
+    classification_tables,
+    further_tables,
+    real_tables,
+    regression_tables,
+    rival_tables,
+)
 from temperance.study.logistic_reference import LogisticReferenceRisk
 from temperance.study.real_data import CASES, REGRESSIONS, splits
 from temperance.study.real_data_page import filled
@@ -36,7 +44,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEED = 141421
-PARTS = ("regressions", "classifications", "real-data")
 
 STRATEGIES: dict[str, Strategy] = {
     "Bayes": Bayes(),
@@ -57,7 +64,6 @@ STRATEGIES: dict[str, Strategy] = {
     "out-of-bag, 200 draws": Bootstrap(n_draws=200, out_of_bag=True),
     "reference risk": ReferenceRisk(),
     "reference risk, no veto": ReferenceRisk(veto=None),
-    "reference risk, agreeing": ReferenceRisk(agreement=True),
     "reference risk, copies apart": ReferenceRisk(duplicates="apart"),
 }
 LOGISTIC_STRATEGIES: dict[str, Strategy] = {
@@ -68,13 +74,49 @@ LOGISTIC_STRATEGIES: dict[str, Strategy] = {
     "reference, Laplace": LogisticReferenceRisk(),
     "reference, Laplace, cautious": LogisticReferenceRisk(spread=3.0, caution=0.3),
 }
+FURTHER_STRATEGIES = {
+    name: LOGISTIC_STRATEGIES[name]
+    for name in ("Bayes", "10-fold, beta", "reference, Laplace", "reference, Laplace, cautious")
+}
+RIVALS: dict[str, Strategy] = {
+    "Bayes": Bayes(),
+    "reference risk": ReferenceRisk(),
+    "as first described": rivals.FirstDescribed(),
+    "averaged over beta": rivals.AveragedPosterior(),
+    "sum of both curves": rivals.BothCurves(),
+    "leave-one-out, closest to Bayes": rivals.NearBayes(),
+    "leave-one-out, bagged": rivals.Bagged(),
+    "bootstrap, vetoed": rivals.VetoedBootstrap(),
+    "between leave-one-out and bootstrap": rivals.BetweenBoth(),
+}
 REAL_STRATEGIES: dict[str, Strategy] = {
     "bayes": Bayes(),
     "10-fold": KFold(),
     "leave-one-out": LeaveOneOut(),
     "reference risk": ReferenceRisk(),
-    "agreeing": ReferenceRisk(agreement=True),
+    "as first described": rivals.FirstDescribed(),
 }
+
+
+class Part(NamedTuple):
+    """One part of the study: settings, strategies, and the tables that are made of its summary."""
+
+    groups: Mapping[str, default_settings.Group]
+    strategies: Mapping[str, Strategy]
+    tables: Callable[[Any], dict[str, str]]
+    page: str = "how-to-choose.md"
+
+
+SIMULATIONS = {
+    "regressions": Part(default_settings.REGRESSIONS, STRATEGIES, regression_tables),
+    "rivals": Part(default_settings.WITHOUT_COPIES, RIVALS, rival_tables, "reference-risk.md"),
+    "classifications": Part(
+        default_settings.CLASSIFICATIONS, LOGISTIC_STRATEGIES, classification_tables
+    ),
+    "further-classifications": Part(default_settings.FURTHER, FURTHER_STRATEGIES, further_tables),
+}
+REAL = "real-data"
+PARTS = (*SIMULATIONS, REAL)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -112,18 +154,14 @@ def main(words: Sequence[str] | None = None) -> None:
 def _measured(
     part: str, repeats: int, n_splits: int, seed: int, jobs: int, store: Path
 ) -> pd.DataFrame:
-    if part == "real-data":
+    if part == REAL:
         cases = [case for case in CASES if case.model in REGRESSIONS]
         return by_case(splits(cases, REAL_STRATEGIES, n_splits, seed, jobs))
-    groups, strategies = (
-        (default_settings.REGRESSIONS, STRATEGIES)
-        if part == "regressions"
-        else (default_settings.CLASSIFICATIONS, LOGISTIC_STRATEGIES)
-    )
-    found = {group: settings() for group, settings in groups.items()}
+    simulation = SIMULATIONS[part]
+    found = {group: settings() for group, settings in simulation.groups.items()}
     settings = {name: each for members in found.values() for name, each in members.items()}
     path = store / f"default-{part}.sqlite"
-    table = compare(settings, strategies, repeats, seed, jobs, store=path)
+    table = compare(settings, simulation.strategies, repeats, seed, jobs, store=path)
     summary = by_setting(table, baseline="Bayes")
     group = {name: label for label, members in found.items() for name in members}
     family = {name: type(each.model).__name__ for name, each in settings.items()}
@@ -135,19 +173,19 @@ def _measured(
 def _write_page(out: Path, parts: Sequence[str]) -> None:
     import pandas as pd
 
-    makers = {
-        "regressions": regression_tables,
-        "classifications": classification_tables,
-        "real-data": real_tables,
-    }
-    contents: dict[str, str] = {}
     for part in parts:
-        contents |= makers[part](pd.read_csv(out / f"default-{part}.csv"))
-    page = out / "how-to-choose.md"
-    if page.exists():
-        write_whole(page, filled(page.read_text(encoding="utf-8"), contents))
-    else:
-        print("\n\n".join(contents.values()))
+        simulation = SIMULATIONS.get(part)
+        maker, name = (
+            (real_tables, Part._field_defaults["page"])
+            if simulation is None
+            else (simulation.tables, simulation.page)
+        )
+        contents = maker(pd.read_csv(out / f"default-{part}.csv"))
+        page = out / name
+        if page.exists():
+            write_whole(page, filled(page.read_text(encoding="utf-8"), contents))
+        else:
+            print("\n\n".join(contents.values()))
 
 
 if __name__ == "__main__":

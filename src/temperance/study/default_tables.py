@@ -2,7 +2,6 @@ r"""The tables of the study of the default strategy: pure functions of its summa
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from temperance.study.ratios import geometric_mean
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GROUPS = {"thesis": "thesis", "other": "other", "stress": "stress"}
-CANDIDATE, AGREEING = "reference risk", "reference risk, agreeing"
+CANDIDATE = "reference risk"
 # What a strategy must reach in a family of models to be its default there.
 MOST_MEAN, MOST_WORST = 0.15, 1.5
 FAMILIES = {
@@ -29,7 +28,6 @@ SHOWN = {
     "bootstrap, 200 draws": "bootstrap",
     CANDIDATE: CANDIDATE,
     "reference risk, no veto": "no veto",
-    AGREEING: "agreeing",
 }
 COPIED = ("10-fold, beta", "leave-one-out, beta", CANDIDATE, "reference risk, copies apart")
 
@@ -47,8 +45,22 @@ def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
     }
 
 
+def rival_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the table of rules that were tried against reference risk."""
+    return {"rivals measured": _measured(summary), "rivals": _overall(summary)}
+
+
 def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
     """Return the tables of the classifications."""
+    return _classified(summary, "classification")
+
+
+def further_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the tables of classifications on which no rule was chosen."""
+    return _classified(summary, "further classification")
+
+
+def _classified(summary: pd.DataFrame, label: str) -> dict[str, str]:
     names = [name for name in summary["strategy"].unique() if name != "Bayes"]
     lines = []
     for name in names:
@@ -56,9 +68,9 @@ def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
         lines.append([name, *_counts(part), _milliseconds(part)])
     header = ["strategy", "excess risk, Bayes = 1", "worst", "better", "worse", "ms"]
     return {
-        "classified": _measured(summary),
-        "classifications": table(header, lines),
-        "classification settings": _ratios(summary, {name: name for name in names}),
+        f"{label}s measured": _measured(summary),
+        f"{label}s": table(header, lines),
+        f"{label} settings": _ratios(summary, {name: name for name in names}),
     }
 
 
@@ -77,13 +89,13 @@ def real_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def families(summary: pd.DataFrame) -> str:
-    """Say for each family of models whether a candidate may be its default."""
+    """Say for each family of models whether the candidate may be its default."""
     lines = []
-    for name, (family, models) in itertools.product((CANDIDATE, AGREEING), FAMILIES.items()):
-        part = summary[summary["model"].isin(models) & (summary["strategy"] == name)]
+    for family, models in FAMILIES.items():
+        part = summary[summary["model"].isin(models) & (summary["strategy"] == CANDIDATE)]
         if len(part):
             passed = "yes" if fit_for_default(part) else "no"
-            lines.append([name, family, str(len(part)), *_counts(part), passed])
+            lines.append([CANDIDATE, family, str(len(part)), *_counts(part), passed])
     header = ["strategy", "model", "settings", "excess risk, Bayes = 1", "worst", "better", "worse"]
     return table([*header, "fit to be the default"], lines)
 

@@ -22,7 +22,7 @@ from temperance.types import Array
 
 SPREAD = 1.5  # prior standard deviation of the logarithm of each free scale
 COARSE = np.linspace(-30.0, 30.0, 121)
-FINE = 61
+FINE = 41
 NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
 # Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
 NODES = np.linspace(-7.0, 13.0, 41)
@@ -86,7 +86,13 @@ class AroundKnownVariance:
 
 
 class UnknownVariance:
-    r"""No known variance: s has the density 1/s, log kappa is N(0, 1.5^2)."""
+    r"""No known variance: s has the density 1/s, log kappa is N(0, spread^2).
+
+    By default the spread is that of log kappa = log t - log s around a known variance.
+    """
+
+    def __init__(self, spread: float = SPREAD * 2**0.5) -> None:
+        self.spread = spread
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
         """Weigh by Q^(-n/2), the integral over s; the mean is Q / (n - 2)."""
@@ -100,7 +106,7 @@ class UnknownVariance:
         log_weight = (
             -spectrum.size / 2 * np.log(misfit)
             - spectrum.log_determinant(kappa) / 2
-            - log_kappa**2 / (2 * SPREAD**2)
+            - log_kappa**2 / (2 * self.spread**2)
         )
         return log_weight, misfit / (spectrum.size - 2)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.models.linear.rows import CACHED
+from temperance.types import Array, batches
 
 
 def shrinkage_intensity(Z: Array, weights: Array) -> float:
@@ -25,13 +26,38 @@ def shrinkage_intensity(Z: Array, weights: Array) -> float:
        estimation, Statistical Applications in Genetics and Molecular Biology 4, 2005.
     """
     share = weights / weights.sum()
-    square = share @ Z**2
-    X = Z / np.sqrt(np.where(square > 0, square, 1.0))
-    scaled = np.sqrt(share)[:, None] * X
-    # |X'X| = |XX'|, whichever is smaller; the sums over all pairs, less those with i = j.
-    products = scaled @ scaled.T if len(X) < X.shape[1] else scaled.T @ scaled
-    squares = float((products**2).sum() - ((share @ X**2) ** 2).sum())
-    fourths = float(share @ (X**2).sum(axis=1) ** 2 - (share @ X**4).sum())
-    if squares <= np.finfo(float).eps * X.shape[1] ** 2:
+    n, d = Z.shape
+    square = np.einsum("i,ij,ij->j", share, Z, Z)
+    unit = np.sqrt(np.where(square > 0, square, 1.0))
+    products, fourths = np.zeros((d, d) if d <= n else (n, n)), 0.0
+    # Sums over all pairs, less those with i = j; |X'X| = |XX'|, whichever is smaller.
+    for part in batches(n, d, CACHED if d <= n else Z.size):
+        X = np.sqrt(share[part])[:, None] * (Z[part] / unit)
+        products += X.T @ X if d <= n else X @ X.T
+        squared = X**2
+        fourths += (squared.sum(axis=1) ** 2 - (squared**2).sum(axis=1)) @ (1 / share[part])
+    squares = float((products**2).sum() - np.count_nonzero(square))
+    if squares <= np.finfo(float).eps * d**2:
         return 0.0
     return float(np.clip((fourths - squares) / (weights.sum() * squares), 0.0, 1.0))
+
+
+def left_out_intensity(seen: Array, along: Array, left_out: Array) -> float:
+    r"""How far second moments should be shrunk for the variances of rows that were left out.
+
+    .. math::
+
+        \rho = \arg\min_\rho \sum_\kappa
+            \bigl[(1 - \rho)\, v_\kappa + \rho\, a_\kappa - l_\kappa\bigr]^2,
+            \qquad 0 \le \rho \le 1
+
+    Parameters
+    ----------
+    seen, along, left_out : arrays of shape (kappas,)
+        Mean variances v, a, l of the predictor: at the rows that were seen, at rows along the axes,
+        and at rows under the posterior of the others.
+    """
+    gap, wanted = along - seen, left_out - seen
+    if gap @ gap <= np.finfo(float).eps * (seen @ seen):
+        return 1.0  # the axes are no other than the rows: nothing speaks against them
+    return float(np.clip(gap @ wanted / (gap @ gap), 0.0, 1.0))
