@@ -99,7 +99,7 @@ class LeaveOneOutMoments:
         return self._moments(beta, misfit=True)
 
     def _moments(self, beta: Array, misfit: bool) -> Iterator[Moments]:
-        weights, exponents = self.plan.weights, self.plan.exponents
+        weights, exponents, size = self.plan.weights, self.plan.exponents, self.plan.size
         shared, uniform = bool(np.ptp(exponents) == 0), bool(np.all(weights == 1.0))
         none = np.empty((0, len(beta)))
         alone = self._alone
@@ -108,8 +108,9 @@ class LeaveOneOutMoments:
         for part in batches(count, k + len(beta) * (6 if shared else 6 + 3 * k), CACHED):
             rows = np.arange(part.start, part.stop) if together is None else together[part]
             which = part if together is None else rows
-            unit = weights[rows, None]
-            found = self._deleted(which, beta, exponents[:1] if shared else exponents[rows])
+            tested = weights[which]
+            unit = tested[:, None]
+            found = self._deleted(which, beta, exponents[:1] if shared else exponents[which])
             error, variance, d_error, d_variance = found.predictions
             if not uniform:
                 root = np.sqrt(unit)
@@ -123,9 +124,9 @@ class LeaveOneOutMoments:
                 d_error=d_error[:, None],
                 d_variance=d_variance[:, None],
                 d_misfit=d_total,
-                exposure=exponents[rows] * (self.plan.size - weights[rows]),
+                exposure=exponents[which] * (size - tested),
                 weight=unit,
-                tested=weights[rows],
+                tested=tested,
                 rows=rows[:, None],
             )
         if alone.any():
