@@ -53,7 +53,7 @@ class SampleSplitting(CurveStrategy):
             raise ValueError(f"X must have at least 2 rows to be split, got {n}")
         first = np.zeros((self.repeats, n), dtype=bool)
         for chosen in first:
-            rows = rng.permutation(n) if self.shuffle else np.arange(n)
-            chosen[rows[: n // 2]] = True
+            rows = rng.permutation(n)[: n // 2] if self.shuffle else slice(n // 2)
+            chosen[rows] = True
         train = np.concatenate([first, ~first]) if self.both_directions else first
         return Plan(train * data.weights, ~train * data.weights, data.size, self.transfer)

@@ -49,15 +49,16 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     weightings = np.concatenate([plan.likelihood_weights, plan.test])
     weights = weightings.max(axis=0)
     used = weightings > 0
-    if np.array_equal(used * weights, weightings):  # all or nothing
-        profile = used.astype(float)
+    all_or_nothing = bool(np.all((weightings == weights) | ~used))
+    if all_or_nothing:
+        profile = used
     else:
         profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
     labels, count = _number_columns(profile)
     if count > max(2 * pairs, n // columns):
         return None
     members = split_by(labels, count)
-    shares = profile[:, [block[0] for block in members]]
+    shares = profile[:, [block[0] for block in members]].astype(float)
     return Partition(members, weights, shares[:pairs], shares[pairs:])
 
 
@@ -83,8 +84,14 @@ def split_by(labels: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
     return np.split(order, ends[:-1])
 
 
-def _number_columns(profile: Array) -> tuple[NDArray[np.intp], int]:
-    """Give numbers to the distinct columns: by a random projection, checked."""
+def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:
+    """Give numbers to the distinct columns: by their bits, or by a random projection, checked."""
+    if profile.dtype == bool and len(profile) <= 8:
+        bits = np.zeros(profile.shape[1], dtype=np.uint8)
+        for place, row in enumerate(profile):
+            bits |= row.view(np.uint8) << np.uint8(place)
+        number = np.cumsum(np.bincount(bits, minlength=256) > 0) - 1
+        return number.take(bits), int(number[-1]) + 1
     key = np.zeros(profile.shape[1])
     for factor, row in zip(
         np.random.default_rng(0).uniform(1, 2, len(profile)), profile, strict=True

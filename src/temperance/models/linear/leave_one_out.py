@@ -170,7 +170,9 @@ class LeaveOneOutMoments:
 
         def total(coefficients: Array, factor: Array) -> Array:
             if len(factor) == 1:
-                return coefficients @ factor[0]
+                # Columns in memory: what follows is then done for many rows at a time, not for the
+                # few betas of one row.
+                return (factor[0].T @ coefficients.T).T
             return (coefficients[:, None, :] @ factor)[:, 0]
 
         both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
