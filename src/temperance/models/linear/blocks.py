@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from temperance.grouping import number_distinct
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.triangle import triangle, triangle_of_gram
+from temperance.models.linear.triangle import triangle, triangles_of_grams
 from temperance.types import Array, FoldPlan, Plan
 
 MOST_PAIRS = 64
@@ -66,14 +66,16 @@ def blocks_of(rows: Rows, partition: Partition) -> Blocks:
     """Sum up the rows of each block."""
     uniform = bool(np.all(partition.weights == 1.0))
     weights = None if uniform else partition.weights
-    grams, factors = [], []
-    for members in partition.members:
-        gram = rows.gram(members, weights)
-        factor = triangle_of_gram(gram) if len(members) > len(gram) else None
-        grams.append(gram)
-        factors.append(triangle(rows.take(members, weights)) if factor is None else factor)
+    grams = np.stack([rows.gram(members, weights) for members in partition.members])
     counts = np.array([len(members) for members in partition.members])
-    return Blocks(np.stack(grams), factors, counts)
+    # Fewer rows than columns are their own factor.
+    tall = np.flatnonzero(counts > grams.shape[1])
+    known = dict(zip(tall, triangles_of_grams(grams[tall]), strict=True))
+    factors = []
+    for block, members in enumerate(partition.members):
+        factor = known.get(block)
+        factors.append(triangle(rows.take(members, weights)) if factor is None else factor)
+    return Blocks(grams, factors, counts)
 
 
 def split_by(labels: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
