@@ -69,10 +69,10 @@ class Deletion(NamedTuple):
     @property
     def predictions(self) -> tuple[Array, Array, Array, Array]:
         """Error and variance of the deleted rows, and their derivatives."""
-        d_kappa = self.d_kappa
-        error, variance = self.residual / self.kappa, self.leverage / self.kappa
-        d_error = (self.d_residual - error * d_kappa) / self.kappa
-        return error, variance, d_error, (self.d_leverage - variance * d_kappa) / self.kappa
+        inverse, d_kappa = 1.0 / self.kappa, self.d_kappa
+        error, variance = self.residual * inverse, self.leverage * inverse
+        d_error = (self.d_residual - error * d_kappa) * inverse
+        return error, variance, d_error, (self.d_leverage - variance * d_kappa) * inverse
 
     def misfit(self) -> tuple[Array, Array]:
         """Misfit of the other rows and its derivative."""
@@ -175,9 +175,12 @@ class LeaveOneOutMoments:
                 return (factor[0].T @ coefficients.T).T
             return (coefficients[:, None, :] @ factor)[:, 0]
 
+        def halves(values: Array) -> tuple[Array, Array]:
+            return values[:, : len(beta)], values[:, len(beta) :]
+
         both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
-        leverage, d_leverage = np.split(total(squares, lam * both), 2, axis=1)
-        residual, d_residual = np.split(total(a, g * both), 2, axis=1)
+        leverage, d_leverage = halves(total(squares, lam * both))
+        residual, d_residual = halves(total(a, g * both))
         if not parts.square:
             residual += (parts.response[part] - a @ parts.projection)[:, None]
         return Deletion(
