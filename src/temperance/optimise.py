@@ -15,6 +15,7 @@ GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
+ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
@@ -95,14 +96,15 @@ def minimise(
     """
     lower, upper = bounds
     ruler = Ruler(lower, upper)
-    points, values, slopes, cubic = _scan(evaluate, ruler, scan)
+    curve, cubic = _scan(evaluate, ruler, scan)
+    points, values, slopes = curve
     if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
     betas: list[float] = []
     heights: list[float] = []
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
     for i in np.flatnonzero(inside):
-        left, right = (Point(points[j], values[j], slopes[j]) for j in (i, i + 1))
+        left, right = (Point(*(float(part[j]) for part in curve)) for j in (i, i + 1))
         turn = _turning_point(evaluate, ruler, left, right, tolerance * min(1.0, upper - lower))
         betas.append(turn.beta)
         heights.append(turn.value)
@@ -125,8 +127,8 @@ def _turning_point(
     width = right.beta - left.beta
     for turn in range(1, MOST_TURNS):
         curvature = (right.slope - left.slope) / (right.beta - left.beta)
-        values = np.array([left.value, right.value])
-        if np.ptp(values) > 1e3 * _rounding(values):
+        level = 1e3 * ROUNDING * max(abs(left.value), abs(right.value))
+        if abs(right.value - left.value) > level:
             beta = ruler.turning(left, right)
         else:
             beta = left.beta - left.slope / curvature
@@ -142,15 +144,18 @@ def _turning_point(
     return found
 
 
-def _scan(evaluate: Evaluate, ruler: Ruler, count: int) -> tuple[Array, Array, Array, _Cubics]:
+def _scan(
+    evaluate: Evaluate, ruler: Ruler, count: int
+) -> tuple[tuple[Array, Array, Array], _Cubics]:
     """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
     points = ruler.scan(count)
     values, slopes = _finite(evaluate, points)
     cubic = ruler.cubics(points, values, slopes)
     for _ in range(MOST_REFINEMENTS):
-        unsafe = cubic.doubt > max(1e-3 * float(np.ptp(values)), _rounding(values))
+        span = float(np.ptp(values))
+        unsafe = cubic.doubt > max(1e-3 * span, _rounding(values))
         # A large doubt hides structure that the depth knows nothing of.
-        hidden = cubic.doubt > 0.05 * np.ptp(values)
+        hidden = cubic.doubt > 0.05 * span
         split = unsafe & (hidden | (cubic.depth - cubic.doubt < values.min()))
         if not split.any() or len(points) > MOST_POINTS:
             break
@@ -162,12 +167,12 @@ def _scan(evaluate: Evaluate, ruler: Ruler, count: int) -> tuple[Array, Array, A
             for both in ((points, middle), (values, more), (slopes, slope))
         )
         cubic = ruler.cubics(points, values, slopes)
-    return points, values, slopes, cubic
+    return (points, values, slopes), cubic
 
 
 def _rounding(values: Array) -> float:
     """Differences that may be rounding."""
-    return float(64 * np.finfo(float).eps * np.abs(values).max())
+    return ROUNDING * float(np.abs(values).max())
 
 
 def _finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:

@@ -49,10 +49,8 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     weightings = np.concatenate([plan.likelihood_weights, plan.test])
     weights = weightings.max(axis=0)
     used = weightings > 0
-    all_or_nothing = bool(np.all((weightings == weights) | ~used))
-    if all_or_nothing:
-        profile = used
-    else:
+    profile: Array | NDArray[np.bool_] = used
+    if not np.all((weightings == weights) | ~used):  # not all or nothing
         profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
     labels, count = _number_columns(profile)
     if count > max(2 * pairs, n // columns):
@@ -70,7 +68,7 @@ def blocks_of(rows: Rows, partition: Partition) -> Blocks:
     counts = np.array([len(members) for members in partition.members])
     # Fewer rows than columns are their own factor.
     tall = np.flatnonzero(counts > grams.shape[1])
-    known = dict(zip(tall, triangles_of_grams(grams[tall]), strict=True))
+    known = dict(zip(tall.tolist(), triangles_of_grams(grams[tall]), strict=True))
     factors = []
     for block, members in enumerate(partition.members):
         factor = known.get(block)

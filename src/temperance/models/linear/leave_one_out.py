@@ -69,10 +69,10 @@ class Deletion(NamedTuple):
     @property
     def predictions(self) -> tuple[Array, Array, Array, Array]:
         """Error and variance of the deleted rows, and their derivatives."""
-        inverse, d_kappa = 1.0 / self.kappa, self.d_kappa
-        error, variance = self.residual * inverse, self.leverage * inverse
-        d_error = (self.d_residual - error * d_kappa) * inverse
-        return error, variance, d_error, (self.d_leverage - variance * d_kappa) * inverse
+        d_kappa = self.d_kappa
+        error, variance = self.residual / self.kappa, self.leverage / self.kappa
+        d_error = (self.d_residual - error * d_kappa) / self.kappa
+        return error, variance, d_error, (self.d_leverage - variance * d_kappa) / self.kappa
 
     def misfit(self) -> tuple[Array, Array]:
         """Misfit of the other rows and its derivative."""

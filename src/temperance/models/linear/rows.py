@@ -56,12 +56,12 @@ class Rows:
         k = self.width
         total = np.zeros((k + 1, k + 1))
         inner = total[:-1, :-1]
-        places = range(len(self)) if which is None else which
-        first, last = int(places[0]), int(places[-1])
+        count, first = (len(self), 0) if which is None else (len(which), int(which[0]))
         # Neighbours are read where they are; others are gathered.
-        neighbours = last - first == len(places) - 1
-        for part in batches(len(places), k + 1, CACHED):
-            rows = slice(first + part.start, first + part.stop) if neighbours else places[part]
+        apart = None if which is None or which[-1] - first == count - 1 else which
+        for part in batches(count, k + 1, CACHED):
+            here = slice(first + part.start, first + part.stop)
+            rows = here if apart is None else apart[part]
             z, r = _some(self.inputs, rows), _some(self.response, rows)
             if weights is not None:
                 root = np.sqrt(_some(weights, rows))
