@@ -183,8 +183,9 @@ def test_folds_of_labels_are_folds_of_weights():
     """A plan of labels gives what its explicit pairs give, for both transfers."""
     data = gaussian_data(60, 5)
     fold = np.arange(60) % 7
-    for transfer in ("beta", "alpha"):
-        plan = FoldPlan(data.weights, fold, 7, transfer)
+    for transfer, start in (("beta", 0), ("alpha", 0), ("beta", 6), ("alpha", 3)):
+        plan = FoldPlan(data.weights, fold, 7, transfer, start)
+        assert len(plan.pairs().test) == 7 - start
         for model in (models.GaussianLinear(0.5), models.NormalInverseGammaLinear()):
             betas = np.array([0.0, 0.3, 2.0])
             one, other = (

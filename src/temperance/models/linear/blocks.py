@@ -40,7 +40,7 @@ class Partition(NamedTuple):
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
     if isinstance(plan, FoldPlan):
-        test = np.eye(plan.n_folds)
+        test = np.eye(plan.n_folds)[plan.start :]
         members = split_by(plan.fold, plan.n_folds)
         return Partition(members, plan.weights, (1 - test) * plan.exponents[:, None], test)
     pairs, n = plan.test.shape
