@@ -6,8 +6,9 @@ import pytest
 from scenarios import gaussian_data, naive_curve
 from sklearn.model_selection import GroupKFold
 
-from temperance import calibrate, expected_risk, models, strategies
+from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.diagnostics import BoundWarning
+from temperance.models.linear.blocks import partition_of
 from temperance.models.linear.curve import moment_source
 from temperance.models.linear.interpolant import MOST_NODES, count_nodes
 from temperance.models.linear.moments import Sums, summed
@@ -89,10 +90,42 @@ def test_a_calibration_sums_every_row_once(strategy, rows_seen, decompositions):
     found = calibrate(models.GaussianLinear(), data.X, data.y, strategy)
     assert rows_seen == {"gram": 2000, "take": 0}
     assert decompositions.count("eigh") == 1
+    assert decompositions.count("cholesky") <= 1  # those of all folds at once
     assert not {"svd", "qr", "inv"} & set(decompositions)
     if strategy == "k-fold":
         assert np.isfinite(found.standard_error)  # only now are single rows looked at
         assert rows_seen["take"] == 2000
+
+
+def test_leave_one_out_adds_up_the_weights_once(monkeypatch):
+    """However many chunks of rows there are: each sum is a pass over all rows."""
+    asked = []
+    size = LeaveOneOutPlan.size
+    monkeypatch.setattr(
+        LeaveOneOutPlan, "size", property(lambda plan: asked.append(0) or size.fget(plan))
+    )
+    data = gaussian_data(20_000, 12)
+    plan = LeaveOneOutPlan(np.ones(len(data)))
+    moment_source(Rows(data.X, data.y, np.ones(12)), plan).sums(np.array([1.0]), pairwise=False)
+    assert len(asked) == 1
+
+
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.parametrize(
+    "model", [models.GaussianLinear(), models.NormalInverseGammaLinear()], ids=repr
+)
+def test_inputs_are_searched_for_bad_values_twice_at_most(model, monkeypatch):
+    """At the door, and by the model's design, which others may call as well."""
+    seen = []
+    original = validation.refuse_non_finite
+    monkeypatch.setattr(
+        validation,
+        "refuse_non_finite",
+        lambda name, array, *more: seen.append(array.size) or original(name, array, *more),
+    )
+    data = gaussian_data(500, 4)
+    calibrate(model, data.X, data.y)
+    assert seen.count(data.X.size) == 2
 
 
 def test_rows_that_a_gram_matrix_cannot_tell_apart_are_factored(rows_seen, decompositions):
@@ -151,8 +184,9 @@ def test_folds_of_labels_are_folds_of_weights():
     """A plan of labels gives what its explicit pairs give, for both transfers."""
     data = gaussian_data(60, 5)
     fold = np.arange(60) % 7
-    for transfer in ("beta", "alpha"):
-        plan = FoldPlan(data.weights, fold, 7, transfer)
+    for transfer, start in (("beta", 0), ("alpha", 0), ("beta", 6), ("alpha", 3)):
+        plan = FoldPlan(data.weights, fold, 7, transfer, start)
+        assert len(plan.pairs().test) == 7 - start
         for model in (models.GaussianLinear(0.5), models.NormalInverseGammaLinear()):
             betas = np.array([0.0, 0.3, 2.0])
             one, other = (
@@ -160,6 +194,26 @@ def test_folds_of_labels_are_folds_of_weights():
                 for each in (plan, plan.pairs())
             )
             np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize("torn", [False, True], ids=["all or nothing", "torn rows"])
+@pytest.mark.parametrize("pairs", [1, 2, 4, 5])
+def test_blocks_are_the_distinct_ways_to_be_used(pairs, torn):
+    """Their weights are those of the plan, row by row, and no two blocks could be one."""
+    rng = np.random.default_rng(pairs)
+    train, test = rng.integers(0, 2, (2, pairs, 4000)).astype(float)
+    if torn:
+        train[0] /= rng.integers(1, 3, 4000)
+    weights = rng.uniform(0.5, 2.0, 4000)
+    plan = Plan(train * weights, test * weights, 4000.0)
+    found = partition_of(plan, columns=2)
+    label = np.empty(4000, dtype=int)
+    for block, members in enumerate(found.members):
+        label[members] = block
+    np.testing.assert_allclose(found.train[:, label] * found.weights, plan.train, rtol=1e-12)
+    np.testing.assert_allclose(found.test[:, label] * found.weights, plan.test, rtol=1e-12)
+    uses = np.concatenate([found.train, found.test])
+    assert uses.shape[1] == np.unique(uses, axis=1).shape[1]
 
 
 @pytest.mark.parametrize("scales", [1.0, [1e-3, 1.0, 1e3, 1e9]], ids=str)

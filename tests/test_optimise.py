@@ -158,6 +158,15 @@ def test_real_curves_cost_few_evaluations():
     assert sum(map(len, calls)) < 60
 
 
+def test_cubics_are_drawn_once_for_each_evaluation(monkeypatch):
+    evaluated, drawn = [], []
+    cubics = Ruler.cubics
+    monkeypatch.setattr(Ruler, "cubics", lambda *given: drawn.append(given) or cubics(*given))
+    f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
+    minimise(lambda beta: evaluated.append(beta) or f(beta), (0, 3))
+    assert 1 < len(drawn) <= len(evaluated)
+
+
 def test_a_plateau_is_as_good_anywhere():
     minimum = minimise(
         lambda b: (np.maximum(1 - b, 0) ** 3, -3 * np.maximum(1 - b, 0) ** 2), (0, 3)

@@ -12,7 +12,7 @@ from temperance import calibrate, expected_risk, models, strategies
 from temperance.grouping import distinct_rows, number_distinct, takes_few_values
 from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.rows import Rows
-from temperance.types import Data, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 
 # Where the minimum lies is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
@@ -70,6 +70,18 @@ def test_sample_splitting_halves_the_rows(n, transfer):
     both = strategies.SampleSplitting(transfer, both_directions=True).plan(data, generator())
     assert_pairs(one, [(first, second)], transfer)
     assert_pairs(both, [(first, second), (second, first)], transfer)
+
+
+@TRANSFERS
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_split_is_two_folds_of_which_the_second_is_tested(shuffle, transfer):
+    """Models need not find out which rows share their weights: the plan says it."""
+    data, strategy = some_data(9), strategies.SampleSplitting(transfer, shuffle)
+    rows, plan = strategy.planned(data, generator())
+    explicit = strategy.plan(data, generator())
+    assert rows is data
+    assert isinstance(plan, FoldPlan)
+    assert_pairs(plan, list(zip(explicit.train, explicit.test, strict=True)), transfer)
 
 
 def test_random_halves_are_halves_and_differ():

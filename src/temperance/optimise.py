@@ -3,6 +3,7 @@ r"""Bounded scalar minimisation: a vectorised scan, then refinement; stochastic 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
+ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
@@ -52,8 +54,7 @@ class Ruler(NamedTuple):
 
     def scan(self, count: int) -> Array:
         """Betas evenly spaced, joined with betas that crowd towards the lower bound."""
-        steps = np.union1d(np.linspace(0.0, 1.0, count), np.geomspace(GRAIN, 1.0, count))
-        points = self.lower + (self.upper - self.lower) * steps
+        points = self.lower + (self.upper - self.lower) * _steps(count)
         points[-1] = self.upper
         return points
 
@@ -76,6 +77,14 @@ class Ruler(NamedTuple):
         return beta - self.lower + self.grain
 
 
+@cache
+def _steps(count: int) -> Array:
+    """Return the points of a scan of [0, 1]."""
+    steps = np.union1d(np.linspace(0.0, 1.0, count), np.geomspace(GRAIN, 1.0, count))
+    steps.flags.writeable = False
+    return steps
+
+
 def minimise(
     evaluate: Evaluate, bounds: tuple[float, float], tolerance: float = 1e-9, scan: int = MANY
 ) -> Minimum:
@@ -87,15 +96,15 @@ def minimise(
     """
     lower, upper = bounds
     ruler = Ruler(lower, upper)
-    points, values, slopes = _scan(evaluate, ruler, scan)
+    curve, cubic = _scan(evaluate, ruler, scan)
+    points, values, slopes = curve
     if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
     betas: list[float] = []
     heights: list[float] = []
-    cubic = ruler.cubics(points, values, slopes)
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
     for i in np.flatnonzero(inside):
-        left, right = (Point(points[j], values[j], slopes[j]) for j in (i, i + 1))
+        left, right = (Point(*(float(part[j]) for part in curve)) for j in (i, i + 1))
         turn = _turning_point(evaluate, ruler, left, right, tolerance * min(1.0, upper - lower))
         betas.append(turn.beta)
         heights.append(turn.value)
@@ -118,8 +127,8 @@ def _turning_point(
     width = right.beta - left.beta
     for turn in range(1, MOST_TURNS):
         curvature = (right.slope - left.slope) / (right.beta - left.beta)
-        values = np.array([left.value, right.value])
-        if np.ptp(values) > 1e3 * _rounding(values):
+        level = 1e3 * ROUNDING * max(abs(left.value), abs(right.value))
+        if abs(right.value - left.value) > level:
             beta = ruler.turning(left, right)
         else:
             beta = left.beta - left.slope / curvature
@@ -135,15 +144,18 @@ def _turning_point(
     return found
 
 
-def _scan(evaluate: Evaluate, ruler: Ruler, count: int) -> tuple[Array, Array, Array]:
+def _scan(
+    evaluate: Evaluate, ruler: Ruler, count: int
+) -> tuple[tuple[Array, Array, Array], _Cubics]:
     """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
     points = ruler.scan(count)
     values, slopes = _finite(evaluate, points)
+    cubic = ruler.cubics(points, values, slopes)
     for _ in range(MOST_REFINEMENTS):
-        cubic = ruler.cubics(points, values, slopes)
-        unsafe = cubic.doubt > max(1e-3 * float(np.ptp(values)), _rounding(values))
+        span = float(np.ptp(values))
+        unsafe = cubic.doubt > max(1e-3 * span, _rounding(values))
         # A large doubt hides structure that the depth knows nothing of.
-        hidden = cubic.doubt > 0.05 * np.ptp(values)
+        hidden = cubic.doubt > 0.05 * span
         split = unsafe & (hidden | (cubic.depth - cubic.doubt < values.min()))
         if not split.any() or len(points) > MOST_POINTS:
             break
@@ -154,12 +166,13 @@ def _scan(evaluate: Evaluate, ruler: Ruler, count: int) -> tuple[Array, Array, A
             np.concatenate(both)[order]
             for both in ((points, middle), (values, more), (slopes, slope))
         )
-    return points, values, slopes
+        cubic = ruler.cubics(points, values, slopes)
+    return (points, values, slopes), cubic
 
 
 def _rounding(values: Array) -> float:
     """Differences that may be rounding."""
-    return float(64 * np.finfo(float).eps * np.abs(values).max())
+    return ROUNDING * float(np.abs(values).max())
 
 
 def _finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
@@ -183,15 +196,17 @@ class _Cubics:
         # The minimum of a cubic is the root of its derivative with positive curvature.
         with np.errstate(divide="ignore", invalid="ignore"):
             turning = np.where(c > 0, -first / (c + root), (root - c) / (3 * d))
-        t = np.clip(np.nan_to_num(turning, nan=0.0), 0.0, 1.0)
+        t = np.fmin(np.fmax(turning, 0.0), 1.0)  # 0 where there is none
         self.turning = points[:-1] + t * width
         base = values[:-1]
         inner = base + t * (first + t * (c + t * d))
         self.depth = np.minimum(inner, np.minimum(base, values[1:]))
         # Doubt the cubic term, and curvature that jumps where two cubics meet: h^2/8 times that.
-        curvature = np.stack([2 * c, 2 * c + 6 * d]) / width**2
-        jump = np.pad(np.abs(curvature[0, 1:] - curvature[1, :-1]), 1)
-        self.doubt = np.abs(d) + width**2 / 8 * np.maximum(jump[:-1], jump[1:])
+        square = width**2
+        begin, end = 2 * c / square, (2 * c + 6 * d) / square
+        jump = np.zeros(len(points))
+        jump[1:-1] = np.abs(begin[1:] - end[:-1])
+        self.doubt = np.abs(d) + square / 8 * np.maximum(jump[:-1], jump[1:])
 
 
 def stochastic_minimise(

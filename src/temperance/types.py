@@ -103,12 +103,16 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Every row belongs to one fold; each fold is tested once by the posterior of the others."""
+    """Every row belongs to one fold; from ``start`` on each is tested by the posterior of the rest.
+
+    Two folds of which the second is tested are a sample split.
+    """
 
     weights: Array
     fold: NDArray[np.intp]
     n_folds: int
     transfer: Transfer = "beta"
+    start: int = 0
 
     @property
     def size(self) -> float:
@@ -117,19 +121,20 @@ class FoldPlan:
 
     @cached_property
     def tested(self) -> Array:
-        """Weight of each fold, shape (n_folds,)."""
-        return np.bincount(self.fold, self.weights, self.n_folds).astype(float)
+        """Weight of each tested fold, shape (n_folds - start,)."""
+        return np.bincount(self.fold, self.weights, self.n_folds)[self.start :].astype(float)
 
     @property
     def exponents(self) -> Array:
-        """Factor on beta in each fold's training set, shape (n_folds,)."""
+        """Factor on beta in each tested fold's training set, shape (n_folds - start,)."""
         if self.transfer == "beta":
-            return np.ones(self.n_folds)
+            return np.ones(self.n_folds - self.start)
         return self.size / (self.size - self.tested)
 
     def pairs(self) -> Plan:
-        """Return the plan as explicit pairs, n_folds x n."""
-        test = np.where(self.fold == np.arange(self.n_folds)[:, None], self.weights, 0.0)
+        """Return the plan as explicit pairs, (n_folds - start) x n."""
+        tested = np.arange(self.start, self.n_folds)[:, None]
+        test = np.where(self.fold == tested, self.weights, 0.0)
         return Plan(self.weights - test, test, self.size, self.transfer)
 
 

@@ -29,7 +29,9 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     if len(inputs) != n:
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {n}")
     refuse_non_finite("y", response)
-    weight = np.ones(n) if weights is None else as_numbers("weights", weights)
+    if weights is None:
+        return Data(inputs, response, np.ones(n))
+    weight = as_numbers("weights", weights)
     if weight.shape != (n,):
         raise ValueError(f"weights must have shape ({n},), got shape {weight.shape}")
     refuse_non_finite("weights", weight)

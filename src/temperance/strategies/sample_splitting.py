@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.selection import CurveStrategy
-from temperance.types import Data, Plan, Transfer
+from temperance.types import Data, FoldPlan, Plan, Transfer
 from temperance.validation import one_of, whole
 
 
@@ -46,14 +47,25 @@ class SampleSplitting(CurveStrategy):
                 "the same split would be repeated"
             )
 
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan | FoldPlan]:
+        """Return one split as two folds of which the second is tested: models know folds."""
+        if self.both_directions or self.repeats > 1:
+            return data, self.plan(data, rng)
+        fold = np.where(self._first_halves(len(data), rng)[0], 0, 1)
+        return data, FoldPlan(data.weights, fold, 2, self.transfer, start=1)
+
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per split and direction."""
-        n = len(data)
+        first = self._first_halves(len(data), rng)
+        train = np.concatenate([first, ~first]) if self.both_directions else first
+        return Plan(train * data.weights, ~train * data.weights, data.size, self.transfer)
+
+    def _first_halves(self, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Say which rows are in the first half of each split, (repeats, n)."""
         if n < 2:
             raise ValueError(f"X must have at least 2 rows to be split, got {n}")
         first = np.zeros((self.repeats, n), dtype=bool)
         for chosen in first:
-            rows = rng.permutation(n) if self.shuffle else np.arange(n)
-            chosen[rows[: n // 2]] = True
-        train = np.concatenate([first, ~first]) if self.both_directions else first
-        return Plan(train * data.weights, ~train * data.weights, data.size, self.transfer)
+            rows = rng.permutation(n)[: n // 2] if self.shuffle else slice(n // 2)
+            chosen[rows] = True
+        return first

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from temperance.grouping import number_distinct
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.triangle import triangle, triangle_of_gram
+from temperance.models.linear.triangle import triangle, triangles_of_grams
 from temperance.types import Array, FoldPlan, Plan
 
 MOST_PAIRS = 64
@@ -40,7 +40,7 @@ class Partition(NamedTuple):
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
     if isinstance(plan, FoldPlan):
-        test = np.eye(plan.n_folds)
+        test = np.eye(plan.n_folds)[plan.start :]
         members = split_by(plan.fold, plan.n_folds)
         return Partition(members, plan.weights, (1 - test) * plan.exponents[:, None], test)
     pairs, n = plan.test.shape
@@ -49,15 +49,14 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     weightings = np.concatenate([plan.likelihood_weights, plan.test])
     weights = weightings.max(axis=0)
     used = weightings > 0
-    if np.array_equal(used * weights, weightings):  # all or nothing
-        profile = used.astype(float)
-    else:
+    profile: Array | NDArray[np.bool_] = used
+    if not np.all((weightings == weights) | ~used):  # not all or nothing
         profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
     labels, count = _number_columns(profile)
     if count > max(2 * pairs, n // columns):
         return None
     members = split_by(labels, count)
-    shares = profile[:, [block[0] for block in members]]
+    shares = profile[:, [block[0] for block in members]].astype(float)
     return Partition(members, weights, shares[:pairs], shares[pairs:])
 
 
@@ -65,14 +64,16 @@ def blocks_of(rows: Rows, partition: Partition) -> Blocks:
     """Sum up the rows of each block."""
     uniform = bool(np.all(partition.weights == 1.0))
     weights = None if uniform else partition.weights
-    grams, factors = [], []
-    for members in partition.members:
-        gram = rows.gram(members, weights)
-        factor = triangle_of_gram(gram) if len(members) > len(gram) else None
-        grams.append(gram)
-        factors.append(triangle(rows.take(members, weights)) if factor is None else factor)
+    grams = np.stack([rows.gram(members, weights) for members in partition.members])
     counts = np.array([len(members) for members in partition.members])
-    return Blocks(np.stack(grams), factors, counts)
+    # Fewer rows than columns are their own factor.
+    tall = np.flatnonzero(counts > grams.shape[1])
+    known = dict(zip(tall.tolist(), triangles_of_grams(grams[tall]), strict=True))
+    factors = []
+    for block, members in enumerate(partition.members):
+        factor = known.get(block)
+        factors.append(triangle(rows.take(members, weights)) if factor is None else factor)
+    return Blocks(grams, factors, counts)
 
 
 def split_by(labels: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
@@ -83,8 +84,14 @@ def split_by(labels: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
     return np.split(order, ends[:-1])
 
 
-def _number_columns(profile: Array) -> tuple[NDArray[np.intp], int]:
-    """Give numbers to the distinct columns: by a random projection, checked."""
+def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:
+    """Give numbers to the distinct columns: by their bits, or by a random projection, checked."""
+    if profile.dtype == bool and len(profile) <= 8:
+        bits = np.zeros(profile.shape[1], dtype=np.uint8)
+        for place, row in enumerate(profile):
+            bits |= row.view(np.uint8) << np.uint8(place)
+        number = np.cumsum(np.bincount(bits, minlength=256) > 0) - 1
+        return number.take(bits), int(number[-1]) + 1
     key = np.zeros(profile.shape[1])
     for factor, row in zip(
         np.random.default_rng(0).uniform(1, 2, len(profile)), profile, strict=True

@@ -139,7 +139,8 @@ def _sum_before(steps: Array) -> Array:
 def blocks_of(rows: Array) -> Blocks:
     """Cut ordered rows [Z r], scaled by the roots of their weights, into blocks."""
     n, width = rows.shape
-    size = min(n, max(SMALLEST_BLOCK, width - 1))
+    # For each row a decomposition costs d^3 / size, its predictions at a few betas d size.
+    size = min(n, max(SMALLEST_BLOCK, 3 * (width - 1) // 4))
     count = -(-n // size)
     cut = np.pad(rows, ((0, count * size - n), (0, 0))).reshape(count, size, width)
     spectrum, last = _prefix_spectra(cut)

@@ -17,6 +17,7 @@ handful of betas for all.  Values and slopes at p/2 Chebyshev points determine t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ MOST_NODES = 16  # beyond them the betas themselves are as cheap
 class SumsInterpolant(NamedTuple):
     """Chebyshev series of square and spread in x."""
 
-    coefficients: Array  # (degree + 1, 2)
+    series: Array  # (degree + 1, 4): square and spread, then their derivatives in x
     middle: float  # m
     exposure: Array
     tested: Array
@@ -41,15 +42,14 @@ class SumsInterpolant(NamedTuple):
         """Return the sums at betas (g,)."""
         x = (beta * self.middle - 1) / (beta * self.middle + 1)
         chain = 2 * self.middle / (beta * self.middle + 1) ** 2
-        value = chebyshev.chebval(x, self.coefficients)
-        slope = chebyshev.chebval(x, chebyshev.chebder(self.coefficients)) * chain
+        square, spread, d_square, d_spread = chebyshev.chebval(x, self.series)[:, None]
         none = np.zeros((1, len(beta)))
         return Sums(
-            square=value[:1],
-            spread=value[1:],
+            square=square,
+            spread=spread,
             misfit=none,
-            d_square=slope[:1],
-            d_spread=slope[1:],
+            d_square=d_square * chain,
+            d_spread=d_spread * chain,
             d_misfit=none,
             exposure=self.exposure,
             tested=self.tested,
@@ -70,21 +70,34 @@ def interpolate_sums(
     low: float, high: float, nodes: int, sums: Callable[[Array], Sums]
 ) -> SumsInterpolant:
     """Evaluate sums of one pair at the nodes and pass a polynomial through them."""
-    x = chebyshev.chebpts1(nodes)
+    points = _interpolation(nodes)
+    x = points.x
     middle = float(np.sqrt(low * high))
-    beta = (1 + x) / (1 - x) / middle
-    found = sums(beta)
+    found = sums((1 + x) / (1 - x) / middle)
     stretch = 2 / (middle * (1 - x) ** 2)  # d beta / d x
+    values = np.concatenate([found.square, found.spread])
+    slopes = np.concatenate([found.d_square, found.d_spread]) * (points.turn * stretch)
+    coefficients = np.linalg.solve(points.system, np.concatenate([values, slopes], axis=1).T)
+    series = np.zeros((2 * nodes, 4))
+    series[:, :2] = coefficients
+    series[:-1, 2:] = chebyshev.chebder(coefficients)
+    return SumsInterpolant(series, middle, found.exposure, found.tested)
+
+
+class _Interpolation(NamedTuple):
+    """Chebyshev points, and the equations of a polynomial with given values and slopes there."""
+
+    x: Array  # (nodes,)
+    turn: Array  # (nodes,): what slopes are multiplied by
+    system: Array  # (2 nodes, 2 nodes)
+
+
+@cache
+def _interpolation(nodes: int) -> _Interpolation:
+    x = chebyshev.chebpts1(nodes)
     degree = 2 * nodes - 1
     # Slopes in the angle, so that both kinds of rows have the same size.
     turn = np.sqrt(1 - x**2) / degree
     values = chebyshev.chebvander(x, degree)
     slopes = chebyshev.chebval(x, chebyshev.chebder(np.eye(degree + 1))).T
-    system = np.concatenate([values, turn[:, None] * slopes])
-    wanted = np.concatenate(
-        [
-            np.stack([found.square[0], found.spread[0]], axis=1),
-            np.stack([found.d_square[0], found.d_spread[0]], axis=1) * (turn * stretch)[:, None],
-        ]
-    )
-    return SumsInterpolant(np.linalg.solve(system, wanted), middle, found.exposure, found.tested)
+    return _Interpolation(x, turn, np.concatenate([values, turn[:, None] * slopes]))

@@ -99,7 +99,7 @@ class LeaveOneOutMoments:
         return self._moments(beta, misfit=True)
 
     def _moments(self, beta: Array, misfit: bool) -> Iterator[Moments]:
-        weights, exponents = self.plan.weights, self.plan.exponents
+        weights, exponents, size = self.plan.weights, self.plan.exponents, self.plan.size
         shared, uniform = bool(np.ptp(exponents) == 0), bool(np.all(weights == 1.0))
         none = np.empty((0, len(beta)))
         alone = self._alone
@@ -108,8 +108,9 @@ class LeaveOneOutMoments:
         for part in batches(count, k + len(beta) * (6 if shared else 6 + 3 * k), CACHED):
             rows = np.arange(part.start, part.stop) if together is None else together[part]
             which = part if together is None else rows
-            unit = weights[rows, None]
-            found = self._deleted(which, beta, exponents[:1] if shared else exponents[rows])
+            tested = weights[which]
+            unit = tested[:, None]
+            found = self._deleted(which, beta, exponents[:1] if shared else exponents[which])
             error, variance, d_error, d_variance = found.predictions
             if not uniform:
                 root = np.sqrt(unit)
@@ -123,9 +124,9 @@ class LeaveOneOutMoments:
                 d_error=d_error[:, None],
                 d_variance=d_variance[:, None],
                 d_misfit=d_total,
-                exposure=exponents[rows] * (self.plan.size - weights[rows]),
+                exposure=exponents[which] * (size - tested),
                 weight=unit,
-                tested=weights[rows],
+                tested=tested,
                 rows=rows[:, None],
             )
         if alone.any():
@@ -169,12 +170,17 @@ class LeaveOneOutMoments:
 
         def total(coefficients: Array, factor: Array) -> Array:
             if len(factor) == 1:
-                return coefficients @ factor[0]
+                # Columns in memory: what follows is then done for many rows at a time, not for the
+                # few betas of one row.
+                return (factor[0].T @ coefficients.T).T
             return (coefficients[:, None, :] @ factor)[:, 0]
 
+        def halves(values: Array) -> tuple[Array, Array]:
+            return values[:, : len(beta)], values[:, len(beta) :]
+
         both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
-        leverage, d_leverage = np.split(total(squares, lam * both), 2, axis=1)
-        residual, d_residual = np.split(total(a, g * both), 2, axis=1)
+        leverage, d_leverage = halves(total(squares, lam * both))
+        residual, d_residual = halves(total(a, g * both))
         if not parts.square:
             residual += (parts.response[part] - a @ parts.projection)[:, None]
         return Deletion(

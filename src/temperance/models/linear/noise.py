@@ -83,7 +83,7 @@ class InverseGammaVariance:
             slope=0.5 * a / b,
             constant=0.5 * (np.log(b) - special.digamma(a) + np.log(2 * np.pi)),
             d_slope=0.5 * (d_a - a / b * d_b) / b,
-            d_constant=0.5 * (d_b / b - special.polygamma(1, a) * d_a),
+            d_constant=0.5 * (d_b / b - special.zeta(2.0, a) * d_a),  # the trigamma function
         )
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:

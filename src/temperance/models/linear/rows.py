@@ -40,28 +40,31 @@ class Rows:
 
     def take(self, which: Index, weights: Array | None = None) -> Array:
         """Return some rows [Z r], scaled by the roots of the weights of all rows."""
-        inputs = self.inputs[which]
+        inputs = _some(self.inputs, which)
         found = np.empty((len(inputs), self.width + 1))
         np.multiply(inputs, self.scale, out=found[:, :-1])
-        found[:, -1] = self.response[which]
+        found[:, -1] = _some(self.response, which)
         if weights is not None:
-            found *= np.sqrt(weights[which])[:, None]
+            found *= np.sqrt(_some(weights, which))[:, None]
         return found
 
     def gram(self, which: NDArray[np.intp] | None = None, weights: Array | None = None) -> Array:
-        """Second moments sum_i w_i [z r]'[z r] of some rows, or all, shape (k + 1, k + 1)."""
+        """Second moments sum_i w_i [z r]'[z r] of some rows, or all, shape (k + 1, k + 1).
+
+        ``which`` ascends.
+        """
         k = self.width
         total = np.zeros((k + 1, k + 1))
         inner = total[:-1, :-1]
-        places = range(len(self)) if which is None else which
-        first = int(places[0])
+        count, first = (len(self), 0) if which is None else (len(which), int(which[0]))
         # Neighbours are read where they are; others are gathered.
-        neighbours = which is None or bool(np.all(np.diff(which) == 1))
-        for part in batches(len(places), k + 1, CACHED):
-            rows = slice(first + part.start, first + part.stop) if neighbours else places[part]
-            z, r = self.inputs[rows], self.response[rows]
+        apart = None if which is None or which[-1] - first == count - 1 else which
+        for part in batches(count, k + 1, CACHED):
+            here = slice(first + part.start, first + part.stop)
+            rows = here if apart is None else apart[part]
+            z, r = _some(self.inputs, rows), _some(self.response, rows)
             if weights is not None:
-                root = np.sqrt(weights[rows])
+                root = np.sqrt(_some(weights, rows))
                 z, r = z * root[:, None], r * root
             inner += z.T @ z
             total[-1, :-1] += r @ z
@@ -71,6 +74,13 @@ class Rows:
         total[-1, :-1] *= self.scale
         total[:-1, -1] = total[-1, :-1]
         return total
+
+
+def _some(array: Array, which: Index) -> Array:
+    """Return some rows, by ``take`` where that is thrice as fast: elsewhere it copies them all."""
+    if isinstance(which, slice) or not array.flags.c_contiguous:
+        return array[which]
+    return array.take(which, axis=0)
 
 
 def rows_of(whole: Array) -> Rows:

@@ -71,7 +71,7 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
     eigenvalues, vectors = ascending[:, ::-1], vectors[:, :, ::-1]
     rank = np.minimum(counts, k)
     spanned = np.arange(k) < rank[:, None]
-    least = np.take_along_axis(eigenvalues, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
+    least = eigenvalues[np.arange(len(rank)), np.maximum(rank - 1, 0)]
     sigma = np.sqrt(np.where(spanned, np.maximum(eigenvalues, 0.0), 0.0))
     cross = np.einsum("mij,mi->mj", vectors, grams[:, :k, k])
     projection = np.divide(cross, sigma, out=np.zeros_like(cross), where=sigma > 0)

@@ -24,15 +24,31 @@ def triangle(rows: Array) -> Array:
 
 def triangle_of_gram(gram: Array) -> Array | None:
     """Return the triangular factor of a Gram matrix; nothing when only the rows can tell it."""
-    scale = np.sqrt(np.diag(gram))
+    return triangles_of_grams(gram[None])[0]
+
+
+def triangles_of_grams(grams: Array) -> list[Array | None]:
+    """Return the triangular factors of stacked Gram matrices (m, k, k), where they can be told."""
+    scale = np.sqrt(np.einsum("mii->mi", grams))
     empty = scale == 0
     unit = np.where(empty, 1.0, scale)
+    scaled = grams / unit[:, None, :] / unit[:, :, None]
     # A column of zeros is replaced by one of its own, and taken out again by its scale.
-    scaled = gram / unit / unit[:, None] + np.diag(empty.astype(float))
+    np.einsum("mii->mi", scaled)[...] += empty
     try:
-        root = np.linalg.cholesky(scaled)
+        roots = np.linalg.cholesky(scaled)
     except np.linalg.LinAlgError:
-        return None
-    norm = np.abs(scaled).sum(axis=0).max()
+        if len(grams) == 1:
+            return [None]
+        return [triangle_of_gram(gram) for gram in grams]
+    norms = np.abs(scaled).sum(axis=1).max(axis=1)
+    return [
+        root.T * each if _reciprocal_condition(root, norm) * WORST_CONDITION >= 1 else None
+        for root, norm, each in zip(roots, norms, scale, strict=True)
+    ]
+
+
+def _reciprocal_condition(root: Array, norm: float) -> float:
+    """Estimate 1 / (|K| |K^-1|) for K = root root' with the largest column sum ``norm``."""
     reciprocal, _ = lapack.dpocon(root, norm, uplo="L")
-    return root.T * scale if reciprocal * WORST_CONDITION >= 1 else None
+    return float(reciprocal)
