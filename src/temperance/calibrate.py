@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from temperance.calibration import Calibration
 from temperance.draws import covariance_slope
 from temperance.selection import stack
-from temperance.strategies import KFold, strategy_named
+from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.threads import threads_for
 from temperance.types import Data, Model, Risk, Strategy
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
@@ -43,8 +43,9 @@ def calibrate(
         Numpy arrays, lists and pandas objects are accepted.
     y : array of shape (n,)
     strategy : Strategy or str
-        How to estimate the risk, or its name.  By default 10-fold cross-validation that holds
-        beta; docs/how-to-choose.md says why, with what was measured.
+        How to choose, or its name.  By default reference risk for the Gibbs risk of linear models
+        with known variance, and 10-fold cross-validation that holds beta for all else;
+        docs/how-to-choose.md says why, with what was measured.
     bounds : (float, float)
         Where beta may lie.
     risk : {"gibbs", "predictive"}
@@ -76,9 +77,12 @@ def calibrate(
     one_of("optimiser", optimiser, ("deterministic", "stochastic"))
     if optimiser == "stochastic" and risk != "gibbs":
         raise ValueError(f"risk must be 'gibbs' for the stochastic optimiser, got {risk!r}")
-    chosen = _as_strategy(strategy)
     limits = as_bounds(bounds)
     _refuse_other_than_models(model, optimiser)
+    if strategy is None:
+        chosen = default_strategy(model, risk) if optimiser == "deterministic" else KFold()
+    else:
+        chosen = _as_strategy(strategy)
     data = as_data(X, y, weights)
     if hasattr(model, "check"):
         model.check(data)
@@ -170,9 +174,7 @@ def _part(name: str, part: Any) -> Data:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _as_strategy(strategy: Strategy | str | None) -> Strategy:
-    if strategy is None:
-        return KFold()
+def _as_strategy(strategy: Strategy | str) -> Strategy:
     if isinstance(strategy, str):
         return strategy_named(strategy)
     if isinstance(strategy, type) or not isinstance(strategy, Strategy):

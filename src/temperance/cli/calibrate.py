@@ -28,6 +28,9 @@ RESAMPLES_BESIDE = 100
 # and three minutes where the comparison itself was asked for.
 MOST_WORK_BESIDE, MOST_WORK_COMPARED = 62_500, 1_000_000
 
+# What the strategies that every model takes are joined by.
+REFERENCE = {"regression": "reference-risk", "classification": "logistic-reference-risk"}
+
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
 
 
@@ -111,15 +114,24 @@ def calibrate(
     strategy: Annotated[
         Literal[
             "k-fold",
+            "reference-risk",
+            "logistic-reference-risk",
             "leave-one-out",
             "bootstrap",
             "safe-bayes",
             "sample-splitting",
             "naive",
             "bayes",
-        ],
-        typer.Option("--strategy", "-s", help="How beta is chosen.", rich_help_panel=CHOICE),
-    ] = "k-fold",
+        ]
+        | None,
+        typer.Option(
+            "--strategy",
+            "-s",
+            help="How beta is chosen. By default k-fold; reference-risk for the Gibbs risk of a "
+            "regression with known variance.",
+            rich_help_panel=CHOICE,
+        ),
+    ] = None,
     transfer: Annotated[
         Literal["beta", "alpha"],
         typer.Option(
@@ -240,9 +252,11 @@ def run(request: Request) -> Result:
             _refuse_lone_classes(table)
         if request.report is not None:
             _refuse_unwritable(request.report, request.data)
-        others = [name for name in NAMES if wide and name != request.strategy]
+        own = request.own_strategy()
+        offered = (*NAMES, REFERENCE[table.task])
+        others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
-        names = [request.strategy, *(name for name in others if name not in left_out)]
+        names = [own, *(name for name in others if name not in left_out)]
         held_for = names if request.compare else names[: int(wide)]
         steps.expect(len(names) + N_HELD_OUT_FOLDS * len(held_for) + (request.report is not None))
         with noted() as sentences:
@@ -297,7 +311,7 @@ def _trial(
     from temperance.held_out import hold_out
 
     steps.say(name)
-    beside = name == "bootstrap" and name != request.strategy
+    beside = name == "bootstrap" and name != request.own_strategy()
     strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if beside else name
     asked = clone(estimator).set_params(strategy=strategy)
     fitted = clone(asked).fit(table.inputs, table.target, sample_weight=table.weights)

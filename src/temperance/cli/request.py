@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from temperance.models import GaussianLinear
+from temperance.strategies import KFold, default_strategy, name_of
 from temperance.tables import Table, TableError, Task, diabetes, prepare, read_frame
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
@@ -22,7 +24,7 @@ class Request:
     data: Path | None = None
     target: str | None = None
     model: ModelName | None = None
-    strategy: str = "k-fold"
+    strategy: str | None = None
     transfer: str = "beta"
     risk: str = "gibbs"
     bounds: tuple[float, float] = (0.0, 3.0)
@@ -92,6 +94,14 @@ class Request:
         degree = (self.degree or 2) if model == "polynomial" else 1
         variance = "unknown" if self.noise_variance is None else self.noise_variance
         return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
+
+    def own_strategy(self) -> str:
+        """Name the strategy that was asked for, or the estimator's default."""
+        if self.strategy is not None:
+            return self.strategy
+        known = None if self.noise_variance is None else GaussianLinear(self.noise_variance)
+        by_default = default_strategy(known, "gibbs" if self.risk == "gibbs" else "predictive")
+        return name_of(by_default if self.transfer == "beta" else KFold())
 
     def _check(self, model: ModelName) -> None:
         if model == "known-variance" and self.noise_variance is None:

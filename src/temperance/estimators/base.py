@@ -16,7 +16,7 @@ from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.selection import stack
-from temperance.strategies import KFold, strategy_named
+from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
 from temperance.validation import as_data, one_of, positive, shown, whole
 
@@ -25,7 +25,7 @@ class GibbsEstimator(BaseEstimator):
     """Coordinates for the inputs and a calibration of the rows."""
 
     degree: int
-    strategy: Strategy | str
+    strategy: Strategy | str | None
     transfer: Transfer
     risk: Risk
     bounds: tuple[float, float]
@@ -56,7 +56,7 @@ class GibbsEstimator(BaseEstimator):
             model,
             data.X,
             data.y,
-            as_strategy(self.strategy, self.transfer, data),
+            as_strategy(self.strategy, self.transfer, model, data, self.risk),
             bounds=self.bounds,
             risk=self.risk,
             weights=data.weights,
@@ -106,15 +106,22 @@ def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
     return bayes - loss
 
 
-def as_strategy(strategy: Strategy | str, transfer: Transfer, data: Data) -> Strategy:
-    """Return an instance as it is; one by its name holds ``transfer`` and fits the data.
+def as_strategy(
+    strategy: Strategy | str | None, transfer: Transfer, model: Model, data: Data, risk: Risk
+) -> Strategy:
+    """Return an instance as it is; a name or the default holds ``transfer`` and fits the data.
 
-    Where there are fewer than ten distinct rows, "k-fold" has as many folds as there are.
+    Where there are fewer than ten distinct rows, ten folds are as many as there are.
     """
     one_of("transfer", transfer, ("beta", "alpha"))
-    if not isinstance(strategy, str):
+    named: Any
+    if strategy is None:
+        # Only folds can hold alpha.
+        named = default_strategy(model, risk) if transfer == "beta" else KFold()
+    elif isinstance(strategy, str):
+        named = strategy_named(strategy)
+    else:
         return strategy
-    named: Any = strategy_named(strategy)
     if hasattr(named, "transfer"):
         named = replace(named, transfer=transfer)
     if isinstance(named, KFold):

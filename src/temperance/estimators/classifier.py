@@ -48,8 +48,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         Gaussian approximation of the posterior.
     degree : int
         Highest total degree of the powers and products of inputs that enter.
-    strategy : str or Strategy
-        How beta is chosen: a name from :data:`temperance.strategies.NAMES` or an instance.
+    strategy : str, Strategy or None
+        How beta is chosen: a name from :data:`temperance.strategies.NAMES` or an instance.  By
+        default ten folds.
     transfer : {"beta", "alpha"}
         What a named strategy carries from a part of the rows to the whole.
     risk : {"gibbs", "predictive"}
@@ -118,7 +119,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self,
         posterior: Literal["mean-field", "jaakkola", "laplace", "full"] = "mean-field",
         degree: int = 1,
-        strategy: Strategy | str = "k-fold",
+        strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
         risk: Risk = "gibbs",
         bounds: tuple[float, float] = (0, 3),

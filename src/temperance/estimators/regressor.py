@@ -37,8 +37,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         number: the variance of the noise in units of y squared; predictions are Gaussian.
     degree : int
         Highest total degree of the powers and products of inputs that enter.
-    strategy : str or Strategy
-        How beta is chosen: a name from :data:`temperance.strategies.NAMES` or an instance.
+    strategy : str, Strategy or None
+        How beta is chosen: a name from :data:`temperance.strategies.NAMES`, "reference-risk" or an
+        instance.  By default ten folds, or reference risk for the Gibbs risk with a known variance.
     transfer : {"beta", "alpha"}
         What a named strategy carries from a part of the rows to the whole.
     risk : {"gibbs", "predictive"}
@@ -123,7 +124,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         self,
         noise_variance: float | str = "unknown",
         degree: int = 1,
-        strategy: Strategy | str = "k-fold",
+        strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
         risk: Risk = "gibbs",
         bounds: tuple[float, float] = (0, 3),

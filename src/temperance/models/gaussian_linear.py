@@ -3,6 +3,7 @@ r"""Gaussian linear regression with known noise variance."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,7 @@ class KnownVarianceRegression(Regression):
     """What regressions with a known noise variance share; a preset writes its ``design``."""
 
     noise_variance: float
+    reference_by_default: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a noise variance that is none."""

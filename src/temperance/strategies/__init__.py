@@ -5,9 +5,11 @@ from typing import Any
 from temperance.selection import CurveStrategy
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
+from temperance.strategies.default import default_strategy
 from temperance.strategies.from_splitter import FromSplitter
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
+from temperance.strategies.logistic_reference_risk import LogisticReferenceRisk
 from temperance.strategies.naive import Naive
 from temperance.strategies.oracle import Oracle
 from temperance.strategies.reference_risk import ReferenceRisk
@@ -23,12 +25,15 @@ __all__ = [
     "FromSplitter",
     "KFold",
     "LeaveOneOut",
+    "LogisticReferenceRisk",
     "NAMES",
     "Naive",
     "Oracle",
     "ReferenceRisk",
     "SafeBayes",
     "SampleSplitting",
+    "default_strategy",
+    "name_of",
     "strategy_named",
 ]
 
@@ -42,8 +47,11 @@ NAMES: dict[str, type] = {
     "leave-one-out": LeaveOneOut,
 }
 
-# Names that not every model can take: linear models do, logistic ones do not.
-FOR_SOME_MODELS: dict[str, type] = {"reference-risk": ReferenceRisk}
+# Names that not every model can take: the first is for linear models, the second for logistic ones.
+FOR_SOME_MODELS: dict[str, type] = {
+    "reference-risk": ReferenceRisk,
+    "logistic-reference-risk": LogisticReferenceRisk,
+}
 
 
 def strategy_named(name: str, **options: Any) -> Strategy:
@@ -60,6 +68,17 @@ def strategy_named(name: str, **options: Any) -> Strategy:
             f"strategy must be one of {', '.join(known)}, got {name!r}{_suggestion(name)}"
         )
     return known[name](**options)
+
+
+def name_of(strategy: Strategy) -> str:
+    """Return the name that stands for strategies of this kind.
+
+    Examples
+    --------
+    >>> name_of(KFold(5))
+    'k-fold'
+    """
+    return next(name for name, kind in (NAMES | FOR_SOME_MODELS).items() if type(strategy) is kind)
 
 
 def _suggestion(name: str) -> str:

@@ -107,7 +107,7 @@ class ReferenceRisk:
         else:
             tested = _observations(rows) if apart else rows
             left_out = model.risk_curve(tested, _leave_one_out(tested), risk)
-            least = self.locate(left_out, bounds).beta
+            least = minimum_of(left_out, bounds).beta
             choice = closest_tolerated(choice, left_out, least, tested.weights, bounds, self.veto)
             losses = _Scattered(reference, left_out)
         curve = replace(reference, rows=losses.rows, method=method)
@@ -120,7 +120,8 @@ class ReferenceRisk:
         if not isinstance(model, HasReference):
             raise ValueError(
                 "model must have the method reference_curve for ReferenceRisk, as linear models "
-                f"have, got {type(model).__name__}; use KFold() or LeaveOneOut()"
+                f"have, got {type(model).__name__}; use KFold(), or LogisticReferenceRisk() if it "
+                "is logistic"
             )
         return model.reference_curve(rows, counts, risk)
 

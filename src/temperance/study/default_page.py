@@ -19,6 +19,7 @@ from temperance.strategies import (
     Bootstrap,
     KFold,
     LeaveOneOut,
+    LogisticReferenceRisk,
     Naive,
     ReferenceRisk,
     SafeBayes,
@@ -29,16 +30,16 @@ from temperance.study.compare import compare
 from temperance.study.default_tables import (
     classification_tables,
     further_tables,
+    predictive_tables,
     real_tables,
     regression_tables,
     rival_tables,
 )
-from temperance.study.logistic_reference import LogisticReferenceRisk
 from temperance.study.real_data import CASES, REGRESSIONS, splits
 from temperance.study.real_data_page import filled
 from temperance.study.real_data_summary import by_case
 from temperance.study.summary import by_setting
-from temperance.types import Strategy
+from temperance.types import Risk, Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,10 +70,10 @@ STRATEGIES: dict[str, Strategy] = {
 LOGISTIC_STRATEGIES: dict[str, Strategy] = {
     "Bayes": Bayes(),
     "10-fold, beta": KFold(),
-    "reference, Jaakkola": LogisticReferenceRisk(evidence="jaakkola"),
-    "reference, Laplace, veto": LogisticReferenceRisk(spread=1.5, veto=2.0),
-    "reference, Laplace": LogisticReferenceRisk(),
-    "reference, Laplace, cautious": LogisticReferenceRisk(spread=3.0, caution=0.3),
+    "reference, Jaakkola": LogisticReferenceRisk(evidence="jaakkola", spread=2.0, caution=0.0),
+    "reference, Laplace, veto": LogisticReferenceRisk(spread=1.5, caution=0.0, veto=2.0),
+    "reference, Laplace": LogisticReferenceRisk(spread=2.0, caution=0.0),
+    "reference, Laplace, cautious": LogisticReferenceRisk(),
 }
 FURTHER_STRATEGIES = {
     name: LOGISTIC_STRATEGIES[name]
@@ -89,6 +90,7 @@ RIVALS: dict[str, Strategy] = {
     "bootstrap, vetoed": rivals.VetoedBootstrap(),
     "between leave-one-out and bootstrap": rivals.BetweenBoth(),
 }
+PREDICTIVE = ("Bayes", "10-fold, beta", "leave-one-out, beta", "reference risk")
 REAL_STRATEGIES: dict[str, Strategy] = {
     "bayes": Bayes(),
     "10-fold": KFold(),
@@ -105,11 +107,18 @@ class Part(NamedTuple):
     strategies: Mapping[str, Strategy]
     tables: Callable[[Any], dict[str, str]]
     page: str = "how-to-choose.md"
+    risk: Risk = "gibbs"
 
 
 SIMULATIONS = {
     "regressions": Part(default_settings.REGRESSIONS, STRATEGIES, regression_tables),
     "rivals": Part(default_settings.WITHOUT_COPIES, RIVALS, rival_tables, "reference-risk.md"),
+    "predictive": Part(
+        default_settings.WITHOUT_COPIES,
+        {name: STRATEGIES[name] for name in PREDICTIVE},
+        predictive_tables,
+        risk="predictive",
+    ),
     "classifications": Part(
         default_settings.CLASSIFICATIONS, LOGISTIC_STRATEGIES, classification_tables
     ),
@@ -161,7 +170,9 @@ def _measured(
     found = {group: settings() for group, settings in simulation.groups.items()}
     settings = {name: each for members in found.values() for name, each in members.items()}
     path = store / f"default-{part}.sqlite"
-    table = compare(settings, simulation.strategies, repeats, seed, jobs, store=path)
+    table = compare(
+        settings, simulation.strategies, repeats, seed, jobs, store=path, risk=simulation.risk
+    )
     summary = by_setting(table, baseline="Bayes")
     group = {name: label for label, members in found.items() for name in members}
     family = {name: type(each.model).__name__ for name, each in settings.items()}

@@ -2,6 +2,8 @@ r"""The tables of the study of the default strategy: pure functions of its summa
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from temperance.study.ratios import geometric_mean
@@ -88,14 +90,20 @@ def real_tables(summary: pd.DataFrame) -> dict[str, str]:
     return {"real data": table(header, lines)}
 
 
-def families(summary: pd.DataFrame) -> str:
-    """Say for each family of models whether the candidate may be its default."""
+def predictive_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the table of the predictive risk: every strategy in every family of models."""
+    names = [name for name in summary["strategy"].unique() if name != "Bayes"]
+    return {"predictive measured": _measured(summary), "predictive": families(summary, names)}
+
+
+def families(summary: pd.DataFrame, candidates: Iterable[str] = (CANDIDATE,)) -> str:
+    """Say for each family of models whether a candidate may be its default."""
     lines = []
-    for family, models in FAMILIES.items():
-        part = summary[summary["model"].isin(models) & (summary["strategy"] == CANDIDATE)]
+    for name, (family, models) in itertools.product(candidates, FAMILIES.items()):
+        part = summary[summary["model"].isin(models) & (summary["strategy"] == name)]
         if len(part):
             passed = "yes" if fit_for_default(part) else "no"
-            lines.append([CANDIDATE, family, str(len(part)), *_counts(part), passed])
+            lines.append([name, family, str(len(part)), *_counts(part), passed])
     header = ["strategy", "model", "settings", "excess risk, Bayes = 1", "worst", "better", "worse"]
     return table([*header, "fit to be the default"], lines)
 
