@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ class DiagonalCovarianceSystem:
     """Unknowns x = (m, rho): k means and k log standard deviations."""
 
     rows: Rows
+    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -40,14 +42,14 @@ class DiagonalCovarianceSystem:
 
     def guess(self, beta: float) -> Array:
         """Return m = 0 and the variances of curvature 1/4."""
-        precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.Z**2)
+        precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.squares)
         return np.concatenate([np.zeros_like(precision), -0.5 * np.log(precision)], axis=1)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)
-        t, squares = np.exp(2 * rho), Z**2
+        t, squares = np.exp(2 * rho), self.rows.squares
         psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
         c, pull = beta * w, psi.mean - self.rows.y
         spread = (w * psi.variance) @ squares
@@ -56,10 +58,10 @@ class DiagonalCovarianceSystem:
         k = Z.shape[1]
         jacobian = np.empty((len(w), 2 * k, 2 * k))
         jacobian[:, :k, :k] = weighted_gram(Z, c * psi.mean_mean)
-        mixed = ((Z.T * (c * psi.mean_variance)[:, None, :]) @ squares) * (2 * t)[:, None, :]
+        mixed = weighted_gram(Z, c * psi.mean_variance, squares) * (2 * t)[:, None, :]
         jacobian[:, :k, k:] = mixed
         jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
-        curvature = (squares.T * (c * psi.variance_variance)[:, None, :]) @ squares
+        curvature = weighted_gram(squares, c * psi.variance_variance)
         jacobian[:, k:, k:] = (2 * t)[:, :, None] * curvature * (2 * t)[:, None, :]
         index = np.arange(k)
         jacobian[:, index, index] += 1.0

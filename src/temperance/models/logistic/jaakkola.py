@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from temperance.models.logistic.krylov import LOOSE, TOLERANCE, dense_is_cheaper, solve_batch
+from temperance.models.logistic.expected_loss import Partials
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
@@ -41,6 +42,7 @@ class JaakkolaSystem:
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows
+    portable: ClassVar[bool] = False
 
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""
@@ -67,10 +69,7 @@ class JaakkolaSystem:
             d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
             return (2 * at.mean * d_mean + d_variance) / at.second
 
-        if dense_is_cheaper(at.spread):
-            return solve_at_once(at.matrix(), np.log(at.second) - x, drift())
-        solve = at.solver()
-        return solve(np.log(at.second) - x, LOOSE), lambda: solve(drift(), TOLERANCE)
+        return solve_at_once(at.matrix(), np.log(at.second) - x, drift())
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c lam move with the squares."""
@@ -123,31 +122,18 @@ class Moments:
         matrix[:, diagonal, diagonal] += 1.0
         return matrix
 
-    def solver(self) -> Callable[[Array, float], Array]:
-        """Return how to solve Newton's equations for (m, n) to a tolerance, by iteration.
-
-        It is on what K o K adds to A = I + 2 diag(mu/s) K diag(mu D), of which by Woodbury's
-        identity, with T the spread and B = I + 2 T' diag(mu^2 D/s) T, the inverse is
-        A^-1 r = r - 2 diag(mu/s) T B^-1 T'[mu D r].  For many rows K o K is small.
-        """
-        outer, inner = 2 * self.mean / self.second, self.mean * self.bend
-        T = self.spread
-        small = np.eye(T.shape[2]) + (T * (outer * inner)[:, :, None]).swapaxes(1, 2) @ T
-        inverse = np.linalg.inv(small)
-
-        def ease(right: Array) -> Array:
-            seen = np.einsum("mij,mj->mi", inverse, np.einsum("mnk,mn->mk", T, inner * right))
-            return right - outer * np.einsum("mnk,mk->mn", T, seen)
-
-        def operator(dx: Array) -> Array:
-            return dx + ease(squares_times(self.spread, self.bend * dx) / self.second)
-
-        return lambda right, tolerance: solve_batch(operator, ease(right), tolerance)
-
     def _spread_twice(self, y: Array) -> Array:
         """K y."""
         inner = np.einsum("mnk,mn->mk", self.spread, y)
         return np.einsum("mnk,mk->mn", self.spread, inner)
+
+
+def bounded_loss(mean: Array, variance: Array) -> Partials:
+    """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam."""
+    lam, slope = lambda_and_slope(mean**2 + variance)
+    return Partials(
+        0.5 + 2 * lam * mean, lam, 2 * lam + 4 * slope * mean**2, 2 * slope * mean, slope
+    )
 
 
 def lambda_and_slope(square: Array) -> tuple[Array, Array]:

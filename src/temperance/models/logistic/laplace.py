@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -27,6 +28,7 @@ class LaplaceSystem:
     """Unknowns x = u, the mode."""
 
     rows: Rows
+    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return u = 0."""
