@@ -180,8 +180,7 @@ def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count
     flat_mean, flat_variance = mean.ravel(), variance.ravel()
     for where, (formula, nodes) in rules:
         means, variances = flat_mean[where], flat_variance[where]
-        # A view of the rows where one rule is for all, their copy where it is for some.
-        found = rows[:, where]
+        found = np.empty((count, len(means)))
         step = max(1, _BLOCK // nodes)
         for start in range(0, len(means), step):
             block = slice(start, start + step)

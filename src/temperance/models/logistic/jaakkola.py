@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from temperance.models.logistic.expected_loss import Partials
 from temperance.models.logistic.system import (
@@ -35,6 +34,8 @@ from temperance.models.logistic.system import (
     weighted_gram,
 )
 from temperance.types import Array
+
+SMALL_SQUARE = 1e-4  # below it lam is a series
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +139,14 @@ def bounded_loss(mean: Array, variance: Array) -> Partials:
 
 def lambda_and_slope(square: Array) -> tuple[Array, Array]:
     r"""Return lam(xi) = (sigmoid(xi) - 1/2) / (2 xi) and its derivative in xi^2."""
-    small = square < 1e-4
-    safe = np.where(small, 1.0, square)
-    xi = np.sqrt(safe)
-    lam = np.tanh(xi / 2) / (4 * xi)
-    # d lam / d xi^2 = [sigmoid'(xi) - 2 lam] / (4 xi^2)
-    slope = (special.expit(xi) * special.expit(-xi) - 2 * lam) / (4 * safe)
-    # tanh(xi/2) / (4 xi) = 1/8 - xi^2/96 + xi^4/960 - 17 xi^6/80640 + ...
-    series = 1 / 8 - square / 96 + square**2 / 960
-    d_series = -1 / 96 + square / 480 - 17 * square**2 / 26880
-    return np.where(small, series, lam), np.where(small, d_series, slope)
+    xi = np.sqrt(np.maximum(square, SMALL_SQUARE))
+    tanh = np.tanh(xi / 2)
+    lam = tanh / (4 * xi)
+    # d lam / d xi^2 = [sigmoid'(xi) - 2 lam] / (4 xi^2) with 4 sigmoid'(xi) = 1 - tanh(xi/2)^2
+    slope = ((1 - tanh**2) / 4 - 2 * lam) / (4 * xi**2)
+    small = square < SMALL_SQUARE
+    if np.any(small):
+        # tanh(xi/2) / (4 xi) = 1/8 - xi^2/96 + xi^4/960 - 17 xi^6/80640 + ...
+        lam = np.where(small, 1 / 8 - square / 96 + square**2 / 960, lam)
+        slope = np.where(small, -1 / 96 + square / 480 - 17 * square**2 / 26880, slope)
+    return lam, slope

@@ -39,6 +39,7 @@ Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 1e-3  # enough for Newton's steps, which correct each other
 TIGHT = 1e-11  # for tangents
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,10 @@ class Equations:
         """Return the Newton step."""
         du = -times(self.inverse_hessian, self.u + self.beta * self.pull)
         moved = weighted_gram(self.rows.Z, 2 * (self.weight + self.mixed * (du @ self.rows.Z.T)))
-        return self._answered(du, moved - self.curvature, LOOSE)
+        gap = moved - self.curvature
+        length = self.beta * largest(self.root.swapaxes(1, 2) @ gap @ self.root)
+        # What is below the rounding of the next step needs no accuracy at all.
+        return self._answered(du, gap, max(LOOSE, ROUNDING / max(length, ROUNDING)))
 
     def tangent(self) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B."""
