@@ -11,7 +11,9 @@ When the curvatures 2 c lam move by e, and c by f, the means and variances move 
 o elementwise.  The unknowns are x = log q, so e = D dx with D = 2 c q dlam/dq along a step, and
 Newton's method solves, with s = mu^2 + diag K,
 
-    [I + diag(1/s) {K o (K + 2 mu mu')} D] dx = log s - x.
+    [I + diag(1/s) {K o (K + 2 mu mu')} D] dx = log s - x,
+
+and the tangent solves the same with the derivative of log s in beta on the right, at fixed x.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from temperance.models.logistic.system import (
     inverse_root,
     row_products,
     solve_at_once,
-    squares_times,
+    times,
     weighted_gram,
 )
 from temperance.types import Array
@@ -65,12 +67,14 @@ class JaakkolaSystem:
     def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         at = Moments(self.rows, np.exp(x), beta)
-
-        def drift() -> Array:
-            d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
-            return (2 * at.mean * d_mean + d_variance) / at.second
-
-        return solve_at_once(at.matrix(), np.log(at.second) - x, drift())
+        w = self.rows.weights
+        coupling = at.coupling()
+        pushed = 2 * at.mean / at.second * at.times_kernel(w * (self.rows.y - 0.5))
+        drift = pushed - times(coupling, 2 * w * at.lam)
+        coupling *= at.bend[:, None, :]
+        diagonal = np.arange(coupling.shape[1])
+        coupling[:, diagonal, diagonal] += 1.0
+        return solve_at_once(coupling, np.log(at.second) - x, drift)
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c lam move with the squares."""
@@ -102,31 +106,20 @@ class Moments:
 
     def times_covariance(self, vectors: Array) -> Array:
         """S v for v of shape (m, k)."""
-        return np.einsum("mij,mj->mi", self.root, np.einsum("mij,mi->mj", self.root, vectors))
+        return times(self.root, times(self.root.swapaxes(1, 2), vectors))
 
-    def moved(self, curvature: Array) -> tuple[Array, Array]:
-        """Return dmu and dK_ii per unit of beta, for the derivative of 2 c lam."""
-        d_weight = self.rows.weights * (self.rows.y - 0.5)
-        return self._spread_twice(d_weight - curvature * self.mean), -squares_times(
-            self.spread, curvature
-        )
+    def times_kernel(self, vectors: Array) -> Array:
+        """K v for v of shape (m, n)."""
+        return times(self.spread, times(self.spread.swapaxes(1, 2), vectors))
 
-    def matrix(self) -> Array:
-        """Form the matrix of Newton's equations, (m, n, n)."""
-        # K + 2 mu mu' is the Gram matrix of the spread with one more column.
-        wider = np.concatenate([self.spread, np.sqrt(2) * self.mean[:, :, None]], axis=2)
-        matrix = wider @ wider.swapaxes(1, 2)
-        matrix *= self.spread @ self.spread.swapaxes(1, 2)
-        matrix *= self.bend[:, None, :]
-        matrix /= self.second[:, :, None]
-        diagonal = np.arange(matrix.shape[1])
-        matrix[:, diagonal, diagonal] += 1.0
-        return matrix
-
-    def _spread_twice(self, y: Array) -> Array:
-        """K y."""
-        inner = np.einsum("mnk,mn->mk", self.spread, y)
-        return np.einsum("mnk,mk->mn", self.spread, inner)
+    def coupling(self) -> Array:
+        """Form diag(1/s) {K o (K + 2 mu mu')}, (m, n, n)."""
+        kernel = self.spread @ self.spread.swapaxes(1, 2)
+        coupling = 2 * self.mean[:, :, None] * self.mean[:, None, :]
+        coupling += kernel
+        coupling *= kernel
+        coupling /= self.second[:, :, None]
+        return coupling
 
 
 def bounded_loss(mean: Array, variance: Array) -> Partials:

@@ -101,8 +101,9 @@ class Equations:
     def __init__(self, rows: Rows, loss: Loss, u: Array, curvature: Array, beta: float) -> None:
         Z, w = rows.Z, rows.weights
         self.rows, self.u, self.curvature, self.beta = rows, u, curvature, beta
-        self.triangle = np.linalg.cholesky(np.eye(Z.shape[1]) + beta * curvature)
-        self.root = np.linalg.inv(self.triangle).swapaxes(1, 2)
+        precision = np.eye(Z.shape[1]) + beta * curvature
+        self.root = inverse_root(precision)
+        self.triangle = precision @ self.root
         variance = squared_lengths(Z, self.root)
         psi = loss(rows.offset + u @ Z.T, variance)
         self.pull = (w * (psi.mean - rows.y)) @ Z
