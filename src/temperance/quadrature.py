@@ -14,7 +14,7 @@ leaves an error of the order :math:`e^{-2\pi^2/h}`.
   which leaves the remainder :math:`\zeta - r_c`, even and of the order :math:`e^{-|x|}`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Literal, NamedTuple, TypeAlias, overload
 
@@ -46,7 +46,7 @@ _NARROW = (
 _RAMP_VARIANCE = np.pi**2 / 3
 _PEAK: float = (2 * np.pi) ** -0.5  # phi(0)
 # Nodes of the elements in a block, whose temporaries stay in the cache.
-_BLOCK = 2**17
+_BLOCK = 2**16
 
 
 class _Rule(NamedTuple):
@@ -200,8 +200,8 @@ def _reflect(rows: Array, x: Array, orders: range) -> Array:
     return rows
 
 
-def _softplus(x: Array, orders: range) -> list[Array]:
-    """Return softplus and its derivatives at x, relatively accurate as long as exp(x) is."""
+def _softplus(x: Array, orders: range) -> Iterator[Array]:
+    """Yield softplus and its derivatives at x, relatively accurate as long as exp(x) is."""
     odds = np.exp(x)
     complement = 1 / (1 + odds)
     sigmoid = odds * complement
@@ -214,7 +214,7 @@ def _softplus(x: Array, orders: range) -> list[Array]:
         lambda: slope * (complement - sigmoid),
         lambda: slope * (1 - 6 * slope),
     )
-    return [rows[order]() for order in orders]
+    return (rows[order]() for order in orders)
 
 
 def _ramp(x: Array, width: ArrayLike, gaussian: Array, orders: range) -> Array:
@@ -253,7 +253,7 @@ def _remainder(reach: int) -> tuple[Array, Array]:
     """
     x = _STEP * np.arange(-reach, 1, dtype=np.float64)
     ramp = _ramp(x, np.sqrt(_RAMP_VARIANCE), np.exp(-x * x / (2 * _RAMP_VARIANCE)), range(5))
-    left = _STEP * (np.stack(_softplus(x, range(5))) - ramp)
+    left = _STEP * (np.stack(list(_softplus(x, range(5)))) - ramp)
     right = left[:, -2::-1] * [[1], [-1], [1], [-1], [1]]
     x = np.append(x, -x[-2::-1])
     return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)

@@ -38,7 +38,7 @@ from temperance.types import Array
 Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 1e-3  # enough for Newton's steps, which correct each other
-TIGHT = 1e-11  # for tangents
+TIGHT = 1e-10  # for tangents
 ROUNDING = 1e-10
 
 
