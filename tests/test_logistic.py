@@ -197,6 +197,10 @@ def hard_cases():
         "scales apart": (X * [1.0, 1e3, 1e-3, 50.0], noisy),
         "one row": (X[:1], clean[:1]),
         "one column of zeros": (np.column_stack([X, np.zeros(30)]), noisy),
+        "many rows": (np.tile(X, (3, 1)), np.tile(noisy, 3)),
+        "many rows, separable": (np.tile(X, (3, 1)), np.tile(clean, 3)),
+        "many rows, collinear": (np.tile(collinear, (3, 1)), np.tile(noisy, 3)),
+        "many rows, scales apart": (np.tile(X * [1.0, 1e3, 1e-3, 50.0], (3, 1)), np.tile(noisy, 3)),
     }
 
 

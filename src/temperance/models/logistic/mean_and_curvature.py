@@ -39,7 +39,7 @@ Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 1e-3  # enough for Newton's steps, which correct each other
 TIGHT = 1e-10  # for tangents
-ROUNDING = 1e-10
+NEGLIGIBLE = 1e-10  # part of a precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,48 +111,44 @@ class Equations:
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
         hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
         self.inverse_hessian = np.linalg.inv(hessian)
-        # The map of dB to dB shrinks by v psi_vv / psi_v at least.
-        self.feedback = largest(variance * psi.variance_variance / psi.variance)
+        # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
+        self.feedback = 0.1 * largest(variance)
 
     def step(self) -> Array:
         """Return the Newton step."""
         du = -times(self.inverse_hessian, self.u + self.beta * self.pull)
         moved = weighted_gram(self.rows.Z, 2 * (self.weight + self.mixed * (du @ self.rows.Z.T)))
-        gap = moved - self.curvature
-        length = self.beta * largest(self.root.swapaxes(1, 2) @ gap @ self.root)
-        # What is below the rounding of the next step needs no accuracy at all.
-        return self._answered(du, gap, max(LOOSE, ROUNDING / max(length, ROUNDING)))
+        x = self._flat(du, moved - self.curvature)
+        answer = self.feedback * self.beta * largest(x[:, du.shape[1] :])
+        if self.feedback > LOOSE and answer > NEGLIGIBLE:
+            x = solve_batch(self._operator, x, LOOSE)
+        return self._turned_back(x)
 
     def tangent(self) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B."""
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -times(self.inverse_hessian, self.pull) + self._shift(dv)
-        return self._answered(du, self._bent(du, dv), TIGHT)
+        x = self._flat(du, self._bent(du, dv))
+        return self._turned_back(solve_batch(self._operator, x, TIGHT))
 
-    def _answered(self, du: Array, d_curvature: Array, tolerance: float) -> Array:
-        """Return the changes of u and B, given what they are before B answers its own change.
+    def _operator(self, x: Array) -> Array:
+        """Take from changes of u and B what B's own change makes of them."""
+        m, k = self.u.shape
+        dv = self._variances(self.beta * x[:, k:].reshape(m, k, k))
+        du = self._shift(dv)
+        return x - self._flat(du, self._bent(du, dv))
 
-        They are solved for as L'du and C = A' dB A, with S = A A' and S^-1 = L L', in which all
-        directions are alike.
-        """
-        m, k = du.shape
-        root, triangle = self.root, self.triangle
+    def _flat(self, du: Array, d_curvature: Array) -> Array:
+        """Join L'du and A' dB A, with S = A A' and S^-1 = L L', where all directions are alike."""
+        turned = self.root.swapaxes(1, 2) @ d_curvature @ self.root
+        eased = times(self.triangle.swapaxes(1, 2), du)
+        return np.concatenate([eased, turned.reshape(len(du), -1)], axis=1)
 
-        def flat(du: Array, change: Array) -> Array:
-            turned = root.swapaxes(1, 2) @ change @ root
-            eased = times(triangle.swapaxes(1, 2), du)
-            return np.concatenate([eased, turned.reshape(m, -1)], axis=1)
-
-        def operator(x: Array) -> Array:
-            dv = self._variances(self.beta * x[:, k:].reshape(m, k, k))
-            du = self._shift(dv)
-            return x - flat(du, self._bent(du, dv))
-
-        x = flat(du, d_curvature)
-        if self.feedback > tolerance:
-            x = solve_batch(operator, x, tolerance)
-        change = triangle @ x[:, k:].reshape(m, k, k) @ triangle.swapaxes(1, 2)
-        return np.concatenate([times(root, x[:, :k]), change.reshape(m, -1)], axis=1)
+    def _turned_back(self, x: Array) -> Array:
+        """Return du and dB."""
+        m, k = self.u.shape
+        change = self.triangle @ x[:, k:].reshape(m, k, k) @ self.triangle.swapaxes(1, 2)
+        return np.concatenate([times(self.root, x[:, :k]), change.reshape(m, -1)], axis=1)
 
     def _variances(self, change: Array) -> Array:
         """Return dv when the precision changes by this, in the coordinates of the root."""
