@@ -51,21 +51,22 @@ class DiagonalCovarianceSystem:
         m, rho = self._split(x)
         t, squares = np.exp(2 * rho), self.rows.squares
         psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
-        c, pull = beta * w, psi.mean - self.rows.y
-        spread = (w * psi.variance) @ squares
-        residual = np.concatenate([m + (c * pull) @ Z, t - 1 + 2 * beta * t * spread], axis=1)
-        drift = np.concatenate([(w * pull) @ Z, 2 * t * spread], axis=1)
-        k = Z.shape[1]
+        pull, spread = (w * (psi.mean - self.rows.y)) @ Z, 2 * t * ((w * psi.variance) @ squares)
+        drift = np.concatenate([pull, spread], axis=1)
+        residual = np.concatenate([m, t - 1], axis=1) + beta * drift
+        k, dt = Z.shape[1], 2 * t  # dt/drho
         jacobian = np.empty((len(w), 2 * k, 2 * k))
-        jacobian[:, :k, :k] = weighted_gram(Z, c * psi.mean_mean)
-        mixed = weighted_gram(Z, c * psi.mean_variance, squares) * (2 * t)[:, None, :]
+        jacobian[:, :k, :k] = weighted_gram(Z, w * psi.mean_mean)
+        mixed = weighted_gram(Z, w * psi.mean_variance, squares) * dt[:, None, :]
         jacobian[:, :k, k:] = mixed
         jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
-        curvature = weighted_gram(squares, c * psi.variance_variance)
-        jacobian[:, k:, k:] = (2 * t)[:, :, None] * curvature * (2 * t)[:, None, :]
-        index = np.arange(k)
-        jacobian[:, index, index] += 1.0
-        jacobian[:, k + index, k + index] += 2 * t + 4 * beta * t * spread
+        curvature = weighted_gram(squares, w * psi.variance_variance)
+        jacobian[:, k:, k:] = dt[:, :, None] * curvature * dt[:, None, :]
+        jacobian *= beta
+        index = np.arange(2 * k)
+        jacobian[:, index, index] += np.concatenate(
+            [np.ones_like(m), dt + 2 * beta * spread], axis=1
+        )
         return solve_at_once(jacobian, -residual, -drift)
 
     def law(self, x: Array, tangent: Array, beta: float) -> DiagonalLaw:

@@ -68,5 +68,4 @@ class LaplaceSystem:
 
     def _precision(self, s: Array, beta: float) -> Array:
         Z = self.rows.Z
-        weights = beta * self.rows.weights * s * (1 - s)
-        return np.eye(Z.shape[1]) + weighted_gram(Z, weights)
+        return np.eye(Z.shape[1]) + beta * weighted_gram(Z, self.rows.weights * s * (1 - s))
