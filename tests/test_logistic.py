@@ -1,5 +1,7 @@
 """The four Gaussian approximations against naive algorithms, and at their limits."""
 
+import collections
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,11 +11,19 @@ from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import ConvergenceWarning
-from temperance.models.logistic import continuation, full_covariance, jaakkola, krylov
+from temperance.models.logistic import (
+    continuation,
+    curve,
+    diagonal_covariance,
+    full_covariance,
+    jaakkola,
+    laplace,
+)
 from temperance.models.logistic.backprop import Schedule, backprop
 from temperance.models.logistic.expected_loss import expected_loss
 from temperance.models.logistic.jaakkola import lambda_and_slope
 from temperance.models.logistic.krylov import solve_batch
+from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.system import Rows
 from temperance.quadrature import softplus_expectations
 
@@ -187,6 +197,10 @@ def hard_cases():
         "scales apart": (X * [1.0, 1e3, 1e-3, 50.0], noisy),
         "one row": (X[:1], clean[:1]),
         "one column of zeros": (np.column_stack([X, np.zeros(30)]), noisy),
+        "many rows": (np.tile(X, (3, 1)), np.tile(noisy, 3)),
+        "many rows, separable": (np.tile(X, (3, 1)), np.tile(clean, 3)),
+        "many rows, collinear": (np.tile(collinear, (3, 1)), np.tile(noisy, 3)),
+        "many rows, scales apart": (np.tile(X * [1.0, 1e3, 1e-3, 50.0], (3, 1)), np.tile(noisy, 3)),
     }
 
 
@@ -272,24 +286,88 @@ def test_batched_gmres_solves():
     )
 
 
+BY_ROWS = {
+    "full": (full_covariance.FullCovarianceSystem, expected_loss),
+    "jaakkola": (jaakkola.JaakkolaSystem, jaakkola.bounded_loss),
+}
+
+
+@pytest.mark.parametrize("name", BY_ROWS)
+def test_equations_for_few_and_for_many_rows_have_the_same_solutions(name, monkeypatch):
+    """Unknowns at each row, and unknowns that do not grow with the rows."""
+    monkeypatch.setattr(continuation, "TOLERANCE", 1e-12)
+    few, loss = BY_ROWS[name]
+    data = binary_data(90, 3, seed=4)
+    weights = np.stack([data.weights, np.ones(90)])
+    rows = Rows(data.X, np.linspace(-1, 1, 90), data.y, weights)
+    systems = few(rows), MeanAndCurvatureSystem(rows, loss)
+    paths = [continuation.Path(system) for system in systems]
+    fresh = np.random.default_rng(0).standard_normal((1, 7, 3))
+    for beta in (0.0, 0.01, 0.3, 3.0):
+        one, other = (
+            path.system.law(found.x, found.tangent, beta).predictor(fresh, np.zeros(7))
+            for path in paths
+            for found in [path.at(beta)]
+        )
+        for quantity, same in zip(one, other, strict=True):
+            np.testing.assert_allclose(quantity, same, rtol=1e-10, atol=1e-11)
+
+
+def test_the_bound_has_the_partials_of_its_equation():
+    """psi = mu/2 + log 2 cosh(xi/2) with xi^2 = mu^2 + v, by finite differences."""
+    mean, variance, h = np.linspace(-4, 4, 9), np.geomspace(0.01, 20, 9), 1e-5
+
+    def psi(mean, variance):
+        return mean / 2 + np.log(2 * np.cosh(np.sqrt(mean**2 + variance) / 2))
+
+    at = jaakkola.bounded_loss(mean, variance)
+    by_mean = (psi(mean + h, variance) - psi(mean - h, variance)) / (2 * h)
+    by_variance = (psi(mean, variance + h / 10) - psi(mean, variance - h / 10)) / (h / 5)
+    np.testing.assert_allclose(at.mean, by_mean, atol=1e-8)
+    np.testing.assert_allclose(at.variance, by_variance, atol=1e-8)
+    up, down = (jaakkola.bounded_loss(mean + e, variance) for e in (h, -h))
+    np.testing.assert_allclose(at.mean_mean, (up.mean - down.mean) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(at.mean_variance, (up.variance - down.variance) / (2 * h), atol=1e-8)
+    more, less = (jaakkola.bounded_loss(mean, variance + e / 10) for e in (h, -h))
+    slope = (more.variance - less.variance) / (h / 5)
+    np.testing.assert_allclose(at.variance_variance, slope, atol=1e-8)
+
+
+def newton_steps(monkeypatch, kind):
+    """Count the Newton steps of each system from now on."""
+    counts = collections.Counter()
+    newton = kind.newton
+
+    def counted(self, x, beta):
+        counts[id(self)] += 1
+        return newton(self, x, beta)
+
+    monkeypatch.setattr(kind, "newton", counted)
+    return counts
+
+
 @pytest.mark.parametrize(
-    "module, kind",
+    "name, kind, most",
     [
-        (full_covariance, full_covariance.FullCovarianceSystem),
-        (jaakkola, jaakkola.JaakkolaSystem),
+        ("jaakkola", MeanAndCurvatureSystem, 31),
+        ("full", MeanAndCurvatureSystem, 32),
+        ("laplace", laplace.LaplaceSystem, 27),
+        ("mean-field", diagonal_covariance.DiagonalCovarianceSystem, 29),
     ],
 )
-def test_large_and_small_problems_take_the_same_newton_step(module, kind, monkeypatch):
-    data = binary_data(90, 3, seed=4)
-    offset = np.linspace(-1, 1, 90)
-    system = kind(Rows(data.X, offset, data.y, np.stack([data.weights, np.ones(90)])))
-    start = system.start()
-    monkeypatch.setattr(module, "LOOSE", 1e-13)
-    iterative = system.newton(start, 0.05)
-    monkeypatch.setattr(krylov, "DENSE_ROWS", 1000)
-    dense = system.newton(start, 0.05)
-    np.testing.assert_allclose(iterative[0], dense[0], rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(iterative[1](), dense[1](), rtol=1e-9, atol=1e-11)
+def test_folds_guide_each_other(name, kind, most, monkeypatch):
+    """The folds after the first need fewer Newton steps, and arrive at the same solutions."""
+    monkeypatch.setattr(curve, "CACHED", 1)  # each fold stands alone, as with many rows
+    data = binary_data(2000, 3)
+    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
+    betas = np.geomspace(1e-3, 3.0, 9)
+    counts = newton_steps(monkeypatch, kind)
+    guided = LOGISTIC[name].risk_curve(data, plan)(betas)
+    first, *others = counts.values()
+    assert len(others) == 3 and max(others) <= most < first
+    monkeypatch.setattr(curve, "_alike", lambda one, other: False)
+    alone = LOGISTIC[name].risk_curve(data, plan)(betas)
+    np.testing.assert_allclose(guided, alone, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])

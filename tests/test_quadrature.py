@@ -109,6 +109,27 @@ def test_fewer_derivatives_are_the_leading_rows(count):
     np.testing.assert_allclose(rows, every[: count + 1], rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("first", range(5))
+def test_lower_derivatives_can_be_left_out(first):
+    """The rows do not depend on the lowest, whichever side of zero the mean is on."""
+    mean, variance = np.array(MEANS)[:, None], np.array(DEVIATIONS) ** 2
+    every = softplus_expectations(mean, variance, derivatives=4)
+    rows = softplus_expectations(mean, variance, derivatives=4, first=first)
+    np.testing.assert_allclose(rows, every[first:], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("most", "count"), quadrature._NARROW)
+def test_nodes_suffice_up_to_the_largest_variance_of_their_rule(most, count):
+    """Against twice as many nodes, at the edge, where their error is largest."""
+    mean, variance = np.linspace(-12, 0, 500), np.full(500, most)
+    more, enough, fewer = (
+        quadrature._narrow(mean, variance, nodes, range(5))
+        for nodes in (2 * count, count, count - 1)
+    )
+    assert np.abs(enough - more).max() < 1.5e-13
+    assert np.abs(fewer - more).max() > 1.5e-13  # no node is idle
+
+
 def test_blocks_do_not_matter(monkeypatch):
     """Small blocks leave every element in its place."""
     mean, variance = np.linspace(-9, 9, 60).reshape(3, 20), np.geomspace(1e-3, 1e3, 20)
@@ -243,6 +264,12 @@ def test_derivatives_out_of_range_are_rejected(derivatives):
     """Only the rows 0 to 4 exist."""
     with pytest.raises(ValueError, match="from 0 to 4"):
         softplus_expectations(0.0, 1.0, derivatives)
+
+
+def test_the_lowest_derivative_out_of_range_is_rejected():
+    """It is one of those up to the highest."""
+    with pytest.raises(ValueError, match="first must be an integer from 0 to 2"):
+        softplus_expectations(0.0, 1.0, 2, first=3)
 
 
 @pytest.mark.parametrize("function", [softplus_expectations, log_expected_sigmoid])

@@ -14,10 +14,9 @@ leaves an error of the order :math:`e^{-2\pi^2/h}`.
   which leaves the remainder :math:`\zeta - r_c`, even and of the order :math:`e^{-|x|}`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from itertools import pairwise
-from typing import Literal, TypeAlias, overload
+from typing import Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,21 +25,40 @@ from scipy.special import erfcx
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 
 Array: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
-Rule: TypeAlias = Callable[[Array, Array], Array]
+Where: TypeAlias = NDArray[np.intp] | slice
 
 # exp(-2 pi^2 / h) is 1e-19: room for the fourth derivative's error, (2 pi / h)^3 times the first's.
 _STEP = 0.45
-# Largest variance for which so many nodes of Gauss and Hermite are exact to rounding.
-_NARROW = ((0.01, 7), (0.1, 13), (0.25, 20), (0.5, 32), (1.0, 56))
+_REACH, _LONG_REACH = 72, 142  # steps to either side, see _wide
+# Largest variance for which so many nodes of Gauss and Hermite err by less than 1.5e-13.  The error
+# of c of them is c!/(2c)! v^c times a derivative 2c higher; the j-th is about 2 (j - 1)!/pi^j.
+_NARROW = (
+    (1e-6, 2),
+    (1e-4, 3),
+    (1e-3, 4),
+    (0.01, 6),
+    (0.1, 12),
+    (0.25, 18),
+    (0.5, 28),
+    (1.0, 47),
+)
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
 _RAMP_VARIANCE = np.pi**2 / 3
 _PEAK: float = (2 * np.pi) ** -0.5  # phi(0)
-# Elements per block: temporaries of at most 512 x 285 doubles stay in the cache.
-_BLOCK = 512
+# Nodes of the elements in a block, whose temporaries stay in the cache.
+_BLOCK = 2**16
 
 
-def softplus_expectations(mean: ArrayLike, variance: ArrayLike, derivatives: int = 0) -> Array:
+class _Rule(NamedTuple):
+    """A formula for mean and variance of some elements, and how many nodes it takes for each."""
+
+    formula: Callable[[Array, Array], Array]
+    nodes: int
+
+
+def softplus_expectations(
+    mean: ArrayLike, variance: ArrayLike, derivatives: int = 0, first: int = 0
+) -> Array:
     r"""Return the Gaussian expectations of softplus and its derivatives.
 
     .. math:: E[\zeta^{(j)}(f)], \quad f \sim N(m, v), \quad \zeta(x) = \log(1 + e^x).
@@ -54,11 +72,13 @@ def softplus_expectations(mean: ArrayLike, variance: ArrayLike, derivatives: int
         Mean :math:`m` and variance :math:`v \ge 0`, broadcast against each other.
     derivatives : int
         Highest derivative, from 0 (softplus) over 1 (sigmoid) to 4.
+    first : int
+        Lowest derivative; those of softplus cost less without softplus itself.
 
     Returns
     -------
-    ndarray, shape (derivatives + 1, *broadcast shape)
-        Row j is the expectation of the j-th derivative, with an absolute error below 1e-12.
+    ndarray, shape (derivatives + 1 - first, *broadcast shape)
+        The expectations of the derivatives from `first` on, with absolute errors below 1e-12.
 
     Examples
     --------
@@ -68,14 +88,15 @@ def softplus_expectations(mean: ArrayLike, variance: ArrayLike, derivatives: int
     """
     if derivatives not in range(5):
         raise ValueError(f"derivatives must be an integer from 0 to 4, got {derivatives!r}")
+    if first not in range(derivatives + 1):
+        raise ValueError(f"first must be an integer from 0 to {derivatives}, got {first!r}")
     mean, variance = _broadcast(mean, variance)
-    narrow = [partial(_narrow, count=count, derivatives=derivatives) for _, count in _NARROW]
-    wide = partial(_wide, derivatives=derivatives)
-    edges = [-1.0, *(most for most, _ in _NARROW), np.inf]
-    masks = [(low < variance) & (variance <= high) for low, high in pairwise(edges)]
-    rules: list[tuple[Mask, Rule]] = list(zip(masks, [*narrow, wide], strict=True))
-    rows = _apply(rules, -np.abs(mean), variance, derivatives + 1)
-    return _reflect(rows, mean)
+    orders = range(first, derivatives + 1)
+    rules = [_Rule(partial(_narrow, count=count, orders=orders), count) for _, count in _NARROW]
+    rules.append(_Rule(partial(_wide, orders=orders), 2 * _REACH + 1))
+    chosen = [(where, rules[number]) for where, number in _by_variance(variance)]
+    rows = _apply(chosen, -np.abs(mean), variance, len(orders))
+    return _reflect(rows, mean, orders)
 
 
 @overload
@@ -117,7 +138,10 @@ def log_expected_sigmoid(
     mapped = mean < -variance / 2
     centre = np.where(mapped, -mean - variance, mean)
     tilted = (variance > 1) & (centre < 0)
-    rules: list[tuple[Mask, Rule]] = [(tilted, _log_tilted), (~tilted, _log_upper)]
+    rules: list[tuple[Where, _Rule]] = [
+        (np.flatnonzero(tilted), _Rule(_log_tilted, 2 * _LONG_REACH + 1)),
+        (np.flatnonzero(~tilted), _Rule(_log_upper, 1)),
+    ]
     mirror, slope, rate = _apply(rules, centre, variance, 3)
     value: Array = np.where(mapped, mean + variance / 2 + mirror, mirror)
     if derivatives:
@@ -135,36 +159,65 @@ def _broadcast(mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
     return np.broadcast_to(mean, shape), np.broadcast_to(variance, shape)
 
 
-def _apply(rules: list[tuple[Mask, Rule]], mean: Array, variance: Array, count: int) -> Array:
+def _by_variance(variance: Array) -> list[tuple[Where, int]]:
+    """Return which elements each rule is for, by its number; often one is for all of them."""
+    if not variance.size:
+        return []
+    edges = np.array([-1.0, *(most for most, _ in _NARROW), np.inf])
+    lowest, highest = np.searchsorted(edges[1:], [variance.min(), variance.max()])
+    if lowest == highest:
+        return [(slice(None), int(lowest))]
+    flat = variance.ravel()
+    return [
+        (np.flatnonzero((edges[number] < flat) & (flat <= edges[number + 1])), number)
+        for number in range(lowest, highest + 1)
+    ]
+
+
+def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count: int) -> Array:
     """Apply to each element the rule that is for it, in blocks that bound the memory."""
     rows = np.empty((count, mean.size))
-    for chosen, rule in rules:
-        indices = np.flatnonzero(chosen)
-        for start in range(0, indices.size, _BLOCK):
-            block = indices[start : start + _BLOCK]
-            rows[:, block] = rule(mean.flat[block], variance.flat[block])
+    flat_mean, flat_variance = mean.ravel(), variance.ravel()
+    for where, (formula, nodes) in rules:
+        means, variances = flat_mean[where], flat_variance[where]
+        found = np.empty((count, len(means)))
+        step = max(1, _BLOCK // nodes)
+        for start in range(0, len(means), step):
+            block = slice(start, start + step)
+            found[:, block] = formula(means[block], variances[block])
+        rows[:, where] = found
     return rows.reshape(count, *mean.shape)
 
 
-def _reflect(rows: Array, x: Array) -> Array:
+def _reflect(rows: Array, x: Array, orders: range) -> Array:
     """Turn the rows at -|x|, in place, into those at x, by softplus(x) = x + softplus(-x)."""
-    rows[0] += np.maximum(x, 0)
-    rows[1::2] *= np.where(x > 0, -1.0, 1.0)
-    rows[1:2] += x > 0
+    start = orders.start
+    if start == 0:
+        rows[0] += np.maximum(x, 0)
+    rows[1 - start % 2 :: 2] *= np.where(x > 0, -1.0, 1.0)
+    if 1 in orders:
+        rows[1 - start] += x > 0
     return rows
 
 
-def _softplus(x: Array, derivatives: int) -> Array:
-    """Return softplus and its derivatives at x <= 0, all relatively accurate."""
+def _softplus(x: Array, orders: range) -> Iterator[Array]:
+    """Yield softplus and its derivatives at x, relatively accurate as long as exp(x) is."""
     odds = np.exp(x)
-    sigmoid = odds / (1 + odds)
-    # s' = s (1 - s),  s'' = s' (1 - 2 s),  s''' = s' (1 - 6 s')
-    slope = sigmoid / (1 + odds)
-    rows = np.log1p(odds), sigmoid, slope, slope * (1 - 2 * sigmoid), slope * (1 - 6 * slope)
-    return np.stack(rows[: derivatives + 1])
+    complement = 1 / (1 + odds)
+    sigmoid = odds * complement
+    # In terms of s: s(1 - s) =: p, then p (1 - 2 s), then p (1 - 6 p)
+    slope = sigmoid * complement
+    rows = (
+        lambda: np.log1p(odds),
+        lambda: sigmoid,
+        lambda: slope,
+        lambda: slope * (complement - sigmoid),
+        lambda: slope * (1 - 6 * slope),
+    )
+    return (rows[order]() for order in orders)
 
 
-def _ramp(x: Array, width: ArrayLike, gaussian: Array, derivatives: int) -> Array:
+def _ramp(x: Array, width: ArrayLike, gaussian: Array, orders: range) -> Array:
     """Return the ramp and its derivatives at x <= 0, where `gaussian` is exp(-(x/width)^2/2).
 
     A factor that `gaussian` carries beyond this multiplies the result.
@@ -174,16 +227,15 @@ def _ramp(x: Array, width: ArrayLike, gaussian: Array, derivatives: int) -> Arra
     density = _PEAK / width
     bend = density / width
     rows = width * (u * tail + _PEAK), tail, density, -u * bend, (u * u - 1) * bend / width
-    scaled: Array = np.stack(rows[: derivatives + 1]) * gaussian
+    scaled: Array = np.stack(rows[orders.start : orders.stop]) * gaussian
     return scaled
 
 
-def _narrow(mean: Array, variance: Array, count: int, derivatives: int) -> Array:
-    r"""Return :math:`\sum_k p_k \zeta^{(j)}(m + z_k \sqrt{v})`, for v <= 1."""
+def _narrow(mean: Array, variance: Array, count: int, orders: range) -> Array:
+    r"""Return :math:`\sum_k p_k \zeta^{(j)}(m + z_k \sqrt{v})`, for mean <= 0 and v <= 1."""
     nodes, shares = _gauss_hermite(count)
-    x = mean[:, None] + np.sqrt(variance)[:, None] * nodes
-    rows: Array = _reflect(_softplus(-np.abs(x), derivatives), x) @ shares
-    return rows
+    x = mean + nodes[:, None] * np.sqrt(variance)
+    return np.stack([shares @ row for row in _softplus(x, orders)])
 
 
 @cache
@@ -200,21 +252,21 @@ def _remainder(reach: int) -> tuple[Array, Array]:
     Before them comes (x, -x^2/2, 1), from which Gaussian exponents are linear combinations.
     """
     x = _STEP * np.arange(-reach, 1, dtype=np.float64)
-    ramp = _ramp(x, np.sqrt(_RAMP_VARIANCE), np.exp(-x * x / (2 * _RAMP_VARIANCE)), 4)
-    left = _STEP * (_softplus(x, 4) - ramp)
+    ramp = _ramp(x, np.sqrt(_RAMP_VARIANCE), np.exp(-x * x / (2 * _RAMP_VARIANCE)), range(5))
+    left = _STEP * (np.stack(list(_softplus(x, range(5)))) - ramp)
     right = left[:, -2::-1] * [[1], [-1], [1], [-1], [1]]
     x = np.append(x, -x[-2::-1])
     return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)
 
 
-def _wide(mean: Array, variance: Array, derivatives: int, scaled: bool = False) -> Array:
+def _wide(mean: Array, variance: Array, orders: range, scaled: bool = False) -> Array:
     r"""Return the expectations for mean <= 0 and v > 1, as those of ramp and remainder.
 
     If scaled, they carry the factor :math:`e^{m^2/2v}`.  By
     :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded for
     :math:`m \ge -v/2`, with summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
     """
-    powers, remainder = _remainder(142 if scaled else 72)
+    powers, remainder = _remainder(_LONG_REACH if scaled else _REACH)
     tilt = mean / variance
     exponent = tilt * mean / 2
     kept = 0.0 if scaled else -exponent
@@ -223,19 +275,19 @@ def _wide(mean: Array, variance: Array, derivatives: int, scaled: bool = False) 
     gaussian = np.exp(exponent * _RAMP_VARIANCE / total + kept)
     density = powers @ np.stack([tilt, 1 / variance, kept + np.log(_PEAK / np.sqrt(variance))])
     np.exp(density, out=density)
-    rows: Array = remainder[: derivatives + 1] @ density
-    return rows + _ramp(mean, np.sqrt(total), gaussian, derivatives)
+    rows: Array = remainder[orders.start : orders.stop] @ density
+    return rows + _ramp(mean, np.sqrt(total), gaussian, orders)
 
 
 def _log_upper(mean: Array, variance: Array) -> Array:
     """Return log E[sigmoid] and its derivatives where E[sigmoid] is not small."""
-    _, complement, slope, curvature = softplus_expectations(-mean, variance, 3)
+    complement, slope, curvature = softplus_expectations(-mean, variance, 3, first=1)
     expected = 1 - complement
     return np.stack([np.log1p(-complement), slope / expected, -curvature / (2 * expected)])
 
 
 def _log_tilted(mean: Array, variance: Array) -> Array:
     """Return log E[sigmoid] and its derivatives for -v/2 <= mean < 0 and v > 1."""
-    _, expected, slope, curvature = _wide(mean, variance, 3, scaled=True)
+    expected, slope, curvature = _wide(mean, variance, range(1, 4), scaled=True)
     value = np.log(expected) - mean / variance * mean / 2
     return np.stack([value, slope / expected, curvature / (2 * expected)])

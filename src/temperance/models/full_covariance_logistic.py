@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from temperance.models.logistic.expected_loss import expected_loss
 from temperance.models.logistic.full_covariance import FullCovarianceSystem
+from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
-from temperance.models.logistic.system import Rows, System
+from temperance.models.logistic.system import Rows, System, few_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +36,10 @@ class FullCovarianceLogistic(LogisticRegression):
 
     def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the variational objective."""
-        return FullCovarianceSystem(rows)
+        if few_rows(*rows.Z.shape):
+            return FullCovarianceSystem(rows)
+        return MeanAndCurvatureSystem(rows, expected_loss)
 
     def largest_matrix(self, n: int, k: int) -> int:
-        """One matrix over rows for each pair."""
-        return n * max(n, k)
+        """Return that of a matrix over few rows, or of many weighted rows."""
+        return n * max(n, k) if few_rows(n, k) else n * k

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from temperance.models.logistic.jaakkola import JaakkolaSystem
+from temperance.models.logistic.jaakkola import JaakkolaSystem, bounded_loss
+from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
-from temperance.models.logistic.system import Rows, System
+from temperance.models.logistic.system import Rows, System, few_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +46,10 @@ class JaakkolaLogistic(LogisticRegression):
 
     def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the bound."""
-        return JaakkolaSystem(rows)
+        if few_rows(*rows.Z.shape):
+            return JaakkolaSystem(rows)
+        return MeanAndCurvatureSystem(rows, bounded_loss)
 
     def largest_matrix(self, n: int, k: int) -> int:
-        """One matrix over rows for each pair."""
-        return n * max(n, k)
+        """Return that of a matrix over few rows, or of many weighted rows."""
+        return n * max(n, k) if few_rows(n, k) else n * k

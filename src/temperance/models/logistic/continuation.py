@@ -32,10 +32,15 @@ class Anchor(NamedTuple):
 
 
 class Path:
-    """Solutions along beta; those found are remembered, and those between them start from them."""
+    """Solutions along beta; those found are remembered, and those between them start from them.
 
-    def __init__(self, system: System) -> None:
+    A guide is the path of a similar system: what remains to be predicted is how far apart the
+    solutions are, a smaller thing than the solutions.
+    """
+
+    def __init__(self, system: System, guide: Path | None = None) -> None:
         self.system = system
+        self.guide = guide
         x = system.start()
         self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1]())]
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size))
@@ -43,18 +48,22 @@ class Path:
     def at(self, beta: float) -> Anchor:
         """Return the solution at ``beta``; or the nearest that was found, with a warning."""
         place = bisect_left(self._anchors, beta, key=_beta)
-        if place < len(self._anchors):
-            after = self._anchors[place]
-            if after.beta == beta:
-                return after
-            start = _between(self._anchors[place - 1], after, beta, self.system.rows.first_step)
-        else:
-            start = self.system.guess(beta)
+        if place < len(self._anchors) and self._anchors[place].beta == beta:
+            return self._anchors[place]
+        start = self._start(self._anchors[place - 1 : place + 1], beta)
         if self.system.admissible(start):
             found = _correct(self.system, start, beta)
             if found is not None:
                 return self._remember(found)
         return self._climb(self._anchors[place - 1], beta)
+
+    def _start(self, around: list[Anchor], beta: float) -> Array:
+        """Predict the solution from those around it, and from the guide's where there is one."""
+        first = self.system.rows.first_step
+        if self.guide is not None:
+            apart = [_difference(anchor, self.guide.at(anchor.beta)) for anchor in around]
+            return self.guide.at(beta).x + _between(apart, beta, first)
+        return _between(around, beta, first) if len(around) > 1 else self.system.guess(beta)
 
     def _remember(self, anchor: Anchor) -> Anchor:
         insort(self._anchors, anchor, key=_beta)
@@ -93,8 +102,15 @@ def _beta(anchor: Anchor) -> float:
     return anchor.beta
 
 
-def _between(before: Anchor, after: Anchor, beta: float, first: float) -> Array:
-    """Cubic through two solutions and their tangents, in log(beta + first)."""
+def _difference(one: Anchor, other: Anchor) -> Anchor:
+    return Anchor(one.beta, one.x - other.x, one.tangent - other.tangent)
+
+
+def _between(around: list[Anchor], beta: float, first: float) -> Array:
+    """Cubic in log(beta + first) through two solutions and their tangents; beyond one, that one."""
+    before, after = around[0], around[-1]
+    if before is after:
+        return before.x
     low, high = before.beta + first, after.beta + first
     width = np.log1p((after.beta - before.beta) / low)
     t = np.log1p((beta - before.beta) / low) / width

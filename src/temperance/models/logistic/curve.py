@@ -73,10 +73,10 @@ def logistic_risk_curve(
     """Curve of whitened rows; their weights are those of the plan's likelihoods."""
     index, _ = plan.tested()
     trained = rows.weights > 0
-    parts = [
-        _part(rows, pairs, np.any(trained[pairs], axis=0), index[pairs], approximation)
-        for pairs in _parts(trained, approximation.largest_matrix(*rows.Z.shape))
-    ]
+    parts: list[Part] = []
+    for pairs in _parts(trained, approximation.largest_matrix(*rows.Z.shape)):
+        used = np.any(trained[pairs], axis=0)
+        parts.append(_part(rows, pairs, used, index[pairs], approximation, parts))
     losses = PathLosses(parts, index.shape, risk)
     return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
 
@@ -98,6 +98,7 @@ def _part(
     trained: NDArray[np.bool_],
     index: NDArray[np.intp],
     approximation: Approximation,
+    others: list[Part],
 ) -> Part:
     used = trained.copy()
     used[index] = True
@@ -114,7 +115,24 @@ def _part(
     )
     if len(index) > 1 and np.all(index == index[0]):
         index = index[:1]
-    return Part(pairs, Path(system), coordinates[index], rows.offset[index], rows.y[index])
+    guides = (part.path for part in others if _alike(system, part.path.system))
+    return Part(
+        pairs,
+        Path(system, next(guides, None)),
+        coordinates[index],
+        rows.offset[index],
+        rows.y[index],
+    )
+
+
+def _alike(one: System, other: System) -> bool:
+    """Tell whether solutions are close: each of a pair alone with many rows, in all coordinates."""
+    k = one.rows.Z.shape[1]
+    return all(
+        system.portable and len(system.rows.weights) == 1 and len(Z) >= k == Z.shape[1]
+        for system in (one, other)
+        for Z in [system.rows.Z]
+    )
 
 
 def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ class DiagonalCovarianceSystem:
     """Unknowns x = (m, rho): k means and k log standard deviations."""
 
     rows: Rows
+    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -40,30 +42,31 @@ class DiagonalCovarianceSystem:
 
     def guess(self, beta: float) -> Array:
         """Return m = 0 and the variances of curvature 1/4."""
-        precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.Z**2)
+        precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.squares)
         return np.concatenate([np.zeros_like(precision), -0.5 * np.log(precision)], axis=1)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)
-        t, squares = np.exp(2 * rho), Z**2
+        t, squares = np.exp(2 * rho), self.rows.squares
         psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
-        c, pull = beta * w, psi.mean - self.rows.y
-        spread = (w * psi.variance) @ squares
-        residual = np.concatenate([m + (c * pull) @ Z, t - 1 + 2 * beta * t * spread], axis=1)
-        drift = np.concatenate([(w * pull) @ Z, 2 * t * spread], axis=1)
-        k = Z.shape[1]
+        pull, spread = (w * (psi.mean - self.rows.y)) @ Z, 2 * t * ((w * psi.variance) @ squares)
+        drift = np.concatenate([pull, spread], axis=1)
+        residual = np.concatenate([m, t - 1], axis=1) + beta * drift
+        k, dt = Z.shape[1], 2 * t  # dt/drho
         jacobian = np.empty((len(w), 2 * k, 2 * k))
-        jacobian[:, :k, :k] = weighted_gram(Z, c * psi.mean_mean)
-        mixed = ((Z.T * (c * psi.mean_variance)[:, None, :]) @ squares) * (2 * t)[:, None, :]
+        jacobian[:, :k, :k] = weighted_gram(Z, w * psi.mean_mean)
+        mixed = weighted_gram(Z, w * psi.mean_variance, squares) * dt[:, None, :]
         jacobian[:, :k, k:] = mixed
         jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
-        curvature = (squares.T * (c * psi.variance_variance)[:, None, :]) @ squares
-        jacobian[:, k:, k:] = (2 * t)[:, :, None] * curvature * (2 * t)[:, None, :]
-        index = np.arange(k)
-        jacobian[:, index, index] += 1.0
-        jacobian[:, k + index, k + index] += 2 * t + 4 * beta * t * spread
+        curvature = weighted_gram(squares, w * psi.variance_variance)
+        jacobian[:, k:, k:] = dt[:, :, None] * curvature * dt[:, None, :]
+        jacobian *= beta
+        index = np.arange(2 * k)
+        jacobian[:, index, index] += np.concatenate(
+            [np.ones_like(m), dt + 2 * beta * spread], axis=1
+        )
         return solve_at_once(jacobian, -residual, -drift)
 
     def law(self, x: Array, tangent: Array, beta: float) -> DiagonalLaw:

@@ -20,5 +20,5 @@ class Partials(NamedTuple):
 
 def expected_loss(mean: Array, variance: Array) -> Partials:
     """Differentiate psi: d/dmu raises the order of softplus by one, d/dv by two with a half."""
-    _, first, second, third, fourth = softplus_expectations(mean, variance, derivatives=4)
+    first, second, third, fourth = softplus_expectations(mean, variance, derivatives=4, first=1)
     return Partials(first, second / 2, second, third / 2, fourth / 4)

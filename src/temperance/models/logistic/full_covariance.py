@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from temperance.models.logistic.expected_loss import Partials, expected_loss
-from temperance.models.logistic.krylov import LOOSE, dense_is_cheaper, solve_batch
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
@@ -42,6 +41,7 @@ class FullCovarianceSystem:
     """Unknowns x = (u, log v): k coefficients and n predictor variances."""
 
     rows: Rows
+    portable: ClassVar[bool] = False
 
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""
@@ -103,16 +103,9 @@ class FullCovarianceSystem:
             return pushed((w * pull) @ Z, coupling.squares(2 * w * psi.variance))
 
         inverse, right = pushed(u + (c * pull) @ Z, s * (log_v - np.log(s)))
-        if dense_is_cheaper(spread):
-            drifting, drift = moving()
-            dv, d_drift = solve_at_once(coupling.matrix(), right, drift)
-            return completed(inverse, dv), lambda: completed(drifting, d_drift())
-
-        def tangent() -> Array:
-            drifting, drift = moving()
-            return completed(drifting, solve_batch(coupling.operator, drift))
-
-        return completed(inverse, solve_batch(coupling.operator, right, LOOSE)), tangent
+        drifting, drift = moving()
+        dv, d_drift = solve_at_once(coupling.matrix(), right, drift)
+        return completed(inverse, dv), lambda: completed(drifting, d_drift())
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""
@@ -155,12 +148,6 @@ class Coupling(NamedTuple):
     def squares(self, y: Array) -> Array:
         """M y for y of shape (m, n)."""
         return squares_times(self.spread, y)
-
-    def operator(self, dv: Array) -> Array:
-        """Apply the matrix of the equations without forming it."""
-        pulled = np.einsum("mnk,mn->mk", self.reach, self.cross * dv)
-        back = np.einsum("mnk,mk->mn", self.reach, pulled)
-        return self.ratio * dv + self.squares(self.curvature * dv - 2 * self.cross * back)
 
     def matrix(self) -> Array:
         """Form the matrix of the equations, (m, n, n)."""

@@ -11,18 +11,20 @@ When the curvatures 2 c lam move by e, and c by f, the means and variances move 
 o elementwise.  The unknowns are x = log q, so e = D dx with D = 2 c q dlam/dq along a step, and
 Newton's method solves, with s = mu^2 + diag K,
 
-    [I + diag(1/s) {K o (K + 2 mu mu')} D] dx = log s - x.
+    [I + diag(1/s) {K o (K + 2 mu mu')} D] dx = log s - x,
+
+and the tangent solves the same with the derivative of log s in beta on the right, at fixed x.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
-from temperance.models.logistic.krylov import LOOSE, TOLERANCE, dense_is_cheaper, solve_batch
+from temperance.models.logistic.expected_loss import Partials
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
@@ -30,10 +32,12 @@ from temperance.models.logistic.system import (
     inverse_root,
     row_products,
     solve_at_once,
-    squares_times,
+    times,
     weighted_gram,
 )
 from temperance.types import Array
+
+SMALL_SQUARE = 1e-4  # below it lam is a series
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class JaakkolaSystem:
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows
+    portable: ClassVar[bool] = False
 
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""
@@ -62,15 +67,14 @@ class JaakkolaSystem:
     def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
         """Return the Newton step and the tangent."""
         at = Moments(self.rows, np.exp(x), beta)
-
-        def drift() -> Array:
-            d_mean, d_variance = at.moved(2 * self.rows.weights * at.lam)
-            return (2 * at.mean * d_mean + d_variance) / at.second
-
-        if dense_is_cheaper(at.spread):
-            return solve_at_once(at.matrix(), np.log(at.second) - x, drift())
-        solve = at.solver()
-        return solve(np.log(at.second) - x, LOOSE), lambda: solve(drift(), TOLERANCE)
+        w = self.rows.weights
+        coupling = at.coupling()
+        pushed = 2 * at.mean / at.second * at.times_kernel(w * (self.rows.y - 0.5))
+        drift = pushed - times(coupling, 2 * w * at.lam)
+        coupling *= at.bend[:, None, :]
+        diagonal = np.arange(coupling.shape[1])
+        coupling[:, diagonal, diagonal] += 1.0
+        return solve_at_once(coupling, np.log(at.second) - x, drift)
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c lam move with the squares."""
@@ -102,63 +106,40 @@ class Moments:
 
     def times_covariance(self, vectors: Array) -> Array:
         """S v for v of shape (m, k)."""
-        return np.einsum("mij,mj->mi", self.root, np.einsum("mij,mi->mj", self.root, vectors))
+        return times(self.root, times(self.root.swapaxes(1, 2), vectors))
 
-    def moved(self, curvature: Array) -> tuple[Array, Array]:
-        """Return dmu and dK_ii per unit of beta, for the derivative of 2 c lam."""
-        d_weight = self.rows.weights * (self.rows.y - 0.5)
-        return self._spread_twice(d_weight - curvature * self.mean), -squares_times(
-            self.spread, curvature
-        )
+    def times_kernel(self, vectors: Array) -> Array:
+        """K v for v of shape (m, n)."""
+        return times(self.spread, times(self.spread.swapaxes(1, 2), vectors))
 
-    def matrix(self) -> Array:
-        """Form the matrix of Newton's equations, (m, n, n)."""
-        # K + 2 mu mu' is the Gram matrix of the spread with one more column.
-        wider = np.concatenate([self.spread, np.sqrt(2) * self.mean[:, :, None]], axis=2)
-        matrix = wider @ wider.swapaxes(1, 2)
-        matrix *= self.spread @ self.spread.swapaxes(1, 2)
-        matrix *= self.bend[:, None, :]
-        matrix /= self.second[:, :, None]
-        diagonal = np.arange(matrix.shape[1])
-        matrix[:, diagonal, diagonal] += 1.0
-        return matrix
+    def coupling(self) -> Array:
+        """Form diag(1/s) {K o (K + 2 mu mu')}, (m, n, n)."""
+        kernel = self.spread @ self.spread.swapaxes(1, 2)
+        coupling = 2 * self.mean[:, :, None] * self.mean[:, None, :]
+        coupling += kernel
+        coupling *= kernel
+        coupling /= self.second[:, :, None]
+        return coupling
 
-    def solver(self) -> Callable[[Array, float], Array]:
-        """Return how to solve Newton's equations for (m, n) to a tolerance, by iteration.
 
-        It is on what K o K adds to A = I + 2 diag(mu/s) K diag(mu D), of which by Woodbury's
-        identity, with T the spread and B = I + 2 T' diag(mu^2 D/s) T, the inverse is
-        A^-1 r = r - 2 diag(mu/s) T B^-1 T'[mu D r].  For many rows K o K is small.
-        """
-        outer, inner = 2 * self.mean / self.second, self.mean * self.bend
-        T = self.spread
-        small = np.eye(T.shape[2]) + (T * (outer * inner)[:, :, None]).swapaxes(1, 2) @ T
-        inverse = np.linalg.inv(small)
-
-        def ease(right: Array) -> Array:
-            seen = np.einsum("mij,mj->mi", inverse, np.einsum("mnk,mn->mk", T, inner * right))
-            return right - outer * np.einsum("mnk,mk->mn", T, seen)
-
-        def operator(dx: Array) -> Array:
-            return dx + ease(squares_times(self.spread, self.bend * dx) / self.second)
-
-        return lambda right, tolerance: solve_batch(operator, ease(right), tolerance)
-
-    def _spread_twice(self, y: Array) -> Array:
-        """K y."""
-        inner = np.einsum("mnk,mn->mk", self.spread, y)
-        return np.einsum("mnk,mk->mn", self.spread, inner)
+def bounded_loss(mean: Array, variance: Array) -> Partials:
+    """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam."""
+    lam, slope = lambda_and_slope(mean**2 + variance)
+    return Partials(
+        0.5 + 2 * lam * mean, lam, 2 * lam + 4 * slope * mean**2, 2 * slope * mean, slope
+    )
 
 
 def lambda_and_slope(square: Array) -> tuple[Array, Array]:
     r"""Return lam(xi) = (sigmoid(xi) - 1/2) / (2 xi) and its derivative in xi^2."""
-    small = square < 1e-4
-    safe = np.where(small, 1.0, square)
-    xi = np.sqrt(safe)
-    lam = np.tanh(xi / 2) / (4 * xi)
-    # d lam / d xi^2 = [sigmoid'(xi) - 2 lam] / (4 xi^2)
-    slope = (special.expit(xi) * special.expit(-xi) - 2 * lam) / (4 * safe)
-    # tanh(xi/2) / (4 xi) = 1/8 - xi^2/96 + xi^4/960 - 17 xi^6/80640 + ...
-    series = 1 / 8 - square / 96 + square**2 / 960
-    d_series = -1 / 96 + square / 480 - 17 * square**2 / 26880
-    return np.where(small, series, lam), np.where(small, d_series, slope)
+    xi = np.sqrt(np.maximum(square, SMALL_SQUARE))
+    tanh = np.tanh(xi / 2)
+    lam = tanh / (4 * xi)
+    # d lam / d xi^2 = [sigmoid'(xi) - 2 lam] / (4 xi^2) with 4 sigmoid'(xi) = 1 - tanh(xi/2)^2
+    slope = ((1 - tanh**2) / 4 - 2 * lam) / (4 * xi**2)
+    small = square < SMALL_SQUARE
+    if np.any(small):
+        # tanh(xi/2) / (4 xi) = 1/8 - xi^2/96 + xi^4/960 - 17 xi^6/80640 + ...
+        lam = np.where(small, 1 / 8 - square / 96 + square**2 / 960, lam)
+        slope = np.where(small, -1 / 96 + square / 480 - 17 * square**2 / 26880, slope)
+    return lam, slope

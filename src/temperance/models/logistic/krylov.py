@@ -1,4 +1,4 @@
-r"""GMRES for many systems at once, and when it pays."""
+r"""GMRES for many systems at once."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ import numpy as np
 
 from temperance.types import Array
 
-TOLERANCE = 1e-13
-LOOSE = 1e-4  # enough for Newton's steps, which correct each other
-DENSE_ROWS = 64
-
-
-def dense_is_cheaper(T: Array) -> bool:
-    """Tell whether to form matrices over the rows of T (m, n, k) rather than to iterate."""
-    _, n, k = T.shape
-    return n <= max(DENSE_ROWS, 6 * k)
-
 
 def solve_batch(
-    operator: Callable[[Array], Array], right: Array, tolerance: float = TOLERANCE, most: int = 60
+    operator: Callable[[Array], Array], right: Array, tolerance: float = 1e-13, most: int = 60
 ) -> Array:
     """Solve ``operator(x) = right`` for stacked vectors (m, n) by Arnoldi's iteration.
 

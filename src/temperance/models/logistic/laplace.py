@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -27,6 +28,7 @@ class LaplaceSystem:
     """Unknowns x = u, the mode."""
 
     rows: Rows
+    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return u = 0."""
@@ -66,5 +68,4 @@ class LaplaceSystem:
 
     def _precision(self, s: Array, beta: float) -> Array:
         Z = self.rows.Z
-        weights = beta * self.rows.weights * s * (1 - s)
-        return np.eye(Z.shape[1]) + weighted_gram(Z, weights)
+        return np.eye(Z.shape[1]) + beta * weighted_gram(Z, self.rows.weights * s * (1 - s))

@@ -13,10 +13,13 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg import lapack
 
 from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
+FEW_ROWS = 64
+CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
 
 
 class Predictor(NamedTuple):
@@ -38,6 +41,11 @@ class Law(Protocol):
 
 class System(Protocol):
     """Stationarity equations of m approximations; x has shape (m, parameters)."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether x means the same with other rows: it is about coefficients, not about rows."""
+        ...
 
     @property
     def rows(self) -> Rows:
@@ -129,6 +137,11 @@ class Rows:
     weights: Array
 
     @cached_property
+    def squares(self) -> Array:
+        """Z^2 elementwise."""
+        return self.Z**2
+
+    @cached_property
     def reach(self) -> Array:
         """Largest effect on f of a unit step in each coefficient."""
         return np.abs(self.Z).max(axis=0, initial=0.0)
@@ -144,6 +157,16 @@ class Rows:
         return 1.0 / float(information) if information > 0 else 1.0
 
 
+def few_rows(n: int, k: int) -> bool:
+    """Tell whether matrices over n rows cost less than passes over rows of k coordinates."""
+    return n <= max(FEW_ROWS, 6 * k)
+
+
+def largest(values: Array) -> float:
+    """Return the largest absolute value."""
+    return float(np.abs(values).max(initial=0.0))
+
+
 def row_products(one: Array, other: Array) -> Array:
     """Inner products of the rows of two stacks (m, n, k)."""
     return np.einsum("mnk,mnk->mn", one, other)
@@ -151,22 +174,30 @@ def row_products(one: Array, other: Array) -> Array:
 
 def inverse_root(precisions: Array) -> Array:
     """Return A = R^-1 for R'R the precision, so that the covariance is A A'."""
-    return np.linalg.inv(np.linalg.cholesky(precisions)).swapaxes(1, 2)
+    roots = np.empty_like(precisions)
+    for root, precision in zip(roots, precisions, strict=True):
+        # numpy inverts triangles as if they were full, at several times the cost.
+        triangle, failure = lapack.dpotrf(precision.T)
+        if failure:
+            raise np.linalg.LinAlgError("the precision is not positive definite")
+        root[...] = lapack.dtrtri(triangle)[0]
+    return roots
 
 
-def weighted_gram(Z: Array, weights: Array) -> Array:
-    """Z' diag(w) Z for each row of weights (m, n), in blocks of rows that fit into the cache."""
+def weighted_gram(Z: Array, weights: Array, other: Array | None = None) -> Array:
+    """Z' diag(w) Z, or Z' diag(w) other, for each row of weights (m, n); in blocks of rows."""
+    right = Z if other is None else other
     m, k = len(weights), Z.shape[1]
-    total = np.zeros((m, k, k))
-    for rows in batches(len(Z), m * k, budget=2**16):
-        total += (Z[rows].T * weights[:, None, rows]) @ Z[rows]
+    total = np.zeros((m, k, right.shape[1]))
+    for rows in batches(len(Z), m * k, budget=CACHED):
+        total += (Z[rows].T * weights[:, None, rows]) @ right[rows]
     return total
 
 
 def squares_times(T: Array, y: Array) -> Array:
     """(K o K) y = diag(K diag(y) K) for K = T T', T of shape (m, n, k), y of shape (m, n)."""
     m, n, k = T.shape
-    blocks = list(batches(n, m * k, budget=2**16))
+    blocks = list(batches(n, m * k, budget=CACHED))
     inner = np.zeros((m, k, k))
     for rows in blocks:
         inner += (T[:, rows].swapaxes(1, 2) * y[:, None, rows]) @ T[:, rows]
@@ -174,6 +205,28 @@ def squares_times(T: Array, y: Array) -> Array:
     for rows in blocks:
         product[:, rows] = row_products(T[:, rows] @ inner, T[:, rows])
     return product
+
+
+def quadratic_forms(Z: Array, matrices: Array) -> Array:
+    """Return z'M z for each row z of Z and each M of shape (m, k, k): (m, n); in blocks of rows."""
+    forms = np.empty((len(matrices), len(Z)))
+    for rows in batches(len(Z), matrices.shape[0] * Z.shape[1], budget=CACHED):
+        np.einsum("mnk,nk->mn", Z[rows] @ matrices, Z[rows], out=forms[:, rows])
+    return forms
+
+
+def squared_lengths(Z: Array, roots: Array) -> Array:
+    """Return |A'z|^2 for each row z of Z and each A of shape (m, k, k): (m, n), in blocks."""
+    lengths = np.empty((len(roots), len(Z)))
+    for rows in batches(len(Z), roots.shape[0] * Z.shape[1], budget=CACHED):
+        spread = Z[rows] @ roots
+        np.einsum("mnk,mnk->mn", spread, spread, out=lengths[:, rows])
+    return lengths
+
+
+def times(matrices: Array, vectors: Array) -> Array:
+    """M v for stacks (m, k, l) and (m, l)."""
+    return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
 def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Callable[[], Array]]:

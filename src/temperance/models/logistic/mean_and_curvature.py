@@ -1,0 +1,163 @@
+r"""Equations of N(u, S) with full covariance when rows are many, for any expected loss psi(mu, v).
+
+The unknowns are the mean u and the curvature B that the rows add to the precision,
+
+    u + beta Z'[w (psi_mu - y)] = 0,    B = Z' diag(2 w psi_v) Z,    S^-1 = I + beta B,
+
+with mu = offset + Z u and v_i = z_i'S z_i: k + k^2 numbers, however many the rows.  A change dv of
+the variances moves, with H = I + beta Z' diag(w psi_mumu) Z,
+
+    du = -beta H^-1 Z'[w psi_muv dv],    dB = Z' diag(2 w [psi_muv Z du + psi_vv dv]) Z,
+
+while a change dB of the curvature makes dv_i = -beta z_i'S dB S z_i.  One after the other is a map
+from dB to dB, of the size of v, and Newton's equations are the identity less that map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from temperance.models.logistic.expected_loss import Partials
+from temperance.models.logistic.krylov import solve_batch
+from temperance.models.logistic.system import (
+    FullLaw,
+    Rows,
+    inverse_root,
+    largest,
+    quadratic_forms,
+    squared_lengths,
+    times,
+    weighted_gram,
+)
+from temperance.types import Array
+
+Loss = Callable[[Array, Array], Partials]
+
+LOOSE = 1e-3  # enough for Newton's steps, which correct each other
+TIGHT = 1e-10  # for tangents
+NEGLIGIBLE = 1e-10  # part of a precision
+
+
+@dataclass(frozen=True, eq=False)
+class MeanAndCurvatureSystem:
+    """Unknowns x = (u, B): k coefficients and k^2 elements of the curvature."""
+
+    rows: Rows
+    loss: Loss
+    portable: ClassVar[bool] = True
+
+    def start(self) -> Array:
+        """Return u = 0 and the curvature under the prior."""
+        psi = self.loss(self.rows.offset, self.rows.squares.sum(axis=1))
+        return self._joined(weighted_gram(self.rows.Z, 2 * self.rows.weights * psi.variance))
+
+    def guess(self, beta: float) -> Array:
+        """Return u = 0 and the largest curvature, 1/4 for each row."""
+        return self._joined(weighted_gram(self.rows.Z, 0.25 * self.rows.weights))
+
+    def scale(self, x: Array) -> Array:
+        """Coefficients against what they do, curvatures against those of both coefficients."""
+        u, curvature = self._split(x)
+        size = np.sqrt(np.abs(np.diagonal(curvature, axis1=1, axis2=2)))
+        outer = size[:, :, None] * size[:, None, :] + np.finfo(float).tiny
+        return np.concatenate([self.rows.coefficient_scale(u), outer.reshape(len(u), -1)], axis=1)
+
+    def admissible(self, x: Array) -> bool:
+        """Any finite numbers will do; a precision that is none has no root."""
+        return bool(np.all(np.isfinite(x)))
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+        """Return the Newton step and the tangent."""
+        u, curvature = self._split(x)
+        at = Equations(self.rows, self.loss, u, curvature, beta)
+        return at.step(), at.tangent
+
+    def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
+        """Return the Gaussians; S^-1 moves by B + beta dB/dbeta."""
+        (du, d_curvature), (_, curvature) = self._split(tangent), self._split(x)
+        return FullLaw(*self.gaussian(x, beta), du, curvature + beta * d_curvature)
+
+    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return means and covariance roots."""
+        u, curvature = self._split(x)
+        return u, inverse_root(np.eye(u.shape[1]) + beta * curvature)
+
+    def _joined(self, curvature: Array) -> Array:
+        m, k, _ = curvature.shape
+        return np.concatenate([np.zeros((m, k)), curvature.reshape(m, -1)], axis=1)
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        k = self.rows.Z.shape[1]
+        return x[:, :k], x[:, k:].reshape(-1, k, k)
+
+
+class Equations:
+    """The equations at one mean, curvature and beta."""
+
+    def __init__(self, rows: Rows, loss: Loss, u: Array, curvature: Array, beta: float) -> None:
+        Z, w = rows.Z, rows.weights
+        self.rows, self.u, self.curvature, self.beta = rows, u, curvature, beta
+        precision = np.eye(Z.shape[1]) + beta * curvature
+        self.root = inverse_root(precision)
+        self.triangle = precision @ self.root
+        variance = squared_lengths(Z, self.root)
+        psi = loss(rows.offset + u @ Z.T, variance)
+        self.pull = (w * (psi.mean - rows.y)) @ Z
+        self.weight = w * psi.variance
+        self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
+        hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
+        self.inverse_hessian = np.linalg.inv(hessian)
+        # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
+        self.feedback = 0.1 * largest(variance)
+
+    def step(self) -> Array:
+        """Return the Newton step."""
+        du = -times(self.inverse_hessian, self.u + self.beta * self.pull)
+        moved = weighted_gram(self.rows.Z, 2 * (self.weight + self.mixed * (du @ self.rows.Z.T)))
+        x = self._flat(du, moved - self.curvature)
+        answer = self.feedback * self.beta * largest(x[:, du.shape[1] :])
+        if self.feedback > LOOSE and answer > NEGLIGIBLE:
+            x = solve_batch(self._operator, x, LOOSE)
+        return self._turned_back(x)
+
+    def tangent(self) -> Array:
+        """Return the derivatives in beta; at fixed B the precision moves by B."""
+        dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
+        du = -times(self.inverse_hessian, self.pull) + self._shift(dv)
+        x = self._flat(du, self._bent(du, dv))
+        return self._turned_back(solve_batch(self._operator, x, TIGHT))
+
+    def _operator(self, x: Array) -> Array:
+        """Take from changes of u and B what B's own change makes of them."""
+        m, k = self.u.shape
+        dv = self._variances(self.beta * x[:, k:].reshape(m, k, k))
+        du = self._shift(dv)
+        return x - self._flat(du, self._bent(du, dv))
+
+    def _flat(self, du: Array, d_curvature: Array) -> Array:
+        """Join L'du and A' dB A, with S = A A' and S^-1 = L L', where all directions are alike."""
+        turned = self.root.swapaxes(1, 2) @ d_curvature @ self.root
+        eased = times(self.triangle.swapaxes(1, 2), du)
+        return np.concatenate([eased, turned.reshape(len(du), -1)], axis=1)
+
+    def _turned_back(self, x: Array) -> Array:
+        """Return du and dB."""
+        m, k = self.u.shape
+        change = self.triangle @ x[:, k:].reshape(m, k, k) @ self.triangle.swapaxes(1, 2)
+        return np.concatenate([times(self.root, x[:, :k]), change.reshape(m, -1)], axis=1)
+
+    def _variances(self, change: Array) -> Array:
+        """Return dv when the precision changes by this, in the coordinates of the root."""
+        return -quadratic_forms(self.rows.Z, self.root @ change @ self.root.swapaxes(1, 2))
+
+    def _shift(self, dv: Array) -> Array:
+        """Return du = -beta H^-1 Z'[w psi_muv dv]."""
+        return -self.beta * times(self.inverse_hessian, (self.mixed * dv) @ self.rows.Z)
+
+    def _bent(self, du: Array, dv: Array) -> Array:
+        """Return dB = Z' diag(2 w [psi_muv Z du + psi_vv dv]) Z."""
+        return weighted_gram(self.rows.Z, 2 * (self.mixed * (du @ self.rows.Z.T) + self.bend * dv))
