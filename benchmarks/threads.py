@@ -23,7 +23,7 @@ def measure(quick: bool) -> Iterator[Record]:
         else [(100, 20), (1000, 50), (2000, 200), (100_000, 100), (500_000, 100)]
     )
     for n, d in sizes:
-        call = partial(calibrate, model, *regression(n, d))
+        call = partial(calibrate, model, *regression(n, d), "k-fold")
         took = seconds(
             {
                 "chosen": call,

@@ -24,7 +24,7 @@ LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
 NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
 NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out, "
-NAMED += "reference-risk"
+NAMED += "reference-risk, logistic-reference-risk"
 
 
 def put(array, place, value):
@@ -419,7 +419,7 @@ BAD = {
         "permutations must be at least 0, got -1",
     ),
     "too few rows for the folds": (
-        linear(X=X[:5], y=y[:5]),
+        linear(X=X[:5], y=y[:5], strategy=strategies.KFold()),
         "n_folds must be at most the number of distinct rows, got 10 for 5; "
         "use KFold(5) or LeaveOneOut()",
     ),

@@ -108,7 +108,9 @@ def test_the_stepwise_loop_is_safe_bayes():
     X, y = problems.regression(40, 3)
     plan = PrefixPlan(np.ones(40), np.arange(40)[None])
     curve = models.GaussianLinear(1.0).risk_curve(Data(X, y, np.ones(40)), plan)
-    assert safe_bayes.stepwise_risk(X, y, 0.7) / 39 == pytest.approx(curve(0.7), rel=1e-10)
+    for thrifty in (False, True):
+        found = safe_bayes.stepwise_risk(X, y, 0.7, thrifty=thrifty) / 39
+        assert found == pytest.approx(curve(0.7), rel=1e-10)
     split = safe_bayes.stepwise_risk(X, y, 0.7, 1, 20) + safe_bayes.stepwise_risk(X, y, 0.7, 20)
     assert split / 39 == pytest.approx(curve(0.7), rel=1e-10)
 

@@ -28,7 +28,7 @@ WEIGHTS = rng.uniform(0.5, 2.0, N)
 MODEL = models.GaussianLinear(noise_variance=0.5, prior_mean=0.1, prior_cov=2.0)
 
 
-def calibrated(strategy=None, **options) -> Calibration:
+def calibrated(strategy="k-fold", **options) -> Calibration:
     return calibrate(MODEL, X, y, strategy, **options)
 
 
@@ -128,11 +128,29 @@ def test_the_posterior_is_that_of_all_data():
     assert calibration.posterior is calibration.posterior
 
 
-def test_the_default_is_ten_folds_that_hold_beta():
-    default, explicit = calibrated(), calibrated(strategies.KFold(10, "beta"))
-    assert default.strategy == explicit.strategy == strategies.KFold()
-    assert summary(default) == summary(explicit)
-    assert summary(default) != summary(calibrated(strategies.KFold(10, "alpha")))
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.parametrize(
+    "model, options, expected",
+    [
+        (MODEL, {}, strategies.ReferenceRisk()),
+        (models.Polynomial(1), {}, strategies.ReferenceRisk()),
+        (MODEL, {"risk": "predictive"}, strategies.KFold(10, "beta")),
+        (MODEL, {"optimiser": "stochastic"}, strategies.KFold(10, "beta")),
+        (models.NormalInverseGammaLinear(), {}, strategies.KFold(10, "beta")),
+        (models.LaplaceLogistic(), {}, strategies.KFold(10, "beta")),
+    ],
+    ids=["known", "preset", "predictive", "stochastic", "unknown", "logistic"],
+)
+def test_the_default_is_what_was_measured_to_earn_it(model, options, expected):
+    inputs = X[:, :1] if isinstance(model, models.Polynomial) else X
+    response = (y > 0).astype(int) if isinstance(model, models.LaplaceLogistic) else y
+    default = calibrate(model, inputs, response, **options)
+    assert default.strategy == expected
+    assert summary(default) == summary(calibrate(model, inputs, response, expected, **options))
+
+
+def test_holding_alpha_is_another_choice():
+    assert summary(calibrated()) != summary(calibrated(strategies.KFold(10, "alpha")))
 
 
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")

@@ -350,9 +350,33 @@ OPTIONS = {
 }
 
 
+class TestDefault:
+    KNOWN = ("--model", "known-variance", "--noise-variance", "100")
+
+    @pytest.mark.parametrize(
+        "words, expected",
+        [
+            ((), "k-fold"),
+            (KNOWN, "reference-risk"),
+            ((*KNOWN, "--risk", "predictive"), "k-fold"),
+            ((*KNOWN, "--transfer", "alpha"), "k-fold"),
+            ((*KNOWN, "--strategy", "bayes"), "bayes"),
+        ],
+    )
+    def test_it_is_named_and_that_of_the_estimator(self, on, words, expected):
+        frame = houses()
+        own, asked = (
+            on(frame, "price", *words, *more, "--json").record["results"]
+            for more in ((), ("--strategy", expected))
+        )
+        assert own == asked
+        ranking = on(frame, "price", *words, "--compare", "--json").record["comparison"]
+        assert expected in {each["strategy"] for each in ranking}
+
+
 class TestAgreement:
     @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
-    @pytest.mark.parametrize("strategy", NAMES)
+    @pytest.mark.parametrize("strategy", [*NAMES, "reference-risk"])
     def test_of_every_strategy_and_risk(self, on, strategy, risk):
         frame = houses()
         record = on(frame, "price", "-s", strategy, "--risk", risk, "--json").record
@@ -367,7 +391,7 @@ class TestAgreement:
         fitted = GibbsRegressor(*given, **{"random_state": 0, **options})
         agree(record, fitted.fit(frame[["area", "age", "weight"]], frame["price"]))
 
-    @pytest.mark.parametrize("strategy", NAMES)
+    @pytest.mark.parametrize("strategy", [*NAMES, "logistic-reference-risk"])
     def test_of_two_classes(self, on, strategy):
         frame = visits(24)
         record = on(frame, "healed", *LAPLACE, "-s", strategy, "--json").record
@@ -431,7 +455,7 @@ class TestComparison:
             inputs, weights = frame[["area", "age"]], frame["weight"].to_numpy()
             words += ["--weights", "weight"]
         ranking = self.compare(on, *words, "--json").record["comparison"]
-        assert {each["strategy"] for each in ranking} == set(NAMES)
+        assert {each["strategy"] for each in ranking} == {*NAMES, "reference-risk"}
         gains = [each["held_out_gain"] for each in ranking]
         assert gains == sorted(gains, reverse=True)
         assert len(set(gains)) > 4
@@ -508,7 +532,7 @@ class TestComparison:
             "--strategy): bootstrap, safe-bayes, leave-one-out" in done.out
         )
         places = re.findall(r"^(\d)  (\S+) ", done.out, re.M)
-        assert {name for _, name in places} == set(NAMES) - {
+        assert {name for _, name in places} == {*NAMES, "logistic-reference-risk"} - {
             "bootstrap",
             "safe-bayes",
             "leave-one-out",

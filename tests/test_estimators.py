@@ -472,7 +472,8 @@ REFUSED = {
     "strategy": (
         GibbsRegressor(strategy="kfold"),
         "strategy must be one of bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, "
-        "leave-one-out, reference-risk, got 'kfold' (did you mean 'k-fold'?)",
+        "leave-one-out, reference-risk, logistic-reference-risk, got 'kfold' (did you mean "
+        "'k-fold'?)",
     ),
 }
 

@@ -124,7 +124,7 @@ def test_inputs_are_searched_for_bad_values_twice_at_most(model, monkeypatch):
         lambda name, array, *more: seen.append(array.size) or original(name, array, *more),
     )
     data = gaussian_data(500, 4)
-    calibrate(model, data.X, data.y)
+    calibrate(model, data.X, data.y, strategies.KFold())
     assert seen.count(data.X.size) == 2
 
 
