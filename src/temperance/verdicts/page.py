@@ -74,7 +74,7 @@ def page(evidence: Evidence, run: Run | None = None) -> str:
         "## Does holding beta beat holding alpha?",
         TRANSFER.format(ratios=ratios.RULE),
         table(*transfer_rows(evidence)),
-        "## Which strategy should be the default?",
+        "## Which strategy should be the default of models without a reference?",
         argument(evidence),
         "## What a choice costs",
         COST.format(linear=LINEAR_DRAWS, logistic=LOGISTIC_DRAWS),
