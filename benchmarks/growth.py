@@ -16,6 +16,7 @@ STRATEGIES = {
     "sample splitting": strategies.SampleSplitting(),
     "10-fold": strategies.KFold(),
     "leave-one-out": strategies.LeaveOneOut(),
+    "reference risk": strategies.ReferenceRisk(),
     "SafeBayes": strategies.SafeBayes(),
     "bootstrap, 20 draws": strategies.Bootstrap(20),
 }

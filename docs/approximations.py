@@ -71,7 +71,11 @@ def lines(name: str, setting: LogisticSetting) -> list[tuple[str, ...]]:
             cost = exact.curve(result.beta) - exact.risk
             found.append(
                 ("", "", label, f"{result.beta:.2f}", f"{result.risk:.4f}")
-                + (f"{gap[worst]:+.4f} ± {errors[worst]:.4f}", f"{BETAS[worst]:.2f}", f"{cost:z.4f}")
+                + (
+                    f"{gap[worst]:+.4f} ± {errors[worst]:.4f}",
+                    f"{BETAS[worst]:.2f}",
+                    f"{cost:z.4f}",
+                )
             )
     return found
 

@@ -53,11 +53,11 @@ class KnownVarianceRegression(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
-        Z, scale = self.design(data.X), np.sqrt(self.noise_variance)
+        Z, y = self.design(data.X), data.y
         prior = self.prior(Z.shape[1])
-        rows, plan = reference_rows(
-            Z / scale, data.y / scale, data.weights, counts, prior, AroundKnownVariance(), risk
-        )
+        if self.noise_variance != 1:
+            Z, y = Z / np.sqrt(self.noise_variance), y / np.sqrt(self.noise_variance)
+        rows, plan = reference_rows(Z, y, data.weights, counts, prior, AroundKnownVariance(), risk)
         return linear_risk_curve(rows_of(rows), plan, KnownVariance(), risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:

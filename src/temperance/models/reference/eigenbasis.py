@@ -45,7 +45,7 @@ class Eigenbasis:
     def of(cls, rows: Array, weights: Array) -> Self:
         """Decompose rows (n, k); directions that rounding alone makes are left out."""
         n, k = rows.shape
-        scaled = np.sqrt(weights)[:, None] * rows
+        scaled = rows if np.all(weights == 1) else np.sqrt(weights)[:, None] * rows
         root = triangle_of_gram(scaled.T @ scaled) if n >= TALL * k else None
         if root is None:
             left, sigma, right = np.linalg.svd(scaled, full_matrices=False)

@@ -148,14 +148,10 @@ def reference_rows(
     location = reference.location(inside)
     noise = np.concatenate([noise, np.full(d, reference.noise)])
     deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
-    fresh = np.column_stack([inside, across])
-    rows = np.concatenate(
-        [
-            np.column_stack([coordinates, np.zeros(n), response]),
-            np.column_stack([fresh, location - deviation]),
-            np.column_stack([fresh, location + deviation]),
-        ]
-    )
+    rows = np.zeros((n + 2 * len(inside), coordinates.shape[1] + 2))
+    rows[:n, :-2], rows[:n, -1] = coordinates, response
+    for fresh, sign in zip(np.split(rows[n:], 2), (-1, 1), strict=True):
+        fresh[:, :-2], fresh[:, -2], fresh[:, -1] = inside, across, location + sign * deviation
     test = np.tile(np.concatenate([(1 - rho) * share, np.full(d, rho / d)]), 2) / 2
     return rows, Plan(
         np.concatenate([weights, np.zeros(len(test))])[None],
