@@ -113,6 +113,8 @@ class TestLogisticReference:
         assert min(1, bold.beta) < careful.beta < max(1, bold.beta)
         gain = bold.bayes_risk - bold.risk
         assert careful.gain == pytest.approx(0.7 * gain, rel=0.02)
+        assert "inside the bounds" in bold.where
+        assert careful.where == f"at beta = {bold.beta:.4g}; the strategy keeps away from it"
 
     def test_other_models_are_refused(self):
         data = Data(np.ones((3, 1)), np.arange(3.0), np.ones(3))

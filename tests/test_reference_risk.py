@@ -9,10 +9,10 @@ from scipy import stats
 
 from temperance import calibrate, models, strategies
 from temperance.calibration import mean_and_error
-from temperance.diagnostics import BoundWarning
-from temperance.models.reference import scales
+from temperance.diagnostics import BoundWarning, TemperanceWarning
+from temperance.models.reference import eigenbasis, linear, scales, second_moment
 from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.leverage import noise_at_leverage
+from temperance.models.reference.leverage import careful_intensity, noise_at_leverage
 from temperance.models.reference.second_moment import left_out_intensity, shrinkage_intensity
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference_risk import HasReference
@@ -43,12 +43,19 @@ class Naive:
         root = np.diag(prior.root) if prior.root.ndim == 1 else prior.root
         self.S0, self.mu0 = root @ root.T, prior.mean
         self.r, self.counts, self.n = y - self.Z @ self.mu0, counts, counts.sum()
-        self.weigh()
+        spread = 1.5 if known else 1.5 * np.sqrt(2)
+        while True:
+            self.weigh(spread)
+            log_s, log_kappa = self.weight @ np.log([self.noise, self.kappa]).T
+            far = max(log_s, log_s + log_kappa) / 2.5 if known else 0.0
+            if far <= spread:
+                break
+            spread = max(far, 1.1 * spread)
 
-    def weigh(self):
+    def weigh(self, spread):
         """Weights of kappa on the grid that was used, E[s | kappa], from dense determinants."""
         rows = np.column_stack([self.Z @ np.linalg.cholesky(self.S0), self.r])
-        used = self.scales(rows)
+        used = self.scales(rows, spread)
         self.kappa = used.kappa
         K = self.Z @ self.S0 @ self.Z.T
         root = np.sqrt(self.counts)
@@ -62,8 +69,8 @@ class Naive:
                 height = (
                     -self.n / 2 * log_s
                     - Q / 2 * np.exp(-log_s)
-                    - log_s**2 / (2 * 1.5**2)
-                    - (log_s + np.log(kappa)) ** 2 / (2 * 1.5**2)
+                    - log_s**2 / (2 * spread**2)
+                    - (log_s + np.log(kappa)) ** 2 / (2 * spread**2)
                 )
                 top = height.max()
                 density = np.exp(height - top)
@@ -71,19 +78,19 @@ class Naive:
                 noise.append(density @ np.exp(log_s) / density.sum())
             else:
                 weight.append(
-                    -self.n / 2 * np.log(Q) - log_det / 2 - np.log(kappa) ** 2 / (4 * 1.5**2)
+                    -self.n / 2 * np.log(Q) - log_det / 2 - np.log(kappa) ** 2 / (2 * spread**2)
                 )
                 noise.append(Q / (self.n - 2))
         weight = np.exp(np.array(weight) - max(weight))
         self.weight, self.noise = weight / weight.sum(), np.array(noise)
 
-    def scales(self, rows):
-        belief = scales.AroundKnownVariance() if self.known else scales.UnknownVariance()
+    def scales(self, rows, spread):
+        belief = (scales.AroundKnownVariance if self.known else scales.UnknownVariance)(spread)
         root = np.sqrt(self.counts)
         left, sigma, _ = np.linalg.svd(root[:, None] * rows[:, :-1], full_matrices=False)
         g = left.T @ (root * rows[:, -1])
         rest = max(float((root * rows[:, -1]) @ (root * rows[:, -1]) - g @ g), 0.0)
-        return scales.likely_scales(scales.Spectrum(sigma**2, g, rest, self.n), belief)
+        return scales._weighed(scales.Spectrum(sigma**2, g, rest, self.n), belief)
 
     def coefficients(self, kappa, phi=1.0):
         """Mean of theta - mu0 and covariance / s at phi / kappa."""
@@ -328,9 +335,12 @@ def test_rows_left_out_decide_how_far_to_shrink():
     rng = np.random.default_rng(0)
 
     def intensities(Z):
-        data = Data(Z, rng.standard_normal(len(Z)), np.ones(len(Z)))
-        naive = Naive(models.GaussianLinear(), data, np.ones(len(Z)))
-        return naive.intensity(), shrinkage_intensity(Z, data.weights)
+        ones = np.ones(len(Z))
+        axes = np.diag(np.sqrt(Z.shape[1] * (Z**2).mean(axis=0)))
+        found = careful_intensity(Z, Eigenbasis.of(Z, ones), axes, np.zeros(Z.shape[1]))
+        naive = Naive(models.GaussianLinear(), Data(Z, rng.standard_normal(len(Z)), ones), ones)
+        assert found == pytest.approx(naive.intensity())
+        return found, shrinkage_intensity(Z, ones)
 
     # Independent columns: rows left out are like Ledoit and Wolf's.
     careful, plain = intensities(rng.standard_normal((100, 60)))
@@ -350,6 +360,68 @@ def test_shrinkage_for_rows_left_out_keeps_to_its_ends():
     assert left_out_intensity(one, 3 * one, 0.5 * one) == 0.0
     assert left_out_intensity(one, 3 * one, 9 * one) == 1.0
     assert left_out_intensity(one, one, 9 * one) == 1.0
+
+
+def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
+    data = regression(n=50, d=4)
+    whole = KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS)
+    monkeypatch.setattr(eigenbasis, "CACHED", 100)
+    monkeypatch.setattr(second_moment, "CACHED", 100)
+    basis = Eigenbasis.of(data.X, data.weights)
+    assert len(list(basis.parts(4))) == 2
+    np.testing.assert_allclose(
+        KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS), whole, rtol=1e-12
+    )
+
+
+def test_tall_rows_are_neither_decomposed_nor_tested_one_by_one(monkeypatch):
+    data, sizes = regression(n=200, d=4), []
+    original = np.linalg.svd
+    monkeypatch.setattr(
+        np.linalg, "svd", lambda a, *more, **k: sizes.append(a.shape) or original(a, *more, **k)
+    )
+    prior = KNOWN_PLAIN.prior(4)
+    arguments = (data.X, data.y, data.weights, data.weights, prior, scales.AroundKnownVariance())
+    rows, _ = linear.reference_rows(*arguments, "gibbs")
+    assert sizes == [(4, 4)] and len(rows) == 200 + 2 * (4 + 4)
+    rows, _ = linear.reference_rows(*arguments, "predictive")
+    assert len(rows) == 200 + 2 * (200 + 4)
+
+
+@pytest.mark.parametrize("shape", [(20, 7), (10, 14)])
+def test_one_huge_column_spoils_no_other(shape):
+    """Differences of squares would: one part in 1e16 of 1e18 is no small variance."""
+    data = regression(n=shape[0], d=shape[1])
+    found = []
+    for size in (1e6, 1e9):
+        X = data.X.copy()
+        X[:, 3] *= size
+        curve = KNOWN_PLAIN.reference_curve(Data(X, data.y, data.weights), data.weights)
+        found.append(curve(BETAS[1:]))
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_a_vague_prior_is_like_a_vaguer_one():
+    data = regression(n=30, d=7)
+    found = [
+        models.GaussianLinear(1.0, prior_cov=size).reference_curve(data, data.weights)(1.0)
+        for size in (1e10, 1e16)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+def test_units_that_are_far_off_do_not_drag_the_reference_with_them(monkeypatch):
+    data = regression(n=40, d=20, noise=1.0)
+
+    def chosen():
+        scaled = [Data(data.X, u * data.y, data.weights) for u in (100.0, 1000.0, 1e6)]
+        return [select(KNOWN_PLAIN, each, ReferenceRisk(veto=None)).beta for each in scaled]
+
+    near, far, farther = chosen()
+    assert near == pytest.approx(far, rel=0.25) and far == pytest.approx(farther, rel=0.25)
+    monkeypatch.setattr(scales, "FAR", np.inf)
+    near, far, farther = chosen()
+    assert far < 0.1 * near
 
 
 def test_leverage_correction_sees_noise_that_grows_with_leverage():
@@ -552,7 +624,7 @@ class TestRule:
         else:
             y = X @ np.ones(20)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore", TemperanceWarning)
             found = calibrate(model, X, y, ReferenceRisk())
         assert 0 <= found.beta <= 3 and np.isfinite(found.risk)
 
@@ -589,9 +661,9 @@ class TestRefusals:
             calibrate(KNOWN_PLAIN, data.X, data.y, ReferenceRisk(), optimiser="stochastic")
 
     def test_too_few_rows(self):
-        with pytest.raises(ValueError, match="at least 2 distinct rows for the veto, got 1"):
+        with pytest.raises(ValueError, match="at least 2 distinct rows for leave-one-out's veto, got 1"):
             calibrate(KNOWN_PLAIN, [[1.0], [1.0]], [2.0, 2.0], ReferenceRisk())
-        with pytest.raises(ValueError, match="more than 2 distinct rows .* got 2"):
+        with pytest.raises(ValueError, match="must be more than 2 .* got 2"):
             calibrate(UNKNOWN_PLAIN, [[1.0], [2.0]], [2.0, 2.0], ReferenceRisk())
 
 

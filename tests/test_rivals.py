@@ -30,9 +30,9 @@ def problem(seed=0, n=30, d=15, noise=2.0):
     return Data(X, X @ rng.standard_normal(d) * 0.5 + noise * rng.standard_normal(n), np.ones(n))
 
 
-def evidence(data, seed=0):
+def facts(data, seed=0):
     left_out = MODEL.risk_curve(data, LeaveOneOutPlan(data.weights))
-    return rivals.Evidence(MODEL, data, "gibbs", BOUNDS, np.random.default_rng(seed), left_out)
+    return rivals.Facts(MODEL, data, "gibbs", BOUNDS, np.random.default_rng(seed), left_out)
 
 
 def chosen(rule, data, model=MODEL):
@@ -63,7 +63,7 @@ def test_the_first_form_is_for_linear_models():
 
 
 def test_the_average_is_drawn_from_its_weights():
-    known = evidence(problem())
+    known = facts(problem())
     rule = rivals.AveragedPosterior()
     drawn = np.log([rule.beta(known) for _ in range(400)])
     height = -len(known.data) * known.reference()(known.betas)
@@ -74,7 +74,7 @@ def test_the_average_is_drawn_from_its_weights():
 
 def test_bagging_averages_choices_around_that_of_leave_one_out():
     data = problem(seed=3)
-    known = evidence(data)
+    known = facts(data)
     many = rivals.Bagged(draws=2000).beta(known)
     rng = np.random.default_rng(5)
     losses = np.column_stack([known.left_out.rows(beta)[0] for beta in known.betas])
@@ -85,7 +85,7 @@ def test_bagging_averages_choices_around_that_of_leave_one_out():
 
 def test_both_curves_are_summed():
     data = problem(seed=1)
-    known = evidence(data)
+    known = facts(data)
     grid = np.linspace(0.001, 3, 3000)
     total = known.reference()(grid) + known.left_out(grid)
     assert rivals.BothCurves().beta(known) == pytest.approx(grid[total.argmin()], abs=2e-3)
@@ -95,15 +95,15 @@ def test_the_bootstrap_is_heard_unless_leave_one_out_is_sure():
     data = problem(seed=2)
     plan = Bootstrap(n_draws=200).plan(data, np.random.default_rng(0))
     own = minimum_of(MODEL.risk_curve(data, plan), BOUNDS).beta
-    assert rivals.VetoedBootstrap(errors=1e9).beta(evidence(data)) == own
-    strict = rivals.VetoedBootstrap(errors=1e-9).beta(evidence(data))
+    assert rivals.VetoedBootstrap(errors=1e9).beta(facts(data)) == own
+    strict = rivals.VetoedBootstrap(errors=1e-9).beta(facts(data))
     assert strict == pytest.approx(chosen(LeaveOneOut(), data), abs=1e-3)
-    between = rivals.BetweenBoth().beta(evidence(data))
+    between = rivals.BetweenBoth().beta(facts(data))
     assert between == pytest.approx(np.sqrt(own * chosen(LeaveOneOut(), data)), rel=1e-6)
 
 
 def test_bayes_is_kept_where_it_is_tolerated():
     data = problem(seed=2)
-    known = evidence(data)
+    known = facts(data)
     assert rivals.NearBayes(errors=1e9).beta(known) == 1.0
     assert rivals.NearBayes(errors=1.0).beta(known) == known.tolerated(Minimum(1.0), 1.0)

@@ -172,6 +172,8 @@ class Calibration:
             return "not sought: beta is given"
         if self.flat:
             return "nowhere: the curve is flat; this is the point closest to Bayes"
+        if self.minimum.least is not None:
+            return f"at beta = {self.minimum.least:.4g}; the strategy keeps away from it"
         if self.at_bound and self.beta == 0:
             return f"at the lower bound of [{lower}, {upper}]: the prior alone predicts best"
         if self.at_bound:

@@ -30,12 +30,16 @@ class Point(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """A point on a curve, and what it is: by default the smallest, inside the bounds."""
+    """A point on a curve, and what it is: by default the smallest, inside the bounds.
+
+    Where a rule keeps away from the smallest, ``least`` is where that lies.
+    """
 
     beta: float
     at_bound: bool = False
     flat: bool = False
     searched: bool = True
+    least: float | None = None
 
 
 class Ruler(NamedTuple):

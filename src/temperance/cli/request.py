@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from temperance.models import GaussianLinear
-from temperance.strategies import KFold, default_strategy, name_of
+from temperance.strategies import FOR_SOME_MODELS, default_strategy, name_of
 from temperance.tables import Table, TableError, Task, diabetes, prepare, read_frame
+from temperance.types import Risk, Transfer
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
 PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
@@ -25,8 +26,8 @@ class Request:
     target: str | None = None
     model: ModelName | None = None
     strategy: str | None = None
-    transfer: str = "beta"
-    risk: str = "gibbs"
+    transfer: Transfer = "beta"
+    risk: Risk = "gibbs"
     bounds: tuple[float, float] = (0.0, 3.0)
     noise_variance: float | None = None
     degree: int | None = None
@@ -100,8 +101,7 @@ class Request:
         if self.strategy is not None:
             return self.strategy
         known = None if self.noise_variance is None else GaussianLinear(self.noise_variance)
-        by_default = default_strategy(known, "gibbs" if self.risk == "gibbs" else "predictive")
-        return name_of(by_default if self.transfer == "beta" else KFold())
+        return name_of(default_strategy(known, self.risk, self.transfer))
 
     def _check(self, model: ModelName) -> None:
         if model == "known-variance" and self.noise_variance is None:
@@ -114,6 +114,11 @@ class Request:
             )
         if self.degree is not None and model not in ("polynomial", "logistic"):
             raise ValueError(f"--degree is for the models polynomial and logistic, not {model}")
+        reference = "logistic-reference-risk" if model == "logistic" else "reference-risk"
+        if self.strategy in FOR_SOME_MODELS and self.strategy != reference:
+            raise ValueError(
+                f"--strategy {self.strategy} is not for the model {model}; use {reference}"
+            )
         if self.posterior is not None and model != "logistic":
             raise ValueError(f"--posterior is for the model logistic, not {model}")
 

@@ -116,8 +116,7 @@ def as_strategy(
     one_of("transfer", transfer, ("beta", "alpha"))
     named: Any
     if strategy is None:
-        # Only folds can hold alpha.
-        named = default_strategy(model, risk) if transfer == "beta" else KFold()
+        named = default_strategy(model, risk, transfer)
     elif isinstance(strategy, str):
         named = strategy_named(strategy)
     else:

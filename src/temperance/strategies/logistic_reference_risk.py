@@ -81,7 +81,7 @@ class LogisticReferenceRisk(ReferenceRisk):
         for _ in range(HALVINGS):
             middle = (near + far) / 2
             near, far = (near, middle) if curve(middle) <= enough else (middle, far)
-        return least if far == least.beta else Minimum(far)
+        return least if far == least.beta else Minimum(far, least=least.beta)
 
     def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
         """Return the risk that the reference expects, by quadrature."""

@@ -138,7 +138,8 @@ class ReferenceRisk:
 def _leave_one_out(rows: Data) -> LeaveOneOutPlan:
     if len(rows) < 2:
         raise ValueError(
-            f"X must have at least 2 distinct rows for the veto, got {len(rows)}; use veto=None"
+            "X and y must have at least 2 distinct rows for leave-one-out's veto, got "
+            f"{len(rows)}; use ReferenceRisk(veto=None) or Bayes()"
         )
     return LeaveOneOutPlan(rows.weights)
 

@@ -59,7 +59,7 @@ def closest_tolerated(
             break
         outside[beta > choice.beta] = beta
     found = _edge(tolerated, beta, outside[beta > choice.beta])
-    return Minimum(found, at_bound=found in bounds)
+    return Minimum(found, at_bound=found in bounds, least=choice.beta)
 
 
 def _edge(tolerated: Callable[[float], bool], inside: float, outside: float) -> float:

@@ -81,6 +81,8 @@ FURTHER_STRATEGIES = {
 }
 RIVALS: dict[str, Strategy] = {
     "Bayes": Bayes(),
+    "10-fold": KFold(),
+    "leave-one-out": LeaveOneOut(),
     "reference risk": ReferenceRisk(),
     "as first described": rivals.FirstDescribed(),
     "averaged over beta": rivals.AveragedPosterior(),

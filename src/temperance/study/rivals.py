@@ -5,6 +5,7 @@ None of them is among the strategies: ``docs/reference-risk.md`` has what they r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +37,7 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Facts:
     """What a rule may look at: the data, leave-one-out's curve, and randomness."""
 
     model: Model
@@ -67,12 +68,12 @@ class Evidence:
         return closest_tolerated(choice, self.left_out, least, weights, self.bounds, errors).beta
 
 
-class Rule:
-    """A strategy that computes beta from the evidence."""
+class Rule(ABC):
+    """A strategy that computes beta from the facts."""
 
-    def beta(self, evidence: Evidence) -> float:
+    @abstractmethod
+    def beta(self, facts: Facts) -> float:
         """Choose beta."""
-        raise NotImplementedError(f"{type(self).__name__} must choose beta")
 
     def select(
         self,
@@ -85,7 +86,7 @@ class Rule:
     ) -> Calibration:
         """Choose beta within ``bounds``; the reported risk is leave-one-out's."""
         left_out = model.risk_curve(data, LeaveOneOutPlan(data.weights), risk)
-        beta = self.beta(Evidence(model, data, risk, bounds, rng, left_out))
+        beta = self.beta(Facts(model, data, risk, bounds, rng, left_out))
         return conclude(model, data, data, self, risk, bounds, left_out, Minimum(beta))
 
 
@@ -137,11 +138,11 @@ class AveragedPosterior(Rule):
     linear in the posterior.
     """
 
-    def beta(self, evidence: Evidence) -> float:
+    def beta(self, facts: Facts) -> float:
         """Draw beta."""
-        height = -evidence.data.size * evidence.reference()(evidence.betas)
+        height = -facts.data.size * facts.reference()(facts.betas)
         weight = np.exp(height - height.max())
-        return float(evidence.rng.choice(evidence.betas, p=weight / weight.sum()))
+        return float(facts.rng.choice(facts.betas, p=weight / weight.sum()))
 
 
 @dataclass(frozen=True)
@@ -150,30 +151,30 @@ class Bagged(Rule):
 
     draws: int = 100
 
-    def beta(self, evidence: Evidence) -> float:
+    def beta(self, facts: Facts) -> float:
         """Weigh rows as the Bayesian bootstrap does."""
-        n = len(evidence.data)
-        losses = np.column_stack([evidence.left_out.rows(beta)[0] for beta in evidence.betas])
-        least = (evidence.rng.dirichlet(np.ones(n), self.draws) @ losses).argmin(axis=1)
-        return float(np.exp(np.log(evidence.betas[least]).mean()))
+        n = len(facts.data)
+        losses = np.column_stack([facts.left_out.rows(beta)[0] for beta in facts.betas])
+        least = (facts.rng.dirichlet(np.ones(n), self.draws) @ losses).argmin(axis=1)
+        return float(np.exp(np.log(facts.betas[least]).mean()))
 
 
 @dataclass(frozen=True)
 class BothCurves(Rule):
     """Minimise the sum of the reference's risk and leave-one-out's."""
 
-    def beta(self, evidence: Evidence) -> float:
+    def beta(self, facts: Facts) -> float:
         """Take the least of the sum."""
-        reference = evidence.reference()
+        reference = facts.reference()
 
         def total(betas: Array) -> tuple[Array, Array]:
             (risk, slope), (more, steeper) = (
                 reference.evaluate(betas),
-                evidence.left_out.evaluate(betas),
+                facts.left_out.evaluate(betas),
             )
             return risk + more, slope + steeper
 
-        return minimum_of(RiskCurve(total, evidence.left_out.rows, "sum"), evidence.bounds).beta
+        return minimum_of(RiskCurve(total, facts.left_out.rows, "sum"), facts.bounds).beta
 
 
 @dataclass(frozen=True)
@@ -182,20 +183,20 @@ class VetoedBootstrap(Rule):
 
     errors: float = 2.0
 
-    def beta(self, evidence: Evidence) -> float:
+    def beta(self, facts: Facts) -> float:
         """Let leave-one-out object."""
-        choice = minimum_of(evidence.bootstrap(), evidence.bounds)
-        return evidence.tolerated(choice, self.errors)
+        choice = minimum_of(facts.bootstrap(), facts.bounds)
+        return facts.tolerated(choice, self.errors)
 
 
 @dataclass(frozen=True)
 class BetweenBoth(Rule):
     """The geometric mean of the choices of leave-one-out and the bootstrap: needs draws only."""
 
-    def beta(self, evidence: Evidence) -> float:
+    def beta(self, facts: Facts) -> float:
         """Go half the way in log beta."""
-        curves = evidence.left_out, evidence.bootstrap()
-        choices = [max(minimum_of(curve, evidence.bounds).beta, LEAST) for curve in curves]
+        curves = facts.left_out, facts.bootstrap()
+        choices = [max(minimum_of(curve, facts.bounds).beta, LEAST) for curve in curves]
         return float(np.exp(np.log(choices).mean()))
 
 
@@ -205,6 +206,6 @@ class NearBayes(Rule):
 
     errors: float = 1.0
 
-    def beta(self, evidence: Evidence) -> float:
+    def beta(self, facts: Facts) -> float:
         """Start from Bayes."""
-        return evidence.tolerated(Minimum(float(np.clip(1.0, *evidence.bounds))), self.errors)
+        return facts.tolerated(Minimum(float(np.clip(1.0, *facts.bounds))), self.errors)

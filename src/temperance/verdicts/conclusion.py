@@ -98,7 +98,7 @@ CLAIMS = (
     Claim(
         "default-beats-thesis",
         OURS,
-        "10 folds that hold beta are better than sample splitting and SafeBayes as the thesis has them.",
+        "10 folds that hold beta are better than the thesis' sample splitting and SafeBayes.",
         "risk less that of each, paired, in all settings; claimed below 0",
         lambda e: [
             Check(v, f"{k} {other}", e.difference(v, k, DEFAULT, other), high=0.0)

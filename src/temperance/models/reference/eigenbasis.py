@@ -99,5 +99,5 @@ class Eigenbasis:
     def resolve(self, rows: Array, across: Array) -> tuple[Array, Array]:
         """Coordinates of rows in this basis (m, rank), and the squared length outside it (m,)."""
         inside = rows @ self.directions
-        rest = (rows**2).sum(axis=1) - (inside**2).sum(axis=1)
-        return inside, np.maximum(rest, 0.0) + across**2
+        rest = rows - inside @ self.directions.T  # a difference of squares would cancel
+        return inside, (rest**2).sum(axis=1) + across**2

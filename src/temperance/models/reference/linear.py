@@ -131,12 +131,11 @@ def reference_rows(
     share = counts / counts.sum()
     # Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
     reach = np.sqrt(d * np.einsum("i,ij,ij->j", share, Z, Z))
-    axes = reach[:, None] * prior.unwhiten(np.eye(d) if along is None else along)
-    # One more coordinate for what lies across the rows that were seen: only its square matters.
-    beyond = np.zeros(d)
+    axes, beyond = reach[:, None] * prior.unwhiten(np.eye(d)), np.zeros(d)
     if along is not None:
-        square = reach**2 * prior.variances - (axes**2).sum(axis=1)
-        beyond = np.sqrt(np.maximum(square, 0.0))
+        # One more coordinate for what lies across the rows that were seen: only its square matters.
+        whole, axes = axes, axes @ along
+        beyond = np.linalg.norm(whole - axes @ along.T, axis=1)
     rho = intensity(Z, basis, axes, beyond)
     seen, noise = coordinates, reference.row_noise
     rank = len(basis.sigma)

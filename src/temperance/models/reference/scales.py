@@ -14,9 +14,11 @@ exp(-Q/2s) and the priors.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
+from scipy.special import wrightomega
 
 from temperance.types import Array
 
@@ -26,7 +28,8 @@ FINE = 41
 NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
 # Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
 NODES = np.linspace(-7.0, 13.0, 41)
-NEWTON_STEPS = 100
+# A scale that lies farther out than this many deviations widens the belief, by a tenth at least.
+FAR, LEAST_WIDENING = 2.5, 1.1
 
 
 class Spectrum(NamedTuple):
@@ -62,20 +65,27 @@ class Belief(Protocol):
         """Return the logarithm of the weight of each kappa, up to a constant, and E[s | kappa]."""
         ...
 
+    def widened(self, scales: Scales) -> Self | None:
+        """Return a wider belief if the scales lie far above what is believed."""
+        ...
 
+
+@dataclass(frozen=True)
 class AroundKnownVariance:
-    r"""Known variance 1, the unit: log s and log t are N(0, 1.5^2), independent."""
+    r"""Known variance 1, the unit: log s and log t are N(0, spread^2), independent."""
+
+    spread: float = SPREAD
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
         """Integrate over log s around its mode."""
         half, misfit = spectrum.size / 2, spectrum.misfit(np.exp(log_kappa))
-        log_s = _mode(half, misfit, log_kappa)
-        curvature = misfit / 2 * np.exp(-log_s) + 2 / SPREAD**2
+        log_s = self._mode(half, misfit, log_kappa)
+        curvature = misfit / 2 * np.exp(-log_s) + 2 / self.spread**2
         grid = log_s[:, None] + NODES / np.sqrt(curvature)[:, None]
         height = (
             -half * grid
             - misfit[:, None] / 2 * np.exp(-grid)
-            - (grid**2 + (grid + log_kappa[:, None]) ** 2) / (2 * SPREAD**2)
+            - (grid**2 + (grid + log_kappa[:, None]) ** 2) / (2 * self.spread**2)
         )
         top = height.max(axis=1, keepdims=True)
         density = np.exp(height - top)
@@ -84,22 +94,45 @@ class AroundKnownVariance:
         noise = (density * np.exp(grid)).sum(axis=1) / total
         return log_weight - spectrum.log_determinant(np.exp(log_kappa)) / 2, noise
 
+    def _mode(self, half: float, misfit: Array, log_kappa: Array) -> Array:
+        """Maximise -half l - (Q/2) e^-l - (l^2 + (l + log kappa)^2) / 2 spread^2.
 
+        The slope is zero where (Q/2) e^-l = a + b l, an equation that Wright's omega solves.
+        """
+        b = 2 / self.spread**2
+        shift = half / b + log_kappa / 2
+        with np.errstate(divide="ignore"):  # no misfit: log 0 is right
+            return wrightomega(np.log(misfit / (2 * b)) + shift) - shift
+
+    def widened(self, scales: Scales) -> Self | None:
+        """Widen until s and t are no more than some deviations larger than believed.
+
+        Wrong units would otherwise drag the reference with them.  Scales below do no harm: the
+        prior or the noise that was assumed is too large to matter, whatever they are.
+        """
+        log_s = float(scales.weight @ np.log(scales.noise))
+        log_t = log_s + float(scales.weight @ np.log(scales.kappa))
+        wanted = max(log_s, log_t) / FAR
+        if wanted <= self.spread:
+            return None
+        return replace(self, spread=max(wanted, LEAST_WIDENING * self.spread))
+
+
+@dataclass(frozen=True)
 class UnknownVariance:
     r"""No known variance: s has the density 1/s, log kappa is N(0, spread^2).
 
     By default the spread is that of log kappa = log t - log s around a known variance.
     """
 
-    def __init__(self, spread: float = SPREAD * 2**0.5) -> None:
-        self.spread = spread
+    spread: float = SPREAD * 2**0.5
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
         """Weigh by Q^(-n/2), the integral over s; the mean is Q / (n - 2)."""
         if spectrum.size <= 2:
             raise ValueError(
-                "X must have more than 2 distinct rows for a reference of unknown variance, got "
-                f"{spectrum.size:g}"
+                "the observations must be more than 2 for a reference of unknown variance, copies "
+                f"counted once, got {spectrum.size:g}"
             )
         kappa = np.exp(log_kappa)
         misfit = np.maximum(spectrum.misfit(kappa), np.finfo(float).tiny)
@@ -110,27 +143,27 @@ class UnknownVariance:
         )
         return log_weight, misfit / (spectrum.size - 2)
 
+    def widened(self, scales: Scales) -> None:
+        """Return none: s has no unit here, and t / s needs its prior where rows are fitted."""
+
 
 def likely_scales(spectrum: Spectrum, belief: Belief) -> Scales:
+    """Weigh the scales; where they lie far above what is believed, believe less, and again."""
+    wider: Belief | None = belief
+    while wider is not None:
+        scales = _weighed(spectrum, wider)
+        wider = wider.widened(scales)
+    return scales
+
+
+def _weighed(spectrum: Spectrum, belief: Belief) -> Scales:
     """Put a fine grid where the weight of log kappa is not negligible."""
     log_weight, _ = belief.posterior(spectrum, COARSE)
+    if not np.isfinite(log_weight.max()):
+        raise ValueError("y must be of a size whose squares are finite in the units of the model")
     likely = np.flatnonzero(log_weight > log_weight.max() - NEGLIGIBLE)
     first, last = max(likely[0] - 1, 0), min(likely[-1] + 1, len(COARSE) - 1)
     grid = np.linspace(COARSE[first], COARSE[last], FINE)
     log_weight, noise = belief.posterior(spectrum, grid)
     weight = np.exp(log_weight - log_weight.max())
     return Scales(np.exp(grid), weight / weight.sum(), noise)
-
-
-def _mode(half: float, misfit: Array, log_kappa: Array) -> Array:
-    """Maximise -half l - (Q/2) e^-l - (l^2 + (l + log kappa)^2) / 2c^2, concave in l."""
-    # Start where the slope is positive or nearly so: Newton then goes up to the root and stays.
-    log_s = np.minimum(np.log(np.maximum(misfit, 1e-300) / (2 * half)), -log_kappa / 2)
-    for _ in range(NEWTON_STEPS):
-        pull = misfit / 2 * np.exp(-log_s)
-        slope = -half + pull - (2 * log_s + log_kappa) / SPREAD**2
-        step = slope / (pull + 2 / SPREAD**2)
-        log_s = log_s + step
-        if np.all(np.abs(step) < 1e-9):
-            break
-    return log_s
