@@ -26,6 +26,7 @@ from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
     Rows,
+    Tangent,
     inverse_root,
     largest,
     quadratic_forms,
@@ -38,7 +39,7 @@ from temperance.types import Array
 Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 1e-3  # enough for Newton's steps, which correct each other
-TIGHT = 1e-10  # for tangents
+TIGHT = 1e-10  # for tangents, unless rough ones will do
 NEGLIGIBLE = 1e-10  # part of a precision
 
 
@@ -70,7 +71,7 @@ class MeanAndCurvatureSystem:
         """Any finite numbers will do; a precision that is none has no root."""
         return bool(np.all(np.isfinite(x)))
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         u, curvature = self._split(x)
         at = Equations(self.rows, self.loss, u, curvature, beta)
@@ -124,12 +125,12 @@ class Equations:
             x = solve_batch(self._operator, x, LOOSE)
         return self._turned_back(x)
 
-    def tangent(self) -> Array:
+    def tangent(self, rough: bool) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B."""
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -times(self.inverse_hessian, self.pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
-        return self._turned_back(solve_batch(self._operator, x, TIGHT))
+        return self._turned_back(solve_batch(self._operator, x, LOOSE if rough else TIGHT))
 
     def _operator(self, x: Array) -> Array:
         """Take from changes of u and B what B's own change makes of them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from scipy.linalg import lapack
@@ -20,6 +20,10 @@ from temperance.types import Array, batches
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
+
+
+# From whether a rough one will do to the tangent dx/dbeta of a solution.
+Tangent: TypeAlias = Callable[[bool], Array]
 
 
 class Predictor(NamedTuple):
@@ -60,7 +64,7 @@ class System(Protocol):
         """Return the parameters of the loss's largest curvature, not far off at large beta."""
         ...
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
         ...
 
@@ -229,7 +233,7 @@ def times(matrices: Array, vectors: Array) -> Array:
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
-def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Callable[[], Array]]:
+def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Tangent]:
     """Solve for two right-hand sides (m, n) by one factorisation; the second is for later."""
     solved = np.linalg.solve(matrices, np.stack([now, later], axis=2))
-    return solved[..., 0], lambda: solved[..., 1]
+    return solved[..., 0], lambda rough: solved[..., 1]
