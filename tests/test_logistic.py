@@ -287,6 +287,26 @@ def test_batched_gmres_solves():
     )
 
 
+def test_gmres_takes_the_last_step_for_nothing():
+    """The residual is known: close to the identity it is worth one multiplication."""
+    rng = np.random.default_rng(0)
+    matrices = np.eye(30) + 1e-4 * rng.standard_normal((5, 30, 30))
+    right = rng.standard_normal((5, 30))
+    exact = np.linalg.solve(matrices, right[..., None])[..., 0]
+    calls = []
+
+    def operator(x):
+        calls.append(x)
+        return np.einsum("mij,mj->mi", matrices, x)
+
+    size = np.abs(exact).max()
+    np.testing.assert_allclose(solve_batch(operator, right, 1e-9), exact, rtol=0, atol=1e-9 * size)
+    without = len(calls)
+    fewer = solve_batch(operator, right, 1e-9, contraction=1e-3)
+    np.testing.assert_allclose(fewer, exact, rtol=0, atol=1e-9 * size)
+    assert len(calls) - without == without - 1
+
+
 BY_ROWS = {
     "full": (full_covariance.FullCovarianceSystem, expected_loss),
     "jaakkola": (jaakkola.JaakkolaSystem, jaakkola.bounded_loss),

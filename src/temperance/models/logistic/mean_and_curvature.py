@@ -38,7 +38,7 @@ from temperance.types import Array
 
 Loss = Callable[[Array, Array], Partials]
 
-LOOSE = 1e-3  # enough for Newton's steps, which correct each other
+LOOSE = 1e-2  # enough for Newton's steps, which correct each other
 TIGHT = 1e-10  # for tangents, unless rough ones will do
 NEGLIGIBLE = 1e-10  # part of a precision
 
@@ -114,6 +114,7 @@ class Equations:
         self.inverse_hessian = np.linalg.inv(hessian)
         # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
         self.feedback = 0.1 * largest(variance)
+        self.contraction = min(1.0, 10 * self.feedback)
 
     def step(self) -> Array:
         """Return the Newton step."""
@@ -122,7 +123,7 @@ class Equations:
         x = self._flat(du, moved - self.curvature)
         answer = self.feedback * self.beta * largest(x[:, du.shape[1] :])
         if self.feedback > LOOSE and answer > NEGLIGIBLE:
-            x = solve_batch(self._operator, x, LOOSE)
+            x = solve_batch(self._operator, x, LOOSE, contraction=self.contraction)
         return self._turned_back(x)
 
     def tangent(self, rough: bool) -> Array:
@@ -130,7 +131,9 @@ class Equations:
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -times(self.inverse_hessian, self.pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
-        return self._turned_back(solve_batch(self._operator, x, LOOSE if rough else TIGHT))
+        tolerance = LOOSE if rough else TIGHT
+        x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
+        return self._turned_back(x)
 
     def _operator(self, x: Array) -> Array:
         """Take from changes of u and B what B's own change makes of them."""
