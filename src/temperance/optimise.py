@@ -62,11 +62,11 @@ class Ruler(NamedTuple):
 
     def middle(self, left: Array, right: Array) -> Array:
         """Betas half way between others, by the ruler."""
-        return self.lower + np.sqrt(self._rate(left) * self._rate(right)) - self.grain
+        return self.lower + np.sqrt(self.rate(left) * self.rate(right)) - self.grain
 
     def cubics(self, points: Array, values: Array, slopes: Array) -> _Cubics:
         """Cubics in t between neighbours."""
-        return _Cubics(np.log(self._rate(points)), values, slopes * self._rate(points))
+        return _Cubics(np.log(self.rate(points)), values, slopes * self.rate(points))
 
     def turning(self, left: Point, right: Point) -> float:
         """Return the beta where the cubic between two points turns."""
@@ -74,7 +74,7 @@ class Ruler(NamedTuple):
         mark = self.cubics(points, values, slopes).turning[0]
         return float(self.lower + np.exp(mark) - self.grain)
 
-    def _rate(self, beta: Array) -> Array:
+    def rate(self, beta: Array) -> Array:
         """Return dbeta/dt."""
         return beta - self.lower + self.grain
 
@@ -170,8 +170,12 @@ def _scan(
 
     (points, values, slopes), cubic = _refined(mostly, ruler, (points, *_finite(mostly, points)))
     margin = 2 * SKETCHED * float(np.ptp(values) + np.abs(values).max())
+    # Between two points that surely fall, or rise, there is no minimum to be found.
+    surely = np.sign(slopes) * (np.abs(slopes * ruler.rate(points)) > margin)
     between = cubic.depth - cubic.doubt < values.min() + margin
-    near = (np.append(between, False) | np.append(False, between)) & (points < edge)
+    between &= surely[:-1] * surely[1:] <= 0
+    near = np.append(between, False) | np.append(False, between) | (values < values.min() + margin)
+    near &= points < edge
     if near.any():
         values[near], slopes[near] = _finite(evaluate, points[near])
     return _refined(evaluate, ruler, (points, values, slopes))

@@ -53,7 +53,7 @@ class MeanAndCurvatureSystem:
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
-        psi = self.loss(self.rows.offset, self.rows.squares.sum(axis=1))
+        psi = self.loss(self.rows.offset, np.einsum("nk,nk->n", self.rows.Z, self.rows.Z))
         return self._joined(weighted_gram(self.rows.Z, 2 * self.rows.weights * psi.variance))
 
     def guess(self, beta: float) -> Array:

@@ -96,13 +96,19 @@ class FullLaw:
 
     def predictor(self, Z: Array, offset: Array) -> Predictor:
         r"""Return the moments; the variance z'S z moves by -z'S [dS^-1/dbeta] S z."""
-        spread = Z @ self.root
         inner = self.root.swapaxes(1, 2) @ self.d_precision @ self.root
+        if len(Z) == 1:
+            outer = self.root @ inner @ self.root.swapaxes(1, 2)
+            variance, shrinking = squared_lengths(Z[0], self.root), quadratic_forms(Z[0], outer)
+        else:
+            spread = Z @ self.root
+            variance = row_products(spread, spread)
+            shrinking = row_products(spread @ inner, spread)
         return Predictor(
             offset + _products(Z, self.mean),
-            row_products(spread, spread),
+            variance,
             _products(Z, self.d_mean),
-            -row_products(spread @ inner, spread),
+            -shrinking,
         )
 
 
