@@ -305,6 +305,7 @@ def test_gmres_takes_the_last_step_for_nothing():
     fewer = solve_batch(operator, right, 1e-9, contraction=1e-3)
     np.testing.assert_allclose(fewer, exact, rtol=0, atol=1e-9 * size)
     assert len(calls) - without == without - 1
+    assert solve_batch(operator, right, 1e-3, contraction=1e-3) is right
 
 
 BY_ROWS = {

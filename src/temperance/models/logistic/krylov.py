@@ -22,6 +22,8 @@ def solve_batch(
     is known, to the solution multiplies the error by the identity less the operator; the
     contraction is a bound of that.
     """
+    if contraction <= tolerance:
+        return right
     norm = np.linalg.norm(right, axis=1)
     scale = np.where(norm > 0, norm, 1.0)
     basis = [right / scale[:, None]]
