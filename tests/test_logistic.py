@@ -25,6 +25,7 @@ from temperance.models.logistic.jaakkola import lambda_and_slope
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.system import Rows
+from temperance.optimise import SKETCHED
 from temperance.quadrature import softplus_expectations
 
 ALPHA = 40.0
@@ -286,6 +287,27 @@ def test_batched_gmres_solves():
     )
 
 
+def test_gmres_takes_the_last_step_for_nothing():
+    """The residual is known: close to the identity it is worth one multiplication."""
+    rng = np.random.default_rng(0)
+    matrices = np.eye(30) + 1e-4 * rng.standard_normal((5, 30, 30))
+    right = rng.standard_normal((5, 30))
+    exact = np.linalg.solve(matrices, right[..., None])[..., 0]
+    calls = []
+
+    def operator(x):
+        calls.append(x)
+        return np.einsum("mij,mj->mi", matrices, x)
+
+    size = np.abs(exact).max()
+    np.testing.assert_allclose(solve_batch(operator, right, 1e-9), exact, rtol=0, atol=1e-9 * size)
+    without = len(calls)
+    fewer = solve_batch(operator, right, 1e-9, contraction=1e-3)
+    np.testing.assert_allclose(fewer, exact, rtol=0, atol=1e-9 * size)
+    assert len(calls) - without == without - 1
+    assert solve_batch(operator, right, 1e-3, contraction=1e-3) is right
+
+
 BY_ROWS = {
     "full": (full_covariance.FullCovarianceSystem, expected_loss),
     "jaakkola": (jaakkola.JaakkolaSystem, jaakkola.bounded_loss),
@@ -346,15 +368,15 @@ def newton_steps(monkeypatch, kind):
     return counts
 
 
-@pytest.mark.parametrize(
-    "name, kind, most",
-    [
-        ("jaakkola", MeanAndCurvatureSystem, 31),
-        ("full", MeanAndCurvatureSystem, 32),
-        ("laplace", laplace.LaplaceSystem, 27),
-        ("mean-field", diagonal_covariance.DiagonalCovarianceSystem, 29),
-    ],
-)
+GUIDED = [
+    ("jaakkola", MeanAndCurvatureSystem, 31),
+    ("full", MeanAndCurvatureSystem, 32),
+    ("laplace", laplace.LaplaceSystem, 27),
+    ("mean-field", diagonal_covariance.DiagonalCovarianceSystem, 29),
+]
+
+
+@pytest.mark.parametrize("name, kind, most", GUIDED)
 def test_folds_guide_each_other(name, kind, most, monkeypatch):
     """The folds after the first need fewer Newton steps, and arrive at the same solutions."""
     monkeypatch.setattr(curve, "CACHED", 1)  # each fold stands alone, as with many rows
@@ -378,6 +400,29 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     betas = np.array([3.0, 0.01, 1.0, 0.0, 40.0, 0.7])
     one_by_one = [wandering(beta) for beta in betas]
     np.testing.assert_allclose(LOGISTIC[name].risk_curve(data, plan)(betas), one_by_one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [40, 600])
+@pytest.mark.parametrize("name, kind", [(name, kind) for name, kind, _ in GUIDED])
+def test_a_sketch_is_good_to_a_few_digits_and_takes_fewer_steps(name, kind, n, monkeypatch):
+    """And leaves nothing behind in the curve itself."""
+    data = binary_data(n, 3)
+    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
+    betas = np.geomspace(1e-4, 3.0, 14)
+    values, slopes = LOGISTIC[name].risk_curve(data, plan)(betas, derivative=True)
+    allowed = SKETCHED * (np.ptp(values) + np.abs(values).max())
+    counts = newton_steps(monkeypatch, kind)
+    curve = LOGISTIC[name].risk_curve(data, plan)
+    sketch, sketched_slopes = curve.sketch(betas)
+    few = counts.total()
+    np.testing.assert_allclose(sketch, values, rtol=0, atol=allowed)
+    np.testing.assert_allclose(sketched_slopes[:7], slopes[:7], rtol=0.05)
+    risks, risk_slopes = curve(betas, derivative=True)
+    np.testing.assert_allclose(risks, values, rtol=1e-10)
+    np.testing.assert_allclose(risk_slopes, slopes, rtol=1e-7, atol=1e-9)
+    counts.clear()
+    LOGISTIC[name].risk_curve(data, plan)(betas)
+    assert few <= 0.75 * counts.total()
 
 
 def test_few_solutions_are_remembered_in_order(monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.optimise import MANY, Minimum, Ruler, minimise, stochastic_minimise
+from temperance.optimise import FEW, MANY, SKETCHED, Minimum, Ruler, minimise, stochastic_minimise
 
 TINY = 1e-200
 
@@ -91,6 +91,43 @@ def test_finds_the_known_minimum(f, bounds, expected):
 @pytest.mark.parametrize("f, bounds", SEVERAL.values(), ids=SEVERAL)
 def test_finds_the_lowest_of_several(f, bounds):
     assert minimise(curve(f), bounds).beta == pytest.approx(brute_force(f, bounds), abs=1e-6)
+
+
+def sketched(f, bounds):
+    """Wrong by as much as a sketch may be."""
+    values = f(np.linspace(*bounds, 1001))
+    wrong = SKETCHED * (np.ptp(values) + np.abs(values).max())
+
+    def evaluate(beta):
+        value, slope = curve(f)(beta)
+        return value + wrong * np.sin(1e6 * beta), slope * (1 + 0.01 * np.cos(1e6 * beta))
+
+    return evaluate
+
+
+@pytest.mark.parametrize("scan", [FEW, MANY])
+@pytest.mark.parametrize(
+    "f, bounds", [*SEVERAL.values(), *((f, bounds) for f, bounds, _ in KNOWN.values())]
+)
+def test_a_sketch_does_not_change_the_minimum(f, bounds, scan):
+    with_sketch = minimise(curve(f), bounds, scan=scan, sketch=sketched(f, bounds))
+    reference = minimise(curve(f), bounds, scan=scan)
+    assert with_sketch.beta == pytest.approx(reference.beta, rel=0, abs=1e-8)
+    assert with_sketch[1:] == reference[1:]
+
+
+def test_a_sketch_spares_betas_that_crowd_far_from_the_minimum():
+    f = lambda b: 1 / (1e-3 + b) / 1e3 + 1e-3 * b  # noqa: E731
+    asked, alone = [], []
+    minimise(
+        lambda beta: asked.append(beta) or curve(f)(beta),
+        (0, 3),
+        scan=FEW,
+        sketch=sketched(f, (0, 3)),
+    )
+    minimise(lambda beta: alone.append(beta) or curve(f)(beta), (0, 3), scan=FEW)
+    assert np.concatenate(asked).min() > 0.05 > 1e-4 > np.sort(np.concatenate(alone))[1]
+    assert sum(map(len, asked)) < 0.7 * sum(map(len, alone))
 
 
 def test_a_scan_alone_would_miss_the_narrow_one():

@@ -16,7 +16,7 @@ from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 pytestmark = pytest.mark.filterwarnings("error")
 
 MEANS = (-50.0, -20.0, -5.0, -1.0, 0.0, 0.3, 4.0, 30.0, 50.0)
-# The wide rule takes over where the variance exceeds one.
+# Trapezoidal sums take over where the variance exceeds a quarter, with a wider step beyond one.
 DEVIATIONS = (1e-6, 1e-3, 0.1, 0.5, 1.0, 1 + 1e-9, 3.0, 10.0, 100.0)
 ACCURACY = 1e-12
 
@@ -128,6 +128,21 @@ def test_nodes_suffice_up_to_the_largest_variance_of_their_rule(most, count):
     )
     assert np.abs(enough - more).max() < 1.5e-13
     assert np.abs(fewer - more).max() > 1.5e-13  # no node is idle
+
+
+@pytest.mark.parametrize("variance", [0.2501, 0.6, 1.0001, 4.0, 100.0])
+def test_the_nodes_within_reach_suffice(variance, monkeypatch):
+    """One element alone takes few of the nodes, and misses nothing of the others."""
+    step = quadrature._FINE_STEP if variance <= 1 else quadrature._STEP
+    means, everything = np.linspace(-60, 0, 121)[:, None], slice(None)
+    reaches = [quadrature._within_reach(mean, np.array([variance]), step) for mean in means]
+    few = [quadrature._wide(mean, np.array([variance]), range(5), step) for mean in means]
+    monkeypatch.setattr(quadrature, "_within_reach", lambda *_: everything)
+    every = [quadrature._wide(mean, np.array([variance]), range(5), step) for mean in means]
+    np.testing.assert_allclose(few, every, rtol=0, atol=1e-14)
+    nodes = len(quadrature._remainder(step, quadrature._DEPTH)[0])
+    counts = [len(range(*reach.indices(nodes))) for reach in reaches]
+    assert max(counts) < (nodes if variance > 4 else 0.7 * nodes)
 
 
 def test_blocks_do_not_matter(monkeypatch):

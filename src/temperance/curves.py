@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class RiskCurve:
     error : function, optional
         From betas of shape (g,) to the Monte Carlo standard error of the risk, where the curve
         comes from draws.
+    sketch : function, optional
+        As `evaluate`, for less: risks to a few digits, good enough far from a minimum.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -41,6 +43,7 @@ class RiskCurve:
     method: str
     costly: bool = False
     error: Callable[[Array], Array] | None = None
+    sketch: Callable[[Array], tuple[Array, Array]] | None = None
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
@@ -59,7 +62,11 @@ class RiskCurve:
 
 
 def curve_of_losses(
-    plan: Plan, losses: Losses, method: str, index: NDArray[np.intp] | None = None
+    plan: Plan,
+    losses: Losses,
+    method: str,
+    index: NDArray[np.intp] | None = None,
+    sketch: Losses | None = None,
 ) -> RiskCurve:
     r"""Average losses of rows over the pairs and rows that a plan tests.
 
@@ -76,12 +83,15 @@ def curve_of_losses(
         How the numbers were obtained, in words.
     index : array of shape (pairs, rows), optional
         Which rows ``losses`` gives, if not all; see :meth:`temperance.types.Plan.tested`.
+    sketch : function of one beta, optional
+        As ``losses``, for less and to a few digits; see :class:`RiskCurve`.
     """
     n = plan.test.shape[1]
     rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
     weight = np.take_along_axis(plan.test, rows, axis=1)
     averages = _Averages(losses, rows, weight, n)
-    return RiskCurve(averages.evaluate, averages.rows, method, costly=True)
+    sketched = None if sketch is None else replace(averages, losses=sketch).evaluate
+    return RiskCurve(averages.evaluate, averages.rows, method, costly=True, sketch=sketched)
 
 
 def coarse_to_fine(count: int) -> NDArray[np.intp]:

@@ -15,10 +15,12 @@ GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
+SKETCHED = 5e-5  # share of the values and their span that a sketch may be wrong by
 ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
+Curve = tuple[Array, Array, Array]  # points, values and slopes
 
 
 class Point(NamedTuple):
@@ -64,11 +66,11 @@ class Ruler(NamedTuple):
 
     def middle(self, left: Array, right: Array) -> Array:
         """Betas half way between others, by the ruler."""
-        return self.lower + np.sqrt(self._rate(left) * self._rate(right)) - self.grain
+        return self.lower + np.sqrt(self.rate(left) * self.rate(right)) - self.grain
 
     def cubics(self, points: Array, values: Array, slopes: Array) -> _Cubics:
         """Cubics in t between neighbours."""
-        return _Cubics(np.log(self._rate(points)), values, slopes * self._rate(points))
+        return _Cubics(np.log(self.rate(points)), values, slopes * self.rate(points))
 
     def turning(self, left: Point, right: Point) -> float:
         """Return the beta where the cubic between two points turns."""
@@ -76,7 +78,7 @@ class Ruler(NamedTuple):
         mark = self.cubics(points, values, slopes).turning[0]
         return float(self.lower + np.exp(mark) - self.grain)
 
-    def _rate(self, beta: Array) -> Array:
+    def rate(self, beta: Array) -> Array:
         """Return dbeta/dt."""
         return beta - self.lower + self.grain
 
@@ -90,17 +92,22 @@ def _steps(count: int) -> Array:
 
 
 def minimise(
-    evaluate: Evaluate, bounds: tuple[float, float], tolerance: float = 1e-9, scan: int = MANY
+    evaluate: Evaluate,
+    bounds: tuple[float, float],
+    tolerance: float = 1e-9,
+    scan: int = MANY,
+    sketch: Evaluate | None = None,
 ) -> Minimum:
     """Find the global minimum of a smooth curve over ``bounds``.
 
     A scan, refined wherever a cubic through its values and slopes is no safe guide, brackets the
     local minima; those that can be global are located where the slope vanishes.  On a flat curve
-    the answer is the point closest to 1: without evidence, Bayes.
+    the answer is the point closest to 1: without evidence, Bayes.  Where a sketch, as good as the
+    curve to `SKETCHED`, shows that the minimum is elsewhere, the curve itself is not asked.
     """
     lower, upper = bounds
     ruler = Ruler(lower, upper)
-    curve, cubic = _scan(evaluate, ruler, scan)
+    curve, cubic = _scan(evaluate, ruler, scan, sketch)
     points, values, slopes = curve
     if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
@@ -149,11 +156,38 @@ def _turning_point(
 
 
 def _scan(
-    evaluate: Evaluate, ruler: Ruler, count: int
-) -> tuple[tuple[Array, Array, Array], _Cubics]:
+    evaluate: Evaluate, ruler: Ruler, count: int, sketch: Evaluate | None
+) -> tuple[Curve, _Cubics]:
     """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
     points = ruler.scan(count)
-    values, slopes = _finite(evaluate, points)
+    if sketch is None:
+        return _refined(evaluate, ruler, (points, *_finite(evaluate, points)))
+    # Betas that crowd towards the lower bound are rarely where the minimum is.
+    edge = ruler.lower + (ruler.upper - ruler.lower) / (count - 1)
+
+    def mostly(points: Array) -> tuple[Array, Array]:
+        values, slopes = np.empty((2, len(points)))
+        for each, where in ((evaluate, points >= edge), (sketch, points < edge)):
+            if where.any():
+                values[where], slopes[where] = each(points[where])
+        return values, slopes
+
+    (points, values, slopes), cubic = _refined(mostly, ruler, (points, *_finite(mostly, points)))
+    margin = 2 * SKETCHED * float(np.ptp(values) + np.abs(values).max())
+    # Between two points that surely fall, or rise, there is no minimum to be found.
+    surely = np.sign(slopes) * (np.abs(slopes * ruler.rate(points)) > margin)
+    between = cubic.depth - cubic.doubt < values.min() + margin
+    between &= surely[:-1] * surely[1:] <= 0
+    near = np.append(between, False) | np.append(False, between) | (values < values.min() + margin)
+    near &= points < edge
+    if near.any():
+        values[near], slopes[near] = _finite(evaluate, points[near])
+    return _refined(evaluate, ruler, (points, values, slopes))
+
+
+def _refined(evaluate: Evaluate, ruler: Ruler, curve: Curve) -> tuple[Curve, _Cubics]:
+    """Split gaps where the cubic is no safe guide and that may hold the minimum."""
+    points, values, slopes = curve
     cubic = ruler.cubics(points, values, slopes)
     for _ in range(MOST_REFINEMENTS):
         span = float(np.ptp(values))

@@ -6,8 +6,8 @@ The nearest poles of :math:`\zeta^{(j)}` are :math:`\pm i\pi`, so that quadratur
 exponentially (Trefethen and Weideman, SIAM Review 56, 2014); a trapezoidal sum with a step h in f
 leaves an error of the order :math:`e^{-2\pi^2/h}`.
 
-* For :math:`v \le 1` nodes of Gauss and Hermite, the fewer the smaller v.
-* For :math:`v > 1` a trapezoidal sum over a fixed grid of f, after splitting off the ramp
+* For :math:`v \le 1/4` nodes of Gauss and Hermite, the fewer the smaller v.
+* For :math:`v > 1/4` a trapezoidal sum over a fixed grid of f, after splitting off the ramp
 
   .. math:: r_c(x) = x\,\Phi(x/c) + c\,\varphi(x/c), \quad E[r_c(f)] = r_{\sqrt{c^2 + v}}(m),
 
@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx
+from scipy.special import erfcx, ndtr
 
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 
@@ -28,8 +28,10 @@ Array: TypeAlias = NDArray[np.float64]
 Where: TypeAlias = NDArray[np.intp] | slice
 
 # exp(-2 pi^2 / h) is 1e-19: room for the fourth derivative's error, (2 pi / h)^3 times the first's.
-_STEP = 0.45
-_REACH, _LONG_REACH = 72, 142  # steps to either side, see _wide
+# A density that is narrower than the poles are far needs a finer step: exp(pi^2 / 2v) more room.
+_STEP, _FINE_STEP = 0.45, 0.33
+_DEPTH, _LONG_DEPTH = 33.0, 64.0  # how far to either side the grid goes, see _wide
+_FEW = 48  # nodes that the trapezoidal sum takes for most elements
 # Largest variance for which so many nodes of Gauss and Hermite err by less than 1.5e-13.  The error
 # of c of them is c!/(2c)! v^c times a derivative 2c higher; the j-th is about 2 (j - 1)!/pi^j.
 _NARROW = (
@@ -42,6 +44,7 @@ _NARROW = (
     (0.5, 28),
     (1.0, 47),
 )
+_NARROWEST = 0.25  # variance for which the trapezoidal sum takes over, unless tails matter
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
 _RAMP_VARIANCE = np.pi**2 / 3
 _PEAK: float = (2 * np.pi) ** -0.5  # phi(0)
@@ -91,12 +94,7 @@ def softplus_expectations(
     if first not in range(derivatives + 1):
         raise ValueError(f"first must be an integer from 0 to {derivatives}, got {first!r}")
     mean, variance = _broadcast(mean, variance)
-    orders = range(first, derivatives + 1)
-    rules = [_Rule(partial(_narrow, count=count, orders=orders), count) for _, count in _NARROW]
-    rules.append(_Rule(partial(_wide, orders=orders), 2 * _REACH + 1))
-    chosen = [(where, rules[number]) for where, number in _by_variance(variance)]
-    rows = _apply(chosen, -np.abs(mean), variance, len(orders))
-    return _reflect(rows, mean, orders)
+    return _expectations(mean, variance, range(first, derivatives + 1), _NARROWEST)
 
 
 @overload
@@ -139,7 +137,7 @@ def log_expected_sigmoid(
     centre = np.where(mapped, -mean - variance, mean)
     tilted = (variance > 1) & (centre < 0)
     rules: list[tuple[Where, _Rule]] = [
-        (np.flatnonzero(tilted), _Rule(_log_tilted, 2 * _LONG_REACH + 1)),
+        (np.flatnonzero(tilted), _Rule(_log_tilted, 4 * _FEW)),
         (np.flatnonzero(~tilted), _Rule(_log_upper, 1)),
     ]
     mirror, slope, rate = _apply(rules, centre, variance, 3)
@@ -159,17 +157,34 @@ def _broadcast(mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
     return np.broadcast_to(mean, shape), np.broadcast_to(variance, shape)
 
 
-def _by_variance(variance: Array) -> list[tuple[Where, int]]:
-    """Return which elements each rule is for, by its number; often one is for all of them."""
+def _expectations(mean: Array, variance: Array, orders: range, narrow: float) -> Array:
+    """Return the expectations, by nodes of Gauss and Hermite for variances up to `narrow`.
+
+    These are relatively accurate far below zero, the others absolutely.
+    """
+    rules = {
+        most: _Rule(partial(_narrow, count=count, orders=orders), count)
+        for most, count in _NARROW
+        if most <= narrow
+    }
+    for most, step in ((1.0, _FINE_STEP), (np.inf, _STEP)):
+        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _FEW))
+    numbered = list(rules.values())
+    chosen = [(where, numbered[number]) for where, number in _between(list(rules), variance)]
+    rows = _apply(chosen, -np.abs(mean), variance, len(orders))
+    return _reflect(rows, mean, orders)
+
+
+def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
+    """Return which elements lie up to which edge, by its number; often it is one for all."""
     if not variance.size:
         return []
-    edges = np.array([-1.0, *(most for most, _ in _NARROW), np.inf])
-    lowest, highest = np.searchsorted(edges[1:], [variance.min(), variance.max()])
+    lowest, highest = np.searchsorted(edges, [variance.min(), variance.max()])
     if lowest == highest:
         return [(slice(None), int(lowest))]
-    flat = variance.ravel()
+    flat, from_below = variance.ravel(), [-1.0, *edges]
     return [
-        (np.flatnonzero((edges[number] < flat) & (flat <= edges[number + 1])), number)
+        (np.flatnonzero((from_below[number] < flat) & (flat <= edges[number])), number)
         for number in range(lowest, highest + 1)
     ]
 
@@ -185,7 +200,8 @@ def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count
         for start in range(0, len(means), step):
             block = slice(start, start + step)
             found[:, block] = formula(means[block], variances[block])
-        rows[:, where] = found
+        for row, part in zip(rows, found, strict=True):
+            row[where] = part
     return rows.reshape(count, *mean.shape)
 
 
@@ -217,18 +233,20 @@ def _softplus(x: Array, orders: range) -> Iterator[Array]:
     return (rows[order]() for order in orders)
 
 
-def _ramp(x: Array, width: ArrayLike, gaussian: Array, orders: range) -> Array:
-    """Return the ramp and its derivatives at x <= 0, where `gaussian` is exp(-(x/width)^2/2).
+def _ramp(u: Array, width: Array | float, tail: Array, gaussian: Array, orders: range) -> Array:
+    """Return the ramp and its derivatives at u times its width, from Phi(u) and exp(-u^2/2).
 
-    A factor that `gaussian` carries beyond this multiplies the result.
+    A factor that both of them carry multiplies the result.
     """
-    u, width = np.broadcast_arrays(x / np.asarray(width), width)
-    tail = erfcx(-u / np.sqrt(2)) / 2  # Phi(u) exp(u^2 / 2)
-    density = _PEAK / width
-    bend = density / width
-    rows = width * (u * tail + _PEAK), tail, density, -u * bend, (u * u - 1) * bend / width
-    scaled: Array = np.stack(rows[orders.start : orders.stop]) * gaussian
-    return scaled
+    density = _PEAK / width * gaussian
+    rows = (
+        lambda: width * (u * tail + _PEAK * gaussian),
+        lambda: tail,
+        lambda: density,
+        lambda: -u * density / width,
+        lambda: (u * u - 1) * density / width**2,
+    )
+    return np.stack([rows[order]() for order in orders])
 
 
 def _narrow(mean: Array, variance: Array, count: int, orders: range) -> Array:
@@ -246,48 +264,83 @@ def _gauss_hermite(count: int) -> tuple[Array, Array]:
 
 
 @cache
-def _remainder(reach: int) -> tuple[Array, Array]:
-    """Return h (softplus - ramp) and its derivatives at the nodes x = -reach..reach times h.
+def _remainder(step: float, depth: float) -> tuple[Array, Array]:
+    """Return h (softplus - ramp) and its derivatives at the nodes x, multiples of h to the depth.
 
     Before them comes (x, -x^2/2, 1), from which Gaussian exponents are linear combinations.
     """
-    x = _STEP * np.arange(-reach, 1, dtype=np.float64)
-    ramp = _ramp(x, np.sqrt(_RAMP_VARIANCE), np.exp(-x * x / (2 * _RAMP_VARIANCE)), range(5))
-    left = _STEP * (np.stack(list(_softplus(x, range(5)))) - ramp)
+    x = step * np.arange(-np.ceil(depth / step), 1)
+    width = float(np.sqrt(_RAMP_VARIANCE))
+    u = x / width
+    ramp = _ramp(u, width, ndtr(u), np.exp(-u * u / 2), range(5))
+    left = step * (np.stack(list(_softplus(x, range(5)))) - ramp)
     right = left[:, -2::-1] * [[1], [-1], [1], [-1], [1]]
     x = np.append(x, -x[-2::-1])
     return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)
 
 
-def _wide(mean: Array, variance: Array, orders: range, scaled: bool = False) -> Array:
-    r"""Return the expectations for mean <= 0 and v > 1, as those of ramp and remainder.
+def _wide(mean: Array, variance: Array, orders: range, step: float = _STEP) -> Array:
+    """Return the expectations for mean <= 0 and v > 1/4, as those of ramp and remainder."""
+    powers, remainder = _remainder(step, _DEPTH)
+    nodes = _within_reach(mean, variance, step)
+    tilt = mean / variance
+    constant = np.log(_PEAK / np.sqrt(variance)) - tilt * mean / 2
+    density = powers[nodes] @ np.stack([tilt, 1 / variance, constant])
+    np.exp(density, out=density)
+    rows: Array = remainder[orders.start : orders.stop, nodes] @ density
+    width = np.sqrt(variance + _RAMP_VARIANCE)
+    u = mean / width
+    rows += _ramp(u, width, ndtr(u), np.exp(-u * u / 2), orders)
+    return rows
 
-    If scaled, they carry the factor :math:`e^{m^2/2v}`.  By
-    :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded for
-    :math:`m \ge -v/2`, with summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
+
+def _within_reach(mean: Array, variance: Array, step: float) -> slice:
+    r"""Return the nodes where exp(-|x|) exp(-(x - m)^2/2v) exceeds exp(-depth) for some element.
+
+    It does for x > m - y, y + y^2/2v = depth + m, and for x below the root of x + (x - m)^2/2v =
+    depth.
     """
-    powers, remainder = _remainder(_LONG_REACH if scaled else _REACH)
+    ahead = np.maximum(mean, -_DEPTH)
+    room = _DEPTH + ahead
+    below = 2 * room / (1 + np.sqrt(1 + 2 * room / variance)) - ahead
+    tilt = mean / variance
+    linear = 1 - tilt
+    above = (2 * _DEPTH - mean * tilt) / (linear + np.sqrt(linear - tilt + 2 * _DEPTH / variance))
+    centre = int(np.ceil(_DEPTH / step))
+    left, right = (int(np.ceil(far.max() / step)) for far in (below, above))
+    return slice(max(centre - left, 0), centre + max(right, 0) + 1)
+
+
+def _tilted(mean: Array, variance: Array, orders: range) -> Array:
+    r"""Return the expectations for -v/2 <= mean < 0 and v > 1, times :math:`e^{m^2/2v}`.
+
+    By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded, with
+    summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
+    """
+    powers, remainder = _remainder(_STEP, _LONG_DEPTH)
     tilt = mean / variance
     exponent = tilt * mean / 2
-    kept = 0.0 if scaled else -exponent
     total = variance + _RAMP_VARIANCE
-    # -m^2 / 2(v + c^2) = (m^2 / 2v) c^2 / (v + c^2) - m^2 / 2v
-    gaussian = np.exp(exponent * _RAMP_VARIANCE / total + kept)
-    density = powers @ np.stack([tilt, 1 / variance, kept + np.log(_PEAK / np.sqrt(variance))])
+    density = powers @ np.stack([tilt, 1 / variance, np.log(_PEAK / np.sqrt(variance))])
     np.exp(density, out=density)
     rows: Array = remainder[orders.start : orders.stop] @ density
-    return rows + _ramp(mean, np.sqrt(total), gaussian, orders)
+    # -m^2 / 2(v + c^2) = (m^2 / 2v) c^2 / (v + c^2) - m^2 / 2v
+    gaussian = np.exp(exponent * _RAMP_VARIANCE / total)
+    width = np.sqrt(total)
+    u = mean / width
+    # Phi(u) exp(u^2 / 2) = erfcx(-u / sqrt(2)) / 2
+    return rows + _ramp(u, width, erfcx(-u / np.sqrt(2)) / 2 * gaussian, gaussian, orders)
 
 
 def _log_upper(mean: Array, variance: Array) -> Array:
     """Return log E[sigmoid] and its derivatives where E[sigmoid] is not small."""
-    complement, slope, curvature = softplus_expectations(-mean, variance, 3, first=1)
+    complement, slope, curvature = _expectations(-mean, variance, range(1, 4), narrow=1.0)
     expected = 1 - complement
     return np.stack([np.log1p(-complement), slope / expected, -curvature / (2 * expected)])
 
 
 def _log_tilted(mean: Array, variance: Array) -> Array:
     """Return log E[sigmoid] and its derivatives for -v/2 <= mean < 0 and v > 1."""
-    expected, slope, curvature = _wide(mean, variance, range(1, 4), scaled=True)
+    expected, slope, curvature = _tilted(mean, variance, range(1, 4))
     value = np.log(expected) - mean / variance * mean / 2
     return np.stack([value, slope / expected, curvature / (2 * expected)])

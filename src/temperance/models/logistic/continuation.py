@@ -18,17 +18,19 @@ from temperance.types import Array
 
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 1e-8
+ROUGH_TOLERANCE = 1e-2
 MOST_NEWTON_STEPS = 12
 MOST_STEPS = 400
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
 
 class Anchor(NamedTuple):
-    """A solution and its tangent."""
+    """A solution and its tangent; a rough one only suggests them."""
 
     beta: float
     x: Array
     tangent: Array
+    rough: bool = False
 
 
 class Path:
@@ -42,27 +44,34 @@ class Path:
         self.system = system
         self.guide = guide
         x = system.start()
-        self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1]())]
+        self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1](False))]
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size))
 
-    def at(self, beta: float) -> Anchor:
-        """Return the solution at ``beta``; or the nearest that was found, with a warning."""
+    def at(self, beta: float, rough: bool = False) -> Anchor:
+        """Return the solution at ``beta``; or the nearest that was found, with a warning.
+
+        A rough one will do where rough answers do.
+        """
         place = bisect_left(self._anchors, beta, key=_beta)
-        if place < len(self._anchors) and self._anchors[place].beta == beta:
-            return self._anchors[place]
-        start = self._start(self._anchors[place - 1 : place + 1], beta)
+        known = self._anchors[place : place + 1]
+        if known and known[0].beta == beta:
+            if rough or not known[0].rough:
+                return known[0]
+            start = self._anchors.pop(place).x
+        else:
+            start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         if self.system.admissible(start):
-            found = _correct(self.system, start, beta)
+            found = _correct(self.system, start, beta, rough)
             if found is not None:
                 return self._remember(found)
         return self._climb(self._anchors[place - 1], beta)
 
-    def _start(self, around: list[Anchor], beta: float) -> Array:
+    def _start(self, around: list[Anchor], beta: float, rough: bool) -> Array:
         """Predict the solution from those around it, and from the guide's where there is one."""
         first = self.system.rows.first_step
         if self.guide is not None:
-            apart = [_difference(anchor, self.guide.at(anchor.beta)) for anchor in around]
-            return self.guide.at(beta).x + _between(apart, beta, first)
+            apart = [_difference(anchor, self.guide.at(anchor.beta, True)) for anchor in around]
+            return self.guide.at(beta, rough).x + _between(apart, beta, first)
         return _between(around, beta, first) if len(around) > 1 else self.system.guess(beta)
 
     def _remember(self, anchor: Anchor) -> Anchor:
@@ -120,8 +129,8 @@ def _between(around: list[Anchor], beta: float, first: float) -> Array:
     return before.x + t * rise + t * (1 - t) * ((1 - t) * start + t * stop)
 
 
-def _correct(system: System, x: Array, beta: float) -> Anchor | None:
-    before = np.inf
+def _correct(system: System, x: Array, beta: float, rough: bool = False) -> Anchor | None:
+    before, tolerance = np.inf, ROUGH_TOLERANCE if rough else TOLERANCE
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
     rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
@@ -136,7 +145,7 @@ def _correct(system: System, x: Array, beta: float) -> Anchor | None:
         x = x + step
         if not system.admissible(x):
             return None
-        if size < TOLERANCE or (size < rounding and size > before / 4):
-            return Anchor(beta, x, tangent())
+        if size < tolerance or (size < rounding and size > before / 4):
+            return Anchor(beta, x, tangent(rough), rough)
         before = size
     return None

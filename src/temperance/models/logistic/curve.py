@@ -3,6 +3,7 @@ r"""Risk curve of a Gaussian approximation: moments of the predictor, losses by 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -44,9 +45,9 @@ class Part:
     offset: Array
     y: Array
 
-    def losses(self, beta: float, risk: Risk) -> tuple[Array, Array]:
+    def losses(self, beta: float, risk: Risk, rough: bool) -> tuple[Array, Array]:
         """Return the losses of the tested rows and their slopes, (pairs, widest)."""
-        found = self.path.at(beta)
+        found = self.path.at(beta, rough)
         law = self.path.system.law(found.x, found.tangent, found.beta)
         return predictor_loss(law.predictor(self.Z, self.offset), self.y, risk)
 
@@ -59,11 +60,11 @@ class PathLosses:
     shape: tuple[int, ...]
     risk: Risk
 
-    def __call__(self, beta: float) -> tuple[Array, Array]:
+    def __call__(self, beta: float, rough: bool = False) -> tuple[Array, Array]:
         """Return the losses and their slopes, (pairs, widest)."""
         value, slope = np.empty((2, *self.shape))
         for part in self.parts:
-            value[part.pairs], slope[part.pairs] = part.losses(beta, self.risk)
+            value[part.pairs], slope[part.pairs] = part.losses(beta, self.risk, rough)
         return value, slope
 
 
@@ -78,7 +79,13 @@ def logistic_risk_curve(
         used = np.any(trained[pairs], axis=0)
         parts.append(_part(rows, pairs, used, index[pairs], approximation, parts))
     losses = PathLosses(parts, index.shape, risk)
-    return curve_of_losses(plan, losses, "Gaussian approximation, losses by quadrature", index)
+    return curve_of_losses(
+        plan,
+        losses,
+        "Gaussian approximation, losses by quadrature",
+        index,
+        sketch=partial(losses, rough=True),
+    )
 
 
 def _parts(trained: NDArray[np.bool_], elements_each: int) -> list[slice]:
@@ -102,9 +109,12 @@ def _part(
 ) -> Part:
     used = trained.copy()
     used[index] = True
-    reduced, _ = approximation.coordinates(rows.Z[used])
-    coordinates = np.zeros((len(used), reduced.shape[1]))
-    coordinates[used] = reduced
+    if used.all():
+        coordinates, _ = approximation.coordinates(rows.Z)
+    else:
+        reduced, _ = approximation.coordinates(rows.Z[used])
+        coordinates = np.zeros((len(used), reduced.shape[1]))
+        coordinates[used] = reduced
     system = approximation.system(
         Rows(
             coordinates[trained],

@@ -8,14 +8,19 @@ Stationarity of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL with mu = offset
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from temperance.models.logistic.expected_loss import expected_loss
-from temperance.models.logistic.system import DiagonalLaw, Rows, solve_at_once, weighted_gram
+from temperance.models.logistic.system import (
+    DiagonalLaw,
+    Rows,
+    Tangent,
+    solve_at_once,
+    weighted_gram,
+)
 from temperance.types import Array
 
 
@@ -45,7 +50,7 @@ class DiagonalCovarianceSystem:
         precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.squares)
         return np.concatenate([np.zeros_like(precision), -0.5 * np.log(precision)], axis=1)
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)

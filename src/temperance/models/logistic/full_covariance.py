@@ -16,7 +16,6 @@ s_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -27,6 +26,7 @@ from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    Tangent,
     inverse_root,
     row_products,
     solve_at_once,
@@ -67,7 +67,7 @@ class FullCovarianceSystem:
         v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
         return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         u, log_v = self._split(x)
@@ -105,7 +105,7 @@ class FullCovarianceSystem:
         inverse, right = pushed(u + (c * pull) @ Z, s * (log_v - np.log(s)))
         drifting, drift = moving()
         dv, d_drift = solve_at_once(coupling.matrix(), right, drift)
-        return completed(inverse, dv), lambda: completed(drifting, d_drift())
+        return completed(inverse, dv), lambda rough: completed(drifting, d_drift(rough))
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""

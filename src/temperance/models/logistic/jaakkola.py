@@ -18,7 +18,6 @@ and the tangent solves the same with the derivative of log s in beta on the righ
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,6 +28,7 @@ from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    Tangent,
     inverse_root,
     row_products,
     solve_at_once,
@@ -64,7 +64,7 @@ class JaakkolaSystem:
         """Return the second moments of curvature 1/4, that of xi = 0."""
         return np.log(Moments(self.rows, np.zeros_like(self.rows.weights), beta).second)
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         at = Moments(self.rows, np.exp(x), beta)
         w = self.rows.weights

@@ -10,12 +10,20 @@ from temperance.types import Array
 
 
 def solve_batch(
-    operator: Callable[[Array], Array], right: Array, tolerance: float = 1e-13, most: int = 60
+    operator: Callable[[Array], Array],
+    right: Array,
+    tolerance: float = 1e-13,
+    most: int = 60,
+    contraction: float = 1.0,
 ) -> Array:
     """Solve ``operator(x) = right`` for stacked vectors (m, n) by Arnoldi's iteration.
 
-    Meant for operators close to the identity, where few steps suffice.
+    Meant for operators close to the identity, where few steps suffice.  Adding the residual, which
+    is known, to the solution multiplies the error by the identity less the operator; the
+    contraction is a bound of that.
     """
+    if contraction <= tolerance:
+        return right
     norm = np.linalg.norm(right, axis=1)
     scale = np.where(norm > 0, norm, 1.0)
     basis = [right / scale[:, None]]
@@ -34,8 +42,9 @@ def solve_batch(
         target[:, 0] = norm
         # Least squares over the subspace; the pseudo-inverse copes with systems already solved.
         solution = np.einsum("mij,mj->mi", np.linalg.pinv(small), target)
-        residual = np.linalg.norm(np.einsum("mij,mj->mi", small, solution) - target, axis=1)
-        if np.all(residual <= tolerance * scale):
-            break
+        residual = target - np.einsum("mij,mj->mi", small, solution)
         basis.append(image / np.where(length > 0, length, 1.0)[:, None])
-    return np.einsum("mi,imn->mn", solution, np.stack(basis[: solution.shape[1]]))
+        if np.all(contraction * np.linalg.norm(residual, axis=1) <= tolerance * scale):
+            break
+    residual[:, :-1] += solution
+    return np.einsum("mi,imn->mn", residual, np.stack(basis))

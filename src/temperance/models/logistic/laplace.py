@@ -6,7 +6,6 @@ Z.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from scipy.special import expit
 from temperance.models.logistic.system import (
     FullLaw,
     Rows,
+    Tangent,
     inverse_root,
     solve_at_once,
     weighted_gram,
@@ -46,7 +46,7 @@ class LaplaceSystem:
         """Return the mode of the prior."""
         return self.start()
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         s = expit(self.rows.offset + x @ Z.T)

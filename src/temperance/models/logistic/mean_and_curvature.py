@@ -26,6 +26,7 @@ from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
     Rows,
+    Tangent,
     inverse_root,
     largest,
     quadratic_forms,
@@ -37,8 +38,8 @@ from temperance.types import Array
 
 Loss = Callable[[Array, Array], Partials]
 
-LOOSE = 1e-3  # enough for Newton's steps, which correct each other
-TIGHT = 1e-10  # for tangents
+LOOSE = 1e-2  # enough for Newton's steps, which correct each other
+TIGHT = 1e-10  # for tangents, unless rough ones will do
 NEGLIGIBLE = 1e-10  # part of a precision
 
 
@@ -52,7 +53,7 @@ class MeanAndCurvatureSystem:
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
-        psi = self.loss(self.rows.offset, self.rows.squares.sum(axis=1))
+        psi = self.loss(self.rows.offset, np.einsum("nk,nk->n", self.rows.Z, self.rows.Z))
         return self._joined(weighted_gram(self.rows.Z, 2 * self.rows.weights * psi.variance))
 
     def guess(self, beta: float) -> Array:
@@ -70,7 +71,7 @@ class MeanAndCurvatureSystem:
         """Any finite numbers will do; a precision that is none has no root."""
         return bool(np.all(np.isfinite(x)))
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         u, curvature = self._split(x)
         at = Equations(self.rows, self.loss, u, curvature, beta)
@@ -113,6 +114,7 @@ class Equations:
         self.inverse_hessian = np.linalg.inv(hessian)
         # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
         self.feedback = 0.1 * largest(variance)
+        self.contraction = min(1.0, 10 * self.feedback)
 
     def step(self) -> Array:
         """Return the Newton step."""
@@ -121,15 +123,17 @@ class Equations:
         x = self._flat(du, moved - self.curvature)
         answer = self.feedback * self.beta * largest(x[:, du.shape[1] :])
         if self.feedback > LOOSE and answer > NEGLIGIBLE:
-            x = solve_batch(self._operator, x, LOOSE)
+            x = solve_batch(self._operator, x, LOOSE, contraction=self.contraction)
         return self._turned_back(x)
 
-    def tangent(self) -> Array:
+    def tangent(self, rough: bool) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B."""
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -times(self.inverse_hessian, self.pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
-        return self._turned_back(solve_batch(self._operator, x, TIGHT))
+        tolerance = LOOSE if rough else TIGHT
+        x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
+        return self._turned_back(x)
 
     def _operator(self, x: Array) -> Array:
         """Take from changes of u and B what B's own change makes of them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from scipy.linalg import lapack
@@ -20,6 +20,10 @@ from temperance.types import Array, batches
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
+
+
+# From whether a rough one will do to the tangent dx/dbeta of a solution.
+Tangent: TypeAlias = Callable[[bool], Array]
 
 
 class Predictor(NamedTuple):
@@ -60,7 +64,7 @@ class System(Protocol):
         """Return the parameters of the loss's largest curvature, not far off at large beta."""
         ...
 
-    def newton(self, x: Array, beta: float) -> tuple[Array, Callable[[], Array]]:
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
         ...
 
@@ -92,13 +96,19 @@ class FullLaw:
 
     def predictor(self, Z: Array, offset: Array) -> Predictor:
         r"""Return the moments; the variance z'S z moves by -z'S [dS^-1/dbeta] S z."""
-        spread = Z @ self.root
         inner = self.root.swapaxes(1, 2) @ self.d_precision @ self.root
+        if len(Z) == 1:
+            outer = self.root @ inner @ self.root.swapaxes(1, 2)
+            variance, shrinking = squared_lengths(Z[0], self.root), quadratic_forms(Z[0], outer)
+        else:
+            spread = Z @ self.root
+            variance = row_products(spread, spread)
+            shrinking = row_products(spread @ inner, spread)
         return Predictor(
             offset + _products(Z, self.mean),
-            row_products(spread, spread),
+            variance,
             _products(Z, self.d_mean),
-            -row_products(spread @ inner, spread),
+            -shrinking,
         )
 
 
@@ -229,7 +239,7 @@ def times(matrices: Array, vectors: Array) -> Array:
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
-def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Callable[[], Array]]:
+def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Tangent]:
     """Solve for two right-hand sides (m, n) by one factorisation; the second is for later."""
     solved = np.linalg.solve(matrices, np.stack([now, later], axis=2))
-    return solved[..., 0], lambda: solved[..., 1]
+    return solved[..., 0], lambda rough: solved[..., 1]
