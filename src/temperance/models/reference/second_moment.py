@@ -35,7 +35,8 @@ def shrinkage_intensity(Z: Array, weights: Array) -> float:
         X = np.sqrt(share[part])[:, None] * (Z[part] / unit)
         products += X.T @ X if d <= n else X @ X.T
         squared = X**2
-        fourths += (squared.sum(axis=1) ** 2 - (squared**2).sum(axis=1)) @ (1 / share[part])
+        rest = squared.sum(axis=1) ** 2 - (squared**2).sum(axis=1)
+        fourths += float(rest @ (1 / share[part]))
     squares = float((products**2).sum() - np.count_nonzero(square))
     if squares <= np.finfo(float).eps * d**2:
         return 0.0
