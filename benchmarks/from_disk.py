@@ -51,7 +51,7 @@ def measure(quick: bool) -> Iterator[Record]:
         "10-fold, one pass over blocks",
         named(n, d),
         took,
-        "all rows in memory",
+        "the file loaded and the same folds from a splitter",
         theirs,
         numbers={
             "values": float(n * d),

@@ -137,7 +137,7 @@ def _machine(results: Results) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
         f"Measured on {machine['cores']} cores of {machine['processor']}, "
-        f"{machine['blas']} with {machine['blas_threads']} threads; {packages}."
+        f"{machine['blas']}, threads: {machine['blas_threads']}; {packages}."
     )
 
 
@@ -223,7 +223,7 @@ def _from_disk(record: Record) -> str:
     return (
         f"{numbers['values']:.0e} values, {_times(record.case)}, "
         f"{numbers['bytes on disk'] / 1e6:.0f} MB on disk: {duration(record.ours)} in one pass, "
-        f"beside {duration(record.theirs or 0.0)} with all rows in memory. Peak memory "
+        f"beside {duration(record.theirs or 0.0)} with {record.beside}. Peak memory "
         f"{numbers['peak bytes'] / 1e6:.0f} MB; the curves differ by at most "
         f"{numbers['largest relative difference of the curves']:.0e}."
     )

@@ -20,7 +20,7 @@ def measure(quick: bool) -> Iterator[Record]:
     sizes = (
         [(100, 20), (1000, 50)]
         if quick
-        else [(100, 20), (1000, 50), (2000, 200), (100_000, 100), (500_000, 100)]
+        else [(100, 20), (1000, 50), (2000, 200), (100_000, 100), (500_000, 100), (1_200_000, 100)]
     )
     for n, d in sizes:
         call = partial(calibrate, model, *regression(n, d), "k-fold")

@@ -325,6 +325,10 @@ def test_shrinkage_keeps_to_its_ends():
     assert shrinkage_intensity(np.ones((5, 1)), np.ones(5)) == 0.0
     assert shrinkage_intensity(np.zeros((5, 2)), np.ones(5)) == 0.0
     assert shrinkage_intensity(np.eye(5), np.ones(5)) == 0.0
+    for seed in range(20):  # a constant and an input that was centred
+        x = np.random.default_rng(seed).exponential(size=50)
+        Z = np.column_stack([np.ones(50), (x - x.mean()) / x.std()])
+        assert shrinkage_intensity(Z, np.ones(50)) == 0.0
     wide = np.random.default_rng(0).standard_normal((10, 40))
     assert 0.5 < shrinkage_intensity(wide, np.ones(10)) <= 1.0
     tall = np.random.default_rng(0).standard_normal((5000, 2)) @ [[1, 1], [0, 0.1]]

@@ -98,6 +98,7 @@ REAL_STRATEGIES: dict[str, Strategy] = {
     "10-fold": KFold(),
     "leave-one-out": LeaveOneOut(),
     "reference risk": ReferenceRisk(),
+    "no veto": ReferenceRisk(veto=None),
     "as first described": rivals.FirstDescribed(),
 }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GROUPS = {"thesis": "thesis", "other": "other", "stress": "stress"}
-CANDIDATE = "reference risk"
+CANDIDATE, INCUMBENT = "reference risk", "10-fold, beta"
 # What a strategy must reach in a family of models to be its default there.
 MOST_MEAN, MOST_WORST = 0.15, 1.5
 FAMILIES = {
@@ -41,7 +41,7 @@ def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
     return {
         "regressions": _measured(summary),
         "strategies": _overall(judged),
-        "families": families(judged),
+        "families": families(judged, (CANDIDATE, INCUMBENT)),
         **{f"{group} settings": _by_setting(judged, group) for group in GROUPS},
         "copies": _ratios(copies, {name: name for name in COPIED}),
     }
