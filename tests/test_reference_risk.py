@@ -644,7 +644,7 @@ class TestRefusals:
     def test_models_without_a_reference(self):
         model = models.LaplaceLogistic()
         assert not isinstance(model, HasReference)
-        with pytest.raises(ValueError, match=r"reference_curve .* got LaplaceLogistic; use KFold"):
+        with pytest.raises(ValueError, match=r"a reference .* got LaplaceLogistic; use KFold"):
             calibrate(model, [[1.0], [2.0], [3.0]], [0, 1, 1], ReferenceRisk())
 
     @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ class LogisticReferenceRisk(ReferenceRisk):
         """Return the risk that the reference expects, by quadrature."""
         if not isinstance(model, LogisticRegression):
             raise ValueError(
-                f"model must be logistic for LogisticReferenceRisk, got {type(model).__name__}"
+                f"model must be logistic for LogisticReferenceRisk, got {type(model).__name__}; "
+                "use ReferenceRisk() if it is linear, or KFold()"
             )
         fresh, plan = reference_rows(model, rows, counts, self.evidence, self.spread)
         return logistic_risk_curve(fresh, plan, risk, model)

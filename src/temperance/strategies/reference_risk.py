@@ -119,9 +119,8 @@ class ReferenceRisk:
         """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
         if not isinstance(model, HasReference):
             raise ValueError(
-                "model must have the method reference_curve for ReferenceRisk, as linear models "
-                f"have, got {type(model).__name__}; use KFold(), or LogisticReferenceRisk() if it "
-                "is logistic"
+                "model must have a reference for ReferenceRisk, as linear models have, got "
+                f"{type(model).__name__}; use KFold(), or LogisticReferenceRisk() if it is logistic"
             )
         return model.reference_curve(rows, counts, risk)
 
