@@ -159,8 +159,9 @@ def _compared_in_words(trials: list[Trial]) -> str:
     gains = {trial.name: trial.held.mean(trial.held.gains) for trial in trials}
     better = [name for name, (gain, error) in gains.items() if gain > 2 * error]
     worse = [name for name, (gain, error) in gains.items() if gain < -2 * error]
+    measure = {"gibbs": "Gibbs risk", "predictive": "log score"}[trials[0].fitted.risk]
     clear = [
-        f"clearly {how} than Bayes: {', '.join(names)}"
+        f"clearly {how} than Bayes in {measure}: {', '.join(names)}"
         for how, names in (("better", better), ("worse", worse))
         if names
     ]
