@@ -387,7 +387,7 @@ def test_tall_rows_are_neither_decomposed_nor_tested_one_by_one(monkeypatch):
     prior = KNOWN_PLAIN.prior(4)
     arguments = (data.X, data.y, data.weights, data.weights, prior, scales.AroundKnownVariance())
     rows, _ = linear.reference_rows(*arguments, "gibbs")
-    assert sizes == [(4, 4)] and len(rows) == 200 + 2 * (4 + 4)
+    assert sizes == [(4, 4)] and len(rows) == 5 + 2 * (4 + 4)
     rows, _ = linear.reference_rows(*arguments, "predictive")
     assert len(rows) == 200 + 2 * (200 + 4)
 

@@ -20,7 +20,9 @@ class GaussianPrior:
 
     def whiten(self, X: Array) -> Array:
         r"""Rows X C, whose coefficients u in theta = mu_0 + C u are standard normal."""
-        return X * self.root if self.root.ndim == 1 else X @ self.root
+        if self.root.ndim == 1:
+            return X if np.all(self.root == 1) else X * self.root
+        return X @ self.root
 
     @property
     def variances(self) -> Array:

@@ -76,6 +76,13 @@ class Eigenbasis:
             return np.zeros_like(response)
         return np.sqrt(self.weights) * response - self.left @ projection
 
+    def condensed(self, projection: Array, outside: Array) -> Array:
+        """Return the fewest rows [Z r] whose second moments are the weighted ones of all."""
+        rows = np.zeros((len(self.sigma) + 1, len(self.directions) + 1))
+        rows[:-1, :-1] = self.sigma[:, None] * self.directions.T
+        rows[:-1, -1], rows[-1, -1] = projection, np.linalg.norm(outside)
+        return rows
+
     def shrinkage(self, kappa: Array) -> Array:
         """Return 1 / (1 + kappa lam), shape (rank, kappas)."""
         return 1 / (1 + np.multiply.outer(self.lam, kappa))

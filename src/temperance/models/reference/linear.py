@@ -67,11 +67,11 @@ class Reference:
         )
 
 
-def linear_reference(basis: Eigenbasis, response: Array, belief: Belief) -> Reference:
-    """Posterior of the reference model, given whitened rows in units of the noise."""
+def linear_reference(
+    basis: Eigenbasis, projection: Array, outside: Array, belief: Belief
+) -> Reference:
+    """Posterior of the reference model, given whitened rows and responses in units of the noise."""
     weights, lam = basis.weights, basis.lam
-    projection = basis.project(response)
-    outside = basis.outside(response, projection)
     spectrum = Spectrum(lam, projection, float(outside @ outside), float(weights.sum()))
     scales = likely_scales(spectrum, belief)
     phi, row_noise = noise_at_leverage(basis, projection, outside, scales)
@@ -107,7 +107,8 @@ def reference_rows(
     The second moment of a new row is ``(1 - rho) Z'Z/n + rho diag(Z'Z/n)``: the rows that were
     seen, and one along each axis.  Its response is one of two points with the right moments; at
     rows that were seen the noise is that of their own residuals, with the same mean.  Only second
-    moments matter to the Gibbs risk, so that fewer rows stand for those that were seen.
+    moments matter to the Gibbs risk, so that fewer rows stand for those that were seen, in training
+    as well where posterior and reference count them alike.
 
     Parameters
     ----------
@@ -127,7 +128,9 @@ def reference_rows(
     coordinates, along = row_space(prior.whiten(Z))
     response = y - Z @ prior.mean
     basis = Eigenbasis.of(coordinates, counts)
-    reference = linear_reference(basis, response, belief)
+    projection = basis.project(response)
+    outside = basis.outside(response, projection)
+    reference = linear_reference(basis, projection, outside, belief)
     share = counts / counts.sum()
     # Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
     reach = np.sqrt(d * np.einsum("i,ij,ij->j", share, Z, Z))
@@ -138,22 +141,30 @@ def reference_rows(
         beyond = np.linalg.norm(whole - axes @ along.T, axis=1)
     rho = intensity(Z, basis, axes, beyond)
     seen, noise = coordinates, reference.row_noise
-    rank = len(basis.sigma)
-    if risk == "gibbs" and 0 < rank < n:
+    rank, size = len(basis.sigma), float(weights.sum())
+    fewer = risk == "gibbs" and 0 < rank < n
+    if fewer:
         seen = np.sqrt(rank / counts.sum()) * basis.sigma[:, None] * basis.directions.T
         share, noise = np.full(rank, 1 / rank), np.full(rank, reference.noise)
+    if fewer and np.array_equal(weights, counts):
+        train = basis.condensed(projection, outside)
+        weights = np.full(len(train), size / len(train))
+        train /= np.sqrt(weights)[:, None]
+    else:
+        train = np.column_stack([coordinates, response])
     inside = np.concatenate([seen, axes])
     across = np.concatenate([np.zeros(len(seen)), beyond])
     location = reference.location(inside)
     noise = np.concatenate([noise, np.full(d, reference.noise)])
     deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
-    rows = np.zeros((n + 2 * len(inside), coordinates.shape[1] + 2))
-    rows[:n, :-2], rows[:n, -1] = coordinates, response
+    n = len(train)
+    rows = np.zeros((n + 2 * len(inside), train.shape[1] + 1))
+    rows[:n, :-2], rows[:n, -1] = train[:, :-1], train[:, -1]
     for fresh, sign in zip(np.split(rows[n:], 2), (-1, 1), strict=True):
         fresh[:, :-2], fresh[:, -2], fresh[:, -1] = inside, across, location + sign * deviation
     test = np.tile(np.concatenate([(1 - rho) * share, np.full(d, rho / d)]), 2) / 2
     return rows, Plan(
         np.concatenate([weights, np.zeros(len(test))])[None],
         np.concatenate([np.zeros(n), test])[None],
-        float(weights.sum()),
+        size,
     )
