@@ -16,6 +16,7 @@ from temperance.models.reference.leverage import careful_intensity, noise_at_lev
 from temperance.models.reference.second_moment import left_out_intensity, shrinkage_intensity
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference_risk import HasReference
+from temperance.study.rivals import FirstDescribed
 from temperance.types import Data, LeaveOneOutPlan
 
 KNOWN = models.GaussianLinear(2.0, 0.3, covariance(3))
@@ -220,6 +221,25 @@ class TestFormulae:
         differences = (curve(beta + step) - curve(beta - step)) / (2 * step)
         _, slope = curve(beta, derivative=True)
         np.testing.assert_allclose(slope, differences, rtol=1e-5, atol=1e-7 * np.abs(slope).max())
+
+
+class NaiveFirstForm(Naive):
+    """Ledoit and Wolf's intensity, and the deviation of one scale for unknown variance."""
+
+    def weigh(self, spread):
+        super().weigh(1.5)
+
+    def intensity(self):
+        return shrinkage_intensity(self.Z, self.counts)
+
+
+@pytest.mark.parametrize("n, d", [(14, 3), (9, 9)])
+@pytest.mark.parametrize("base", [KNOWN, UNKNOWN], ids=["known", "unknown"])
+def test_the_first_form_is_that_of_dense_matrices(base, n, d):
+    model, data, counts = problem(base, n, d)
+    curve = FirstDescribed().reference(model, data, counts, "gibbs")
+    naive = NaiveFirstForm(model, data, counts)
+    np.testing.assert_allclose(curve(BETAS), [naive.curve(beta) for beta in BETAS], rtol=1e-7)
 
 
 @pytest.mark.parametrize("base", [KNOWN, UNKNOWN], ids=["known", "unknown"])
