@@ -388,11 +388,17 @@ def test_shrinkage_for_rows_left_out_keeps_to_its_ends():
 
 def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     data = regression(n=50, d=4)
+    # Columns so much alike that rows left out decide.
+    Z = data.X[:, :1] + 0.1 * data.X
+    basis = Eigenbasis.of(Z, data.weights)
+    axes = np.diag(np.sqrt(4 * (Z**2).mean(axis=0)))
     whole = KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS)
+    careful = careful_intensity(Z, basis, axes, np.zeros(4))
+    assert 0 < careful < shrinkage_intensity(Z, data.weights)
     monkeypatch.setattr(eigenbasis, "CACHED", 100)
     monkeypatch.setattr(second_moment, "CACHED", 100)
-    basis = Eigenbasis.of(data.X, data.weights)
     assert len(list(basis.parts(4))) == 2
+    assert careful_intensity(Z, basis, axes, np.zeros(4)) == pytest.approx(careful, rel=1e-12)
     np.testing.assert_allclose(
         KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS), whole, rtol=1e-12
     )

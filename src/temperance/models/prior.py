@@ -24,11 +24,6 @@ class GaussianPrior:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
-    @property
-    def variances(self) -> Array:
-        """Prior variance of each coefficient, the diagonal of C C'."""
-        return self.root**2 if self.root.ndim == 1 else (self.root**2).sum(axis=1)
-
     def unwhiten(self, directions: Array) -> Array:
         r"""Map columns u to C u."""
         return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions

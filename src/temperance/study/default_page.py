@@ -103,13 +103,16 @@ REAL_STRATEGIES: dict[str, Strategy] = {
 }
 
 
+PAGE = "how-to-choose.md"
+
+
 class Part(NamedTuple):
     """One part of the study: settings, strategies, and the tables that are made of its summary."""
 
     groups: Mapping[str, default_settings.Group]
     strategies: Mapping[str, Strategy]
     tables: Callable[[Any], dict[str, str]]
-    page: str = "how-to-choose.md"
+    page: str = PAGE
     risk: Risk = "gibbs"
 
 
@@ -188,14 +191,9 @@ def _write_page(out: Path, parts: Sequence[str]) -> None:
     import pandas as pd
 
     for part in parts:
-        simulation = SIMULATIONS.get(part)
-        maker, name = (
-            (real_tables, Part._field_defaults["page"])
-            if simulation is None
-            else (simulation.tables, simulation.page)
-        )
-        contents = maker(pd.read_csv(out / f"default-{part}.csv"))
-        page = out / name
+        tables = real_tables if part == REAL else SIMULATIONS[part].tables
+        contents = tables(pd.read_csv(out / f"default-{part}.csv"))
+        page = out / (PAGE if part == REAL else SIMULATIONS[part].page)
         if page.exists():
             write_whole(page, filled(page.read_text(encoding="utf-8"), contents))
         else:

@@ -132,13 +132,7 @@ def reference_rows(
     outside = basis.outside(response, projection)
     reference = linear_reference(basis, projection, outside, belief)
     share = counts / counts.sum()
-    # Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
-    reach = np.sqrt(d * np.einsum("i,ij,ij->j", share, Z, Z))
-    axes, beyond = reach[:, None] * prior.unwhiten(np.eye(d)), np.zeros(d)
-    if along is not None:
-        # One more coordinate for what lies across the rows that were seen: only its square matters.
-        whole, axes = axes, axes @ along
-        beyond = np.linalg.norm(whole - axes @ along.T, axis=1)
+    axes, beyond = _along_axes(Z, share, prior, along)
     rho = intensity(Z, basis, axes, beyond)
     seen, noise = coordinates, reference.row_noise
     rank, size = len(basis.sigma), float(weights.sum())
@@ -157,14 +151,33 @@ def reference_rows(
     location = reference.location(inside)
     noise = np.concatenate([noise, np.full(d, reference.noise)])
     deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
-    n = len(train)
-    rows = np.zeros((n + 2 * len(inside), train.shape[1] + 1))
-    rows[:n, :-2], rows[:n, -1] = train[:, :-1], train[:, -1]
-    for fresh, sign in zip(np.split(rows[n:], 2), (-1, 1), strict=True):
-        fresh[:, :-2], fresh[:, -2], fresh[:, -1] = inside, across, location + sign * deviation
+    fresh = np.column_stack([inside, across])
+    rows = np.concatenate(
+        [
+            np.insert(train, -1, 0.0, axis=1),
+            np.column_stack([fresh, location - deviation]),
+            np.column_stack([fresh, location + deviation]),
+        ]
+    )
     test = np.tile(np.concatenate([(1 - rho) * share, np.full(d, rho / d)]), 2) / 2
     return rows, Plan(
         np.concatenate([weights, np.zeros(len(test))])[None],
-        np.concatenate([np.zeros(n), test])[None],
+        np.concatenate([np.zeros(len(train)), test])[None],
         size,
     )
+
+
+def _along_axes(
+    Z: Array, share: Array, prior: GaussianPrior, along: Array | None
+) -> tuple[Array, Array]:
+    """Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
+
+    And how far they reach across these: one more coordinate, of which only the square matters.
+    """
+    d = Z.shape[1]
+    reach = np.sqrt(d * np.einsum("i,ij,ij->j", share, Z, Z))
+    axes = reach[:, None] * prior.unwhiten(np.eye(d))
+    if along is None:
+        return axes, np.zeros(d)
+    inside = axes @ along
+    return inside, np.linalg.norm(axes - inside @ along.T, axis=1)

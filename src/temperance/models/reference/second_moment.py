@@ -38,10 +38,11 @@ def shrinkage_intensity(Z: Array, weights: Array) -> float:
         rest = squared.sum(axis=1) ** 2 - (squared**2).sum(axis=1)
         fourths += float(rest @ (1 / share[part]))
     if d <= n:
-        np.fill_diagonal(
-            products, 0.0
-        )  # a difference would leave rounding of columns that are apart
-    squares = float((products**2).sum()) - (0 if d <= n else np.count_nonzero(square))
+        # A difference would leave the rounding of columns that are orthogonal.
+        np.fill_diagonal(products, 0.0)
+        squares = float((products**2).sum())
+    else:
+        squares = float((products**2).sum()) - np.count_nonzero(square)
     if squares <= np.finfo(float).eps * d**2:
         return 0.0
     return float(np.clip((fourths - squares) / (weights.sum() * squares), 0.0, 1.0))
