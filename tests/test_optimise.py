@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.optimise import FEW, MANY, SKETCHED, Minimum, Ruler, minimise, stochastic_minimise
+from temperance.optimise import (
+    SKETCHED,
+    THOROUGH,
+    THRIFTY,
+    Minimum,
+    Ruler,
+    minimise,
+    stochastic_minimise,
+)
 
 TINY = 1e-200
 
@@ -105,13 +113,13 @@ def sketched(f, bounds):
     return evaluate
 
 
-@pytest.mark.parametrize("scan", [FEW, MANY])
+@pytest.mark.parametrize("search", [THRIFTY, THOROUGH])
 @pytest.mark.parametrize(
     "f, bounds", [*SEVERAL.values(), *((f, bounds) for f, bounds, _ in KNOWN.values())]
 )
-def test_a_sketch_does_not_change_the_minimum(f, bounds, scan):
-    with_sketch = minimise(curve(f), bounds, scan=scan, sketch=sketched(f, bounds))
-    reference = minimise(curve(f), bounds, scan=scan)
+def test_a_sketch_does_not_change_the_minimum(f, bounds, search):
+    with_sketch = minimise(curve(f), bounds, search=search, sketch=sketched(f, bounds))
+    reference = minimise(curve(f), bounds, search=search)
     assert with_sketch.beta == pytest.approx(reference.beta, rel=0, abs=1e-8)
     assert with_sketch[1:] == reference[1:]
 
@@ -122,17 +130,17 @@ def test_a_sketch_spares_betas_that_crowd_far_from_the_minimum():
     minimise(
         lambda beta: asked.append(beta) or curve(f)(beta),
         (0, 3),
-        scan=FEW,
+        search=THRIFTY,
         sketch=sketched(f, (0, 3)),
     )
-    minimise(lambda beta: alone.append(beta) or curve(f)(beta), (0, 3), scan=FEW)
+    minimise(lambda beta: alone.append(beta) or curve(f)(beta), (0, 3), search=THRIFTY)
     assert np.concatenate(asked).min() > 0.05 > 1e-4 > np.sort(np.concatenate(alone))[1]
     assert sum(map(len, asked)) < 0.7 * sum(map(len, alone))
 
 
 def test_a_scan_alone_would_miss_the_narrow_one():
     f, bounds = SEVERAL["the narrow one in the middle of a cell"]
-    points = Ruler(*bounds).scan(MANY)
+    points = Ruler(*bounds).scan(THOROUGH.points)
     scanned = points[np.argmin(f(points))]
     assert abs(scanned - brute_force(f, bounds)) > 1
 

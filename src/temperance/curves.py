@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.optimise import FEW, MANY
+from temperance.optimise import THOROUGH, THRIFTY, Search
 from temperance.types import Array, Plan
 from temperance.validation import as_non_negative
 
@@ -53,9 +53,9 @@ class RiskCurve:
         return (value, slope) if derivative else value
 
     @property
-    def scan(self) -> int:
-        """How many points a search may begin with; see :class:`temperance.optimise.Ruler`."""
-        return FEW if self.costly else MANY
+    def search(self) -> Search:
+        """How hard to look for its minimum."""
+        return THRIFTY if self.costly else THOROUGH
 
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from temperance.types import Array
 
-MANY, FEW = 17, 5  # points of the first scan, evenly spaced and crowded, see Ruler.scan
 GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
@@ -44,6 +43,21 @@ class Minimum(NamedTuple):
     least: float | None = None
 
 
+class Search(NamedTuple):
+    """How hard to look for a minimum.
+
+    Cubics are doubted by more than their errors on smooth curves, because of what may hide between
+    two points: in full where points cost little, in part where each takes a fit.  Posteriors move
+    on the scale of log beta, and their risks hide nothing narrower.
+    """
+
+    points: int  # of the first scan, evenly spaced and as many crowded, see Ruler.scan
+    doubt: float
+
+
+THOROUGH, THRIFTY = Search(17, 1.0), Search(4, 0.25)
+
+
 class Ruler(NamedTuple):
     """Measure betas by t = log(1 + (beta - lower) / grain): near the bound all scales matter.
 
@@ -68,9 +82,9 @@ class Ruler(NamedTuple):
         """Betas half way between others, by the ruler."""
         return self.lower + np.sqrt(self.rate(left) * self.rate(right)) - self.grain
 
-    def cubics(self, points: Array, values: Array, slopes: Array) -> _Cubics:
+    def cubics(self, points: Array, values: Array, slopes: Array, doubt: float = 1.0) -> _Cubics:
         """Cubics in t between neighbours."""
-        return _Cubics(np.log(self.rate(points)), values, slopes * self.rate(points))
+        return _Cubics(np.log(self.rate(points)), values, slopes * self.rate(points), doubt)
 
     def turning(self, left: Point, right: Point) -> float:
         """Return the beta where the cubic between two points turns."""
@@ -95,7 +109,7 @@ def minimise(
     evaluate: Evaluate,
     bounds: tuple[float, float],
     tolerance: float = 1e-9,
-    scan: int = MANY,
+    search: Search = THOROUGH,
     sketch: Evaluate | None = None,
 ) -> Minimum:
     """Find the global minimum of a smooth curve over ``bounds``.
@@ -107,7 +121,7 @@ def minimise(
     """
     lower, upper = bounds
     ruler = Ruler(lower, upper)
-    curve, cubic = _scan(evaluate, ruler, scan, sketch)
+    curve, cubic = _scan(evaluate, ruler, search, sketch)
     points, values, slopes = curve
     if np.ptp(values) <= _rounding(values):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
@@ -156,14 +170,14 @@ def _turning_point(
 
 
 def _scan(
-    evaluate: Evaluate, ruler: Ruler, count: int, sketch: Evaluate | None
+    evaluate: Evaluate, ruler: Ruler, search: Search, sketch: Evaluate | None
 ) -> tuple[Curve, _Cubics]:
     """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
-    points = ruler.scan(count)
+    points = ruler.scan(search.points)
     if sketch is None:
-        return _refined(evaluate, ruler, (points, *_finite(evaluate, points)))
+        return _refined(evaluate, ruler, search, (points, *_finite(evaluate, points)))
     # Betas that crowd towards the lower bound are rarely where the minimum is.
-    edge = ruler.lower + (ruler.upper - ruler.lower) / (count - 1)
+    edge = ruler.lower + (ruler.upper - ruler.lower) / (search.points - 1)
 
     def mostly(points: Array) -> tuple[Array, Array]:
         values, slopes = np.empty((2, len(points)))
@@ -172,7 +186,8 @@ def _scan(
                 values[where], slopes[where] = each(points[where])
         return values, slopes
 
-    (points, values, slopes), cubic = _refined(mostly, ruler, (points, *_finite(mostly, points)))
+    sketched = (points, *_finite(mostly, points))
+    (points, values, slopes), cubic = _refined(mostly, ruler, search, sketched)
     margin = 2 * SKETCHED * float(np.ptp(values) + np.abs(values).max())
     # Between two points that surely fall, or rise, there is no minimum to be found.
     surely = np.sign(slopes) * (np.abs(slopes * ruler.rate(points)) > margin)
@@ -182,13 +197,15 @@ def _scan(
     near &= points < edge
     if near.any():
         values[near], slopes[near] = _finite(evaluate, points[near])
-    return _refined(evaluate, ruler, (points, values, slopes))
+    return _refined(evaluate, ruler, search, (points, values, slopes))
 
 
-def _refined(evaluate: Evaluate, ruler: Ruler, curve: Curve) -> tuple[Curve, _Cubics]:
+def _refined(
+    evaluate: Evaluate, ruler: Ruler, search: Search, curve: Curve
+) -> tuple[Curve, _Cubics]:
     """Split gaps where the cubic is no safe guide and that may hold the minimum."""
     points, values, slopes = curve
-    cubic = ruler.cubics(points, values, slopes)
+    cubic = ruler.cubics(points, values, slopes, search.doubt)
     for _ in range(MOST_REFINEMENTS):
         span = float(np.ptp(values))
         unsafe = cubic.doubt > max(1e-3 * span, _rounding(values))
@@ -204,7 +221,7 @@ def _refined(evaluate: Evaluate, ruler: Ruler, curve: Curve) -> tuple[Curve, _Cu
             np.concatenate(both)[order]
             for both in ((points, middle), (values, more), (slopes, slope))
         )
-        cubic = ruler.cubics(points, values, slopes)
+        cubic = ruler.cubics(points, values, slopes, search.doubt)
     return (points, values, slopes), cubic
 
 
@@ -224,7 +241,7 @@ def _finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
 class _Cubics:
     """Cubics between neighbouring points: how deep they go, and how far to trust that."""
 
-    def __init__(self, points: Array, values: Array, slopes: Array) -> None:
+    def __init__(self, points: Array, values: Array, slopes: Array, doubt: float) -> None:
         width = np.diff(points)
         first, last = slopes[:-1] * width, slopes[1:] * width
         rise = np.diff(values)
@@ -244,7 +261,7 @@ class _Cubics:
         begin, end = 2 * c / square, (2 * c + 6 * d) / square
         jump = np.zeros(len(points))
         jump[1:-1] = np.abs(begin[1:] - end[:-1])
-        self.doubt = np.abs(d) + square / 8 * np.maximum(jump[:-1], jump[1:])
+        self.doubt = doubt * (np.abs(d) + square / 8 * np.maximum(jump[:-1], jump[1:]))
 
 
 def stochastic_minimise(

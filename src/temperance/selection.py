@@ -76,7 +76,7 @@ class CurveStrategy:
 
 def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
     """Find the minimum of a curve, with no more points than it can afford."""
-    return minimise(curve.evaluate, bounds, scan=curve.scan, sketch=curve.sketch)
+    return minimise(curve.evaluate, bounds, search=curve.search, sketch=curve.sketch)
 
 
 def conclude(

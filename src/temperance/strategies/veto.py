@@ -13,6 +13,7 @@ from temperance.types import Array
 
 SMALLEST = 1e-12  # stands for zero in logarithms
 HALVINGS = 30
+MANY, FEW = 17, 5  # points to begin with, evenly spaced and crowded; few where they are dear
 
 
 def closest_tolerated(
@@ -53,7 +54,7 @@ def closest_tolerated(
     if tolerated(choice.beta):
         return choice
     outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
-    scan = Ruler(*bounds).scan(curve.scan)
+    scan = Ruler(*bounds).scan(FEW if curve.costly else MANY)
     for beta in sorted({*scan.tolist(), least}, key=distance):
         if tolerated(beta):
             break

@@ -44,7 +44,11 @@ class Path:
         self.system = system
         self.guide = guide
         x = system.start()
-        self._anchors = [Anchor(0.0, x, system.newton(x, 0.0)[1](False))]
+        if guide is None:
+            tangent = system.newton(x, 0.0)[1](False)
+        else:
+            tangent = guide.at(0.0, True).tangent
+        self._anchors = [Anchor(0.0, x, tangent, rough=guide is not None)]
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
