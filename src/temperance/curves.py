@@ -89,7 +89,19 @@ def curve_of_losses(
     n = plan.test.shape[1]
     rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
     weight = np.take_along_axis(plan.test, rows, axis=1)
-    averages = _Averages(losses, rows, weight, n)
+    return curve_of_tested(losses, rows, weight, n, method, sketch)
+
+
+def curve_of_tested(
+    losses: Losses,
+    index: NDArray[np.intp],
+    weight: Array,
+    n: int,
+    method: str,
+    sketch: Losses | None = None,
+) -> RiskCurve:
+    """Average the losses of the rows ``index`` of n with these weights, all of one shape."""
+    averages = _Averages(losses, index, weight, n)
     sketched = None if sketch is None else replace(averages, losses=sketch).evaluate
     return RiskCurve(averages.evaluate, averages.rows, method, costly=True, sketch=sketched)
 

@@ -165,17 +165,30 @@ class LeaveOneOutPlan:
 
 @dataclass(frozen=True, eq=False)
 class PrefixPlan:
-    """Rows before row t train, row t is tested, for every t from ``start`` on, in each order."""
+    """Rows before row t train, row t is tested, for every t from ``start`` on, in each order.
+
+    A model that fits every prefix anew may do so whenever the prefix has grown by the share
+    ``growth``, and predict the rows in between from the last fit.
+    """
 
     weights: Array
     orders: NDArray[np.intp]
     start: int = 1
     transfer: Transfer = "beta"
+    growth: float = 0.0
 
     @property
     def size(self) -> float:
         """The total weight of the full data."""
         return float(self.weights.sum())
+
+    @cached_property
+    def ends(self) -> NDArray[np.intp]:
+        """Lengths of the prefixes to fit; each predicts the rows up to the next."""
+        ends = [self.start]
+        while (longer := ends[-1] + max(1, int(self.growth * ends[-1]))) < len(self.weights):
+            ends.append(longer)
+        return np.array(ends)
 
     def exponents(self, order: NDArray[np.intp]) -> Array:
         """Factor on beta in the training set of each row of one order, shape (n - start,)."""
@@ -184,16 +197,16 @@ class PrefixPlan:
         return self.size / np.cumsum(self.weights[order])[self.start - 1 : -1]
 
     def pairs(self) -> Plan:
-        """Return the plan as explicit pairs, (n - start) for each order."""
-        n = len(self.weights)
-        earlier = np.tri(n, k=-1)[self.start :]
-        train = np.zeros((len(self.orders), n - self.start, n))
+        """Return the plan as explicit pairs, as many as ``ends`` for each order."""
+        n, ends = len(self.weights), self.ends
+        place = np.arange(n)
+        earlier = place < ends[:, None]
+        following = ~earlier & (place < np.append(ends[1:], n)[:, None])
+        train = np.zeros((len(self.orders), len(ends), n))
         test = np.zeros_like(train)
         for trained, tested, order in zip(train, test, self.orders, strict=True):
             trained[:, order] = earlier * self.weights[order]
-            tested[np.arange(n - self.start), order[self.start :]] = self.weights[
-                order[self.start :]
-            ]
+            tested[:, order] = following * self.weights[order]
         return Plan(train.reshape(-1, n), test.reshape(-1, n), self.size, self.transfer)
 
 

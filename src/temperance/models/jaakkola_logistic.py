@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from temperance.models.logistic.expected_loss import Partials
 from temperance.models.logistic.jaakkola import JaakkolaSystem, bounded_loss
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
 from temperance.models.logistic.system import Rows, System, few_rows
+from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,10 @@ class JaakkolaLogistic(LogisticRegression):
         if few_rows(*rows.Z.shape):
             return JaakkolaSystem(rows)
         return MeanAndCurvatureSystem(rows, bounded_loss)
+
+    def partials(self, mean: Array, variance: Array) -> Partials:
+        """Differentiate the bound."""
+        return bounded_loss(mean, variance)
 
     def largest_matrix(self, n: int, k: int) -> int:
         """Return that of a matrix over few rows, or of many weighted rows."""

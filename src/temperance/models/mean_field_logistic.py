@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,7 @@ class MeanFieldLogistic(LogisticRegression):
     steps: int = 200
     rate: float = 1.0
     seed: int = 0
+    diagonal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse an unknown method and a schedule without steps."""

@@ -11,6 +11,8 @@ from temperance.selection import CurveStrategy
 from temperance.types import Data, Plan, PrefixPlan, Transfer
 from temperance.validation import one_of, whole
 
+GROWTH = 0.02  # of a prefix that is worth another fit
+
 
 @dataclass(frozen=True)
 class SafeBayes(CurveStrategy):
@@ -28,9 +30,11 @@ class SafeBayes(CurveStrategy):
         Number of rows that only train.
     permutations : int
         Average over this many random orders; 0 keeps the order of the data.
-    stride : int
-        Predict this many rows at a time: for long data and models that are dear to fit, the first
-        k s rows train and the next s are tested.
+    stride : int, optional
+        Predict this many rows at a time: the first k s rows train and the next s are tested.  By
+        default linear models predict every row from all before it, and models that are fitted
+        anew are so whenever the rows have grown by a fiftieth: at every row up to the hundredth,
+        then ever more seldom, in time linear in the rows.  1 fits at every row, in quadratic time.
 
     References
     ----------
@@ -40,14 +44,15 @@ class SafeBayes(CurveStrategy):
     transfer: Transfer = "beta"
     start: int = 1
     permutations: int = 0
-    stride: int = 1
+    stride: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse options without meaning."""
         one_of("transfer", self.transfer, ("beta", "alpha"))
         whole("start", self.start, 1)
         whole("permutations", self.permutations, 0)
-        whole("stride", self.stride, 1)
+        if self.stride is not None:
+            whole("stride", self.stride, 1)
 
     def plan(self, data: Data, rng: np.random.Generator) -> PrefixPlan | Plan:
         """Every prefix predicts the next row, or the next few."""
@@ -60,13 +65,14 @@ class SafeBayes(CurveStrategy):
             orders = np.stack([rng.permutation(n) for _ in range(self.permutations)])
         else:
             orders = np.arange(n)[None]
-        if self.stride == 1:
-            return PrefixPlan(data.weights, orders, self.start, self.transfer)
-        return self._strides(data, orders)
+        if self.stride in (None, 1):
+            growth = GROWTH if self.stride is None else 0.0
+            return PrefixPlan(data.weights, orders, self.start, self.transfer, growth)
+        return self._strides(data, orders, self.stride)
 
-    def _strides(self, data: Data, orders: NDArray[np.intp]) -> Plan:
+    def _strides(self, data: Data, orders: NDArray[np.intp], s: int) -> Plan:
         """Explicit pairs: the first k s rows train, the next s are tested."""
-        n, s = len(data), self.stride
+        n = len(data)
         ends = np.arange(-(-self.start // s) * s, n, s)
         if not len(ends):
             raise ValueError(f"stride must be less than the number of rows, got {s!r} for {n} rows")

@@ -37,10 +37,10 @@ class Path:
     """Solutions along beta; those found are remembered, and those between them start from them.
 
     A guide is the path of a similar system: what remains to be predicted is how far apart the
-    solutions are, a smaller thing than the solutions.
+    solutions are, a smaller thing than the solutions.  A path ``among`` many remembers its share.
     """
 
-    def __init__(self, system: System, guide: Path | None = None) -> None:
+    def __init__(self, system: System, guide: Path | None = None, among: int = 1) -> None:
         self.system = system
         self.guide = guide
         x = system.start()
@@ -49,7 +49,7 @@ class Path:
         else:
             tangent = guide.at(0.0, True).tangent
         self._anchors = [Anchor(0.0, x, tangent, rough=guide is not None)]
-        self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size))
+        self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size * among))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
         """Return the solution at ``beta``; or the nearest that was found, with a warning.

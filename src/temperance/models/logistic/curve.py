@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.continuation import Path
+from temperance.models.logistic.expected_loss import Partials
 from temperance.models.logistic.system import Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Plan, Risk, batches
@@ -19,8 +20,20 @@ CACHED = 2**17  # elements of a temporary that fit into the cache
 FEW_PAIRS = 16  # enough to hide the cost of Python's steps
 
 
+QUADRATURE = "Gaussian approximation, losses by quadrature"
+
+
 class Approximation(Protocol):
     """What a model says about its approximation."""
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether the covariance is diagonal in the coordinates of the rows."""
+        ...
+
+    def partials(self, mean: Array, variance: Array) -> Partials:
+        """Differentiate the expected loss that the approximation's equations are about."""
+        ...
 
     def coordinates(self, whitened: Array) -> tuple[Array, Array | None]:
         """Reduce whitened rows to their span, where the family of approximations allows it."""
@@ -73,19 +86,18 @@ def logistic_risk_curve(
 ) -> RiskCurve:
     """Curve of whitened rows; their weights are those of the plan's likelihoods."""
     index, _ = plan.tested()
+    losses = PathLosses(parts_of_pairs(rows, index, approximation), index.shape, risk)
+    return curve_of_losses(plan, losses, QUADRATURE, index, sketch=partial(losses, rough=True))
+
+
+def parts_of_pairs(rows: Rows, index: NDArray[np.intp], approximation: Approximation) -> list[Part]:
+    """Split the pairs of weights into parts; each pair tests the rows in its row of ``index``."""
     trained = rows.weights > 0
     parts: list[Part] = []
     for pairs in _parts(trained, approximation.largest_matrix(*rows.Z.shape)):
         used = np.any(trained[pairs], axis=0)
         parts.append(_part(rows, pairs, used, index[pairs], approximation, parts))
-    losses = PathLosses(parts, index.shape, risk)
-    return curve_of_losses(
-        plan,
-        losses,
-        "Gaussian approximation, losses by quadrature",
-        index,
-        sketch=partial(losses, rough=True),
-    )
+    return parts
 
 
 def _parts(trained: NDArray[np.bool_], elements_each: int) -> list[slice]:
@@ -125,7 +137,7 @@ def _part(
     )
     if len(index) > 1 and np.all(index == index[0]):
         index = index[:1]
-    guides = (part.path for part in others if _alike(system, part.path.system))
+    guides = (part.path for part in others if alike(system, part.path.system))
     return Part(
         pairs,
         Path(system, next(guides, None)),
@@ -135,7 +147,7 @@ def _part(
     )
 
 
-def _alike(one: System, other: System) -> bool:
+def alike(one: System, other: System) -> bool:
     """Tell whether solutions are close: each of a pair alone with many rows, in all coordinates."""
     k = one.rows.Z.shape[1]
     return all(

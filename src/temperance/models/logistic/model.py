@@ -3,6 +3,7 @@ r"""Logistic regression with a Gaussian approximation of the posterior: what the
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,11 +11,14 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import logistic_risk_curve
+from temperance.models.logistic.expected_loss import Partials, expected_loss
+from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
+from temperance.models.logistic.prefixes import SHORT, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import row_space
 from temperance.models.regression import Regression
 from temperance.posteriors import LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, PrefixPlan, Risk
 from temperance.validation import as_data, non_negative
 
 
@@ -23,6 +27,8 @@ class LogisticRegression(Regression):
 
     The slope of its risk curves is that of the approximation, by the implicit function theorem.
     """
+
+    diagonal: ClassVar[bool] = False
 
     def system(self, rows: Rows) -> System:
         """Return the equations of the approximation."""
@@ -35,6 +41,10 @@ class LogisticRegression(Regression):
     def largest_matrix(self, n: int, k: int) -> int:
         """Return the number of elements of the largest temporary of one pair."""
         return n * k
+
+    def partials(self, mean: Array, variance: Array) -> Partials:
+        """Differentiate the expected loss that the approximation's equations are about."""
+        return expected_loss(mean, variance)
 
     def check(self, data: Data) -> None:
         """Refuse strange labels, a single class, and inputs that do not fit the prior."""
@@ -100,8 +110,15 @@ class LogisticRegression(Regression):
         check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
+        whitened, offset = prior.whiten(Z), Z @ prior.mean
+        if isinstance(plan, LeaveOneOutPlan) and many_rows(*whitened.shape):
+            rows = Rows(whitened, offset, data.y, plan.weights[None])
+            return left_out_risk_curve(rows, plan, risk, self)
+        if isinstance(plan, PrefixPlan) and plan.ends[-1] > SHORT:
+            rows = Rows(whitened, offset, data.y, plan.weights[None])
+            return prefix_risk_curve(rows, plan, risk, self)
         pairs = plan.pairs()
-        rows = Rows(prior.whiten(Z), Z @ prior.mean, data.y, pairs.likelihood_weights)
+        rows = Rows(whitened, offset, data.y, pairs.likelihood_weights)
         return logistic_risk_curve(rows, pairs, risk, self)
 
 
