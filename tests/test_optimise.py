@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from temperance.optimise import (
     SKETCHED,
+    SKETCHED_ABOVE,
     THOROUGH,
     THRIFTY,
     Minimum,
@@ -102,15 +103,16 @@ def test_finds_the_lowest_of_several(f, bounds):
 
 
 def sketched(f, bounds):
-    """Wrong by as much as a sketch may be."""
+    """Wrong by as much as a sketch may be, in waves of log beta."""
     values = f(np.linspace(*bounds, 1001))
-    wrong = SKETCHED * (np.ptp(values) + np.abs(values).max())
+    least, whole = values.min(), np.ptp(values) + np.abs(values).max()
+    grain = 1e-3 * (bounds[1] - bounds[0])
 
-    def evaluate(beta):
-        value, slope = curve(f)(beta)
-        return value + wrong * np.sin(1e6 * beta), slope * (1 + 0.01 * np.cos(1e6 * beta))
+    def wrong(beta):
+        wave = np.sin(2 * np.log(beta - bounds[0] + grain))
+        return f(beta) + (SKETCHED * whole + SKETCHED_ABOVE * (f(beta) - least)) * wave
 
-    return evaluate
+    return curve(wrong)
 
 
 @pytest.mark.parametrize("search", [THRIFTY, THOROUGH])

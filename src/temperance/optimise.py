@@ -14,7 +14,9 @@ GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
-SKETCHED = 5e-5  # share of the values and their span that a sketch may be wrong by
+# Shares that a sketch may be wrong by: of the values and their span, and of the height above the
+# minimum.
+SKETCHED, SKETCHED_ABOVE = 1e-5, 0.2
 ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
@@ -117,7 +119,7 @@ def minimise(
     A scan, refined wherever a cubic through its values and slopes is no safe guide, brackets the
     local minima; those that can be global are located where the slope vanishes.  On a flat curve
     the answer is the point closest to 1: without evidence, Bayes.  Where a sketch, as good as the
-    curve to `SKETCHED`, shows that the minimum is elsewhere, the curve itself is not asked.
+    curve to `sketch_error`, shows that the minimum is elsewhere, the curve itself is not asked.
     """
     lower, upper = bounds
     ruler = Ruler(lower, upper)
@@ -188,16 +190,25 @@ def _scan(
 
     sketched = (points, *_finite(mostly, points))
     (points, values, slopes), cubic = _refined(mostly, ruler, search, sketched)
-    margin = 2 * SKETCHED * float(np.ptp(values) + np.abs(values).max())
+    error = sketch_error(values)
+    margin = 2 * error
     # Between two points that surely fall, or rise, there is no minimum to be found.
-    surely = np.sign(slopes) * (np.abs(slopes * ruler.rate(points)) > margin)
-    between = cubic.depth - cubic.doubt < values.min() + margin
+    surely = np.sign(slopes) * (np.abs(slopes * ruler.rate(points)) > error)
+    between = cubic.depth - cubic.doubt < values.min() + np.maximum(margin[:-1], margin[1:])
     between &= surely[:-1] * surely[1:] <= 0
     near = np.append(between, False) | np.append(False, between) | (values < values.min() + margin)
     near &= points < edge
     if near.any():
         values[near], slopes[near] = _finite(evaluate, points[near])
     return _refined(evaluate, ruler, search, (points, values, slopes))
+
+
+def sketch_error(values: Array) -> Array:
+    """Return how far each of a sketch's values may be from the curve's."""
+    lowest = values.min()
+    whole = float(np.ptp(values) + np.abs(values).max())
+    error: Array = SKETCHED * whole + SKETCHED_ABOVE * (values - lowest)
+    return error
 
 
 def _refined(

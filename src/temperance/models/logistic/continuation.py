@@ -20,6 +20,7 @@ from temperance.types import Array
 TOLERANCE = 1e-8
 ROUGH_TOLERANCE = 1e-2
 STRAIGHT = 1e-2  # bend of a cubic, in what a Newton step is measured in, that rough answers bear
+FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
 MOST_NEWTON_STEPS = 12
 MOST_STEPS = 400
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
@@ -35,7 +36,7 @@ class Anchor(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """A solution and its tangent by a cubic, and how far that is from a line."""
+    """A solution and its tangent as those around suggest, and how far they are bent for that."""
 
     x: Array
     tangent: Array
@@ -88,7 +89,8 @@ class Path:
         first = self.system.rows.first_step
         if self.guide is not None:
             apart = [_difference(anchor, self.guide.at(anchor.beta, True)) for anchor in around]
-            near, path = self.guide.at(beta, rough), _between(apart, beta, first)
+            path = _settling(apart, beta, first) or _between(apart, beta, first)
+            near = self.guide.at(beta, rough)
             return Prediction(near.x + path.x, near.tangent + path.tangent, path.bend)
         if len(around) > 1:
             return _between(around, beta, first)
@@ -156,6 +158,17 @@ def _between(around: list[Anchor], beta: float, first: float) -> Prediction:
     bend = t * (1 - t) * mixed
     slope = rise + (1 - 2 * t) * mixed + t * (1 - t) * (stop - start)
     return Prediction(before.x + t * rise + bend, slope / ((beta + first) * width), bend)
+
+
+def _settling(around: list[Anchor], beta: float, first: float) -> Prediction | None:
+    """Line in 1 / (beta + first) from the solution above, where data outweigh the prior by far."""
+    before, after = around[0], around[-1]
+    low, here, high = (each + first for each in (before.beta, beta, after.beta))
+    if here < FAR * low or high > NEAR * here or before is after:
+        return None
+    ratio = high / here
+    shift = high * (1 - ratio) * after.tangent
+    return Prediction(after.x + shift, ratio**2 * after.tangent, shift)
 
 
 def _correct(system: System, x: Array, beta: float, rough: bool = False) -> Anchor | None:
