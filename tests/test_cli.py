@@ -335,6 +335,7 @@ def agree(record, fitted, names=None):
 
 OPTIONS = {
     "known variance": (["--model", "known-variance", "--noise-variance", "900"], (900.0,), {}),
+    "known variance, without a model": (["--noise-variance", "900"], (900.0,), {}),
     "square": (["--model", "polynomial"], (), {"degree": 2}),
     "cube": (
         ["--model", "polynomial", "--degree", "3", "--noise-variance", "1e3"],
@@ -486,13 +487,15 @@ class TestComparison:
         assert "n_draws=1000" in record["settings"]["strategy"]
 
     def test_the_table_has_the_order_of_the_json(self, on):
-        order = [
-            each["strategy"]
-            for each in self.compare(on, *self.WORDS, "--json").record["comparison"]
-        ]
-        done = self.compare(on, *self.WORDS)
+        words = (*self.WORDS, "--bounds", "0.9", "1.1")
+        compared = self.compare(on, *words, "--json").record["comparison"]
+        gains = [each["held_out_gain"] for each in compared]
+        done = self.compare(on, *words)
         places = re.findall(r"^(\d)  (\S+) ", done.out, re.M)
-        assert places == [(str(place), name) for place, name in enumerate(order, 1)]
+        assert [name for _, name in places] == [each["strategy"] for each in compared]
+        shared = [sum(other > gain for other in gains) + 1 for gain in gains]
+        assert [int(place) for place, _ in places] == shared
+        assert len(set(shared)) < len(shared)  # several at a bound
         assert "gain over Bayes" in done.out and "in 95 %" in done.out
 
     def test_classes_are_compared_by_those_guessed_right(self, on):
@@ -748,7 +751,7 @@ BAD_FILES = {
     ),
     "noise variance of an unknown": (
         GOOD,
-        (*TARGET, "--noise-variance", "2"),
+        (*TARGET, "--model", "linear", "--noise-variance", "2"),
         "--noise-variance is for the models known-variance and polynomial, not linear",
     ),
     "noise variance of classes": (
@@ -1109,6 +1112,19 @@ def test_an_interrupt_leaves_one_line_and_nothing_else():
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "temperance: interrupted\n")
     assert os.listdir() == ["data.csv"]
+
+
+def test_a_reader_that_has_seen_enough_gets_no_complaint():
+    stored(visits(60), "data.csv")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "temperance", "calibrate", "data.csv", "-t", "healed", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(30)) == ("", 141)
+    process.stderr.close()
 
 
 def test_an_interrupt_before_the_work_leaves_one_line_too(command, monkeypatch):

@@ -67,7 +67,8 @@ def calibrate(
     model: Annotated[
         ModelName | None,
         typer.Option(
-            help="By default logistic for a target of classes, else linear.", rich_help_panel=MODEL
+            help="By default logistic for a target of classes, else linear, or known-variance if it is.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     noise_variance: Annotated[

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 QUIET_SECONDS = 2.0
-BAD_INPUT, BUG, INTERRUPTED = 2, 1, 130
+BAD_INPUT, BUG, INTERRUPTED, CLOSED_PIPE = 2, 1, 130, 141
 
 
 def errors() -> Console:
@@ -37,6 +39,10 @@ def one_line_errors(debug: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         _leave("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Who reads the output, like head, has seen enough; Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(CLOSED_PIPE) from None
     except (ValueError, OSError) as error:
         if debug:
             raise

@@ -146,7 +146,9 @@ def ranking(result: Result) -> list[tuple[str, ...]]:
     """Return the strategies on rows held out, the best first, below a row of headings."""
     last = "in 95 %" if result.own.held.bayes.place is not None else "right"
     rows: list[tuple[str, ...]] = [("", "strategy", "beta", "gain over Bayes", "log score", last)]
-    for place, trial in enumerate(ranked(result.trials), 1):
+    means = [trial.held.mean(trial.held.gains)[0] for trial in ranked(result.trials)]
+    for trial, mean in zip(ranked(result.trials), means, strict=True):
+        place = 1 + means.index(mean)  # those that gain the same share a place
         betas = ", ".join(f"{part.beta:.3g}" for _, part in trial.fitted.parts())
         held = trial.held
         gain, score = held.mean(held.gains), held.mean(held.calibrated.log_score)

@@ -87,7 +87,7 @@ class Request:
             "fit_intercept": self.intercept,
             "random_state": self.seed,
         }
-        model = self.model or ("logistic" if task == "classification" else "linear")
+        model = self.model or self._usual(task)
         self._check(model)
         if model == "logistic":
             approximation = self.posterior or "mean-field"
@@ -95,6 +95,11 @@ class Request:
         degree = (self.degree or 2) if model == "polynomial" else 1
         variance = "unknown" if self.noise_variance is None else self.noise_variance
         return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
+
+    def _usual(self, task: Task) -> ModelName:
+        if task == "classification":
+            return "logistic"
+        return "linear" if self.noise_variance is None else "known-variance"
 
     def own_strategy(self) -> str:
         """Name the strategy that was asked for, or the estimator's default."""
