@@ -67,7 +67,7 @@ def calibrate(
     model: Annotated[
         ModelName | None,
         typer.Option(
-            help="By default logistic for classes, else linear, or known-variance if that is given.",
+            help="By default logistic for classes, else linear, or known-variance if given.",
             rich_help_panel=MODEL,
         ),
     ] = None,
