@@ -121,13 +121,13 @@ class LeftOutLosses:
     def _by_newton(self, beta: float, rough: bool) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
         found, system = self._path.at(beta, rough), self._path.system
-        step = STEP * (beta + self.rows.first_step)
+        step = STEP * (found.beta + self.rows.first_step)
         (mean, variance), ahead, behind = (
             left_out(
                 self.rows,
-                system.gaussian(found.x + move * found.tangent, beta + move),
+                system.gaussian(found.x + move * found.tangent, found.beta + move),
                 self.approximation,
-                beta + move,
+                found.beta + move,
             )
             for move in (0.0, step, -step)
         )
