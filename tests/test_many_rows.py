@@ -151,7 +151,7 @@ def test_few_rows_are_refitted_as_ever(name):
 
 
 def test_how_many_rows_are_many():
-    sizes = [(500, 3), (501, 3), (510, 102), (510, 103)]
+    sizes = [(500, 3), (501, 3), (601, 100), (600, 100)]
     assert [leave_one_out.many_rows(*size) for size in sizes] == [False, True, True, False]
 
 
@@ -259,10 +259,10 @@ def test_fewer_fits_make_the_same_choice(name):
         calibrate(model, X, y, strategies.SafeBayes(stride=stride)) for stride in (1, None)
     )
     assert not every.at_bound and not fewer.at_bound
-    assert fewer.beta == pytest.approx(every.beta, rel=0.02)
+    assert fewer.beta == pytest.approx(every.beta, rel=0.01)
     assert every.curve(fewer.beta) - every.risk < 1e-3 * every.gain_standard_error
     betas = np.array([0.1, 0.3, 1.0, 3.0])
-    assert np.abs(fewer.curve(betas) - every.curve(betas)).max() < 0.1 * every.standard_error
+    assert np.abs(fewer.curve(betas) - every.curve(betas)).max() < 0.05 * every.standard_error
 
 
 def test_safe_bayes_fits_rows_in_proportion_to_their_number(monkeypatch):
