@@ -14,7 +14,7 @@ from benchmarks.growth import slope  # noqa: E402
 from benchmarks.record import Record, Results  # noqa: E402
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#c8501e", "#8a8a8a"
-COLOURS = ("#1f5fa8", "#c8501e", "#2f8f5b", "#8c4fa8", "#b08a00", "#555555")
+COLOURS = ("#1f5fa8", "#c8501e", "#2f8f5b", "#8c4fa8", "#b08a00", "#555555", "#2a9db5")
 
 
 def draw_ratios(results: Results, path: Path) -> None:
@@ -61,38 +61,44 @@ def draw_ratios(results: Results, path: Path) -> None:
 
 def draw_growth(results: Results, path: Path) -> None:
     """Draw time and peak memory over rows and columns, with fitted slopes."""
-    panels = [
-        ("rows", "seconds", "rows, at 20 columns"),
-        ("columns", "seconds", "columns, at 4000 rows"),
-        ("rows", "peak", "rows, at 20 columns"),
-        ("columns", "peak", "columns, at 4000 rows"),
-    ]
-    if not results.of("growth in rows"):
+    labels = {
+        "rows": "rows, at 20 columns",
+        "columns": "columns, at 4000 rows",
+        "rows, mean-field": "rows of a logistic model, at 10 columns",
+    }
+    found = {axis: results.of(f"growth in {axis}") for axis in labels}
+    if not found["rows"]:
         return
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout="constrained")
-    for ax, (axis, what, label) in zip(axes.flat, panels, strict=True):
-        _growth(ax, results.of(f"growth in {axis}"), what)
-        ax.set_xlabel(label)
+    panels = [
+        (axis, what) for what in ("seconds", "peak") for axis, records in found.items() if records
+    ]
+    across = len(panels) // 2
+    figure, axes = plt.subplots(2, across, figsize=(4.5 * across, 6.6), layout="constrained")
+    works = dict.fromkeys(record.work for records in found.values() for record in records)
+    colours = dict(zip(works, COLOURS, strict=False))
+    for ax, (axis, what) in zip(axes.flat, panels, strict=True):
+        _growth(ax, found[axis], what, colours)
+        ax.set_xlabel(labels[axis])
         ax.set_ylabel("seconds" if what == "seconds" else "peak memory, MB")
-        _reference(ax, 1.0 if axis == "rows" else 2.0)
+        _reference(ax, 2.0 if axis == "columns" else 1.0)
     figure.suptitle("How calibration grows; slopes of the upper half in brackets", fontsize=11)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def _growth(ax: Axes, records: list[Record], what: str) -> None:
-    works = list(dict.fromkeys(record.work for record in records))
-    for colour, work in zip(COLOURS, works, strict=False):
+def _growth(ax: Axes, records: list[Record], what: str, colours: dict[str, str]) -> None:
+    for work in dict.fromkeys(record.work for record in records):
         points = [record for record in records if record.work == work]
         values = [each.ours if what == "seconds" else each.numbers["peak"] / 1e6 for each in points]
         label = f"{work} ({slope(points, what):.2f})" if len(points) > 1 else work
         ax.loglog([each.numbers["at"] for each in points], values, "o-", ms=3.5, lw=1.3,
-                  color=colour, label=label)  # fmt: skip
+                  color=colours[work], label=label)  # fmt: skip
     sizes = sorted({int(record.numbers["at"]) for record in records})
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
     ax.minorticks_off()
     low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
+    # Room for the slope of theory below, and for the legend.
+    ax.set_ylim(low / (high / low) ** 0.15, high * (high / low) ** 0.35)
     ax.legend(fontsize=7.5, frameon=False, loc="upper left", ncols=2)
     ax.grid(color="#ebebeb", lw=0.6)
     ax.set_axisbelow(True)

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.problems import regression
+from benchmarks.problems import classification, regression
 from benchmarks.record import Record
 from benchmarks.timing import peak_bytes, seconds
 from temperance import calibrate, models, strategies
@@ -20,10 +20,17 @@ STRATEGIES = {
     "SafeBayes": strategies.SafeBayes(),
     "bootstrap, 20 draws": strategies.Bootstrap(20),
 }
+LOGISTIC_STRATEGIES = {
+    "5-fold": strategies.KFold(5),
+    "leave-one-out": strategies.LeaveOneOut(),
+    "SafeBayes": strategies.SafeBayes(),
+    "bootstrap, 20 draws": strategies.Bootstrap(20),
+}
 ROWS = [2000, 4000, 8000, 16_000, 32_000, 64_000]
 COLUMNS = [20, 40, 80, 160, 320]
+LOGISTIC_ROWS = [4000, 8000, 16_000, 32_000]
 DRAWS = [50, 100, 200, 400, 800]
-THEORY = {"rows": "1", "columns": "2 to 3", "draws": "1"}
+THEORY = {"rows": "1", "columns": "2 to 3", "draws": "1", "rows, mean-field": "1"}
 
 
 def measure(quick: bool) -> Iterator[Record]:
@@ -38,6 +45,11 @@ def measure(quick: bool) -> Iterator[Record]:
     for draws in DRAWS[:2] if quick else DRAWS:
         call = partial(calibrate, model, *regression(200, 20), strategies.Bootstrap(draws))
         yield _point("draws", "bootstrap", draws, call)
+    logistic = models.MeanFieldLogistic()
+    for name, strategy in LOGISTIC_STRATEGIES.items():
+        for n in (600, 1200) if quick else LOGISTIC_ROWS:
+            call = partial(calibrate, logistic, *classification(n, 10), strategy)
+            yield _point("rows, mean-field", name, n, call)
 
 
 def slope(records: list[Record], what: str = "seconds") -> float:

@@ -511,12 +511,15 @@ class TestComparison:
     @pytest.mark.parametrize(
         ("name", "compare", "rows", "left_out"),
         [
-            ("leave-one-out", False, 250, False),
-            ("leave-one-out", False, 251, True),
-            ("leave-one-out", True, 1000, False),
-            ("safe-bayes", True, 1001, True),
-            ("bootstrap", False, 625, False),
-            ("bootstrap", False, 626, True),
+            ("leave-one-out", False, 500, False),
+            ("leave-one-out", False, 7812, False),
+            ("leave-one-out", False, 7813, True),
+            ("leave-one-out", True, 31_250, False),
+            ("safe-bayes", False, 5001, True),
+            ("safe-bayes", True, 20_000, False),
+            ("safe-bayes", True, 20_001, True),
+            ("bootstrap", False, 2500, False),
+            ("bootstrap", False, 2501, True),
             ("k-fold", False, 100_000, False),
         ],
     )

@@ -127,6 +127,19 @@ def test_prefixes_train_and_the_next_row_is_tested(orders, start, transfer):
     )
 
 
+@TRANSFERS
+def test_prefixes_that_grow_predict_all_rows_up_to_the_next(transfer):
+    w, order = some_data(11).weights, np.random.default_rng(0).permutation(11)
+    ends = [1, 2, 3, 4, 6, 9]  # each longer by a half, or by one
+    expected = [
+        (only(w, order[:end]), only(w, order[end:stop]))
+        for end, stop in zip(ends, [*ends[1:], 11], strict=True)
+    ]
+    plan = PrefixPlan(w, order[None], transfer=transfer, growth=0.5)
+    assert plan.ends.tolist() == ends
+    assert_pairs(plan, expected, transfer)
+
+
 def test_safe_bayes_keeps_the_order_unless_told_otherwise():
     data = some_data()
     plan = strategies.SafeBayes("alpha", start=2).plan(data, generator())

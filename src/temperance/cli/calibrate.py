@@ -17,7 +17,9 @@ from temperance.cli.console import Steps, one_line_errors
 from temperance.cli.request import ModelName, PosteriorName, Request
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
+from temperance.models.logistic.leave_one_out import MOST_REFITS, many_rows
 from temperance.strategies import NAMES, Bootstrap
+from temperance.strategies.safe_bayes import GROWTH
 from temperance.tables import Table, TableError
 from temperance.validation import shown
 
@@ -26,7 +28,7 @@ N_HELD_OUT_FOLDS = 5
 RESAMPLES_BESIDE = 100
 # Rows times fits of a logistic model: about ten seconds of one strategy for the dots of a report,
 # and three minutes where the comparison itself was asked for.
-MOST_WORK_BESIDE, MOST_WORK_COMPARED = 62_500, 1_000_000
+MOST_WORK_BESIDE, MOST_WORK_COMPARED = 250_000, 1_000_000
 
 # What the strategies that every model takes are joined by.
 REFERENCE = {"regression": "reference-risk", "classification": "logistic-reference-risk"}
@@ -280,8 +282,12 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     lower, upper = request.bounds
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
-    rows = len(table.target)
-    often = {"leave-one-out": rows, "safe-bayes": rows, "bootstrap": RESAMPLES_BESIDE}
+    rows, columns = table.inputs.shape
+    often = {
+        "leave-one-out": MOST_REFITS if many_rows(rows, columns) else rows,
+        "safe-bayes": min(rows, round(1 / GROWTH)),
+        "bootstrap": RESAMPLES_BESIDE,
+    }
     if table.task != "classification" or name not in often:
         return None
     classes = len(set(table.target.tolist()))

@@ -13,12 +13,23 @@ from temperance.validation import one_of
 
 @dataclass(frozen=True)
 class LeaveOneOut(CurveStrategy):
-    """Each row is tested once by the posterior of all the others; for linear models in closed form.
+    r"""Each row is tested once by the posterior of all the others.
+
+    .. math:: \frac1n \sum_i E_{\theta \sim \pi^{(-i)}}[l(\theta, X_i)]
+
+    In closed form for linear models.  Logistic models are fitted without each row up to 500 rows;
+    beyond, all rows are fitted once and each is taken out by one Newton step, which errs by the
+    order of :math:`1/n^2`.  ``KFold(n)`` fits without each of n distinct rows, however many.
 
     Parameters
     ----------
     transfer : {"beta", "alpha"}
         What is held from the remaining rows to the whole.
+
+    References
+    ----------
+    .. [1] K. R. Rad, A. Maleki, A scalable estimate of the out-of-sample prediction error via
+       approximate leave-one-out cross-validation, JRSS B 82, 2020.
     """
 
     transfer: Transfer = "beta"

@@ -35,6 +35,7 @@ from temperance.models.logistic.system import (
     CACHED,
     Predictor,
     Rows,
+    few_rows,
     inverse_root,
     squared_lengths,
     weighted_gram,
@@ -42,7 +43,6 @@ from temperance.models.logistic.system import (
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 
 MANY_ROWS = 500  # up to which every row is refitted
-MANY_PER_COLUMN = 5
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32
 BAYES = 1.0  # the beta at which it is decided which rows are refitted
@@ -51,7 +51,7 @@ STEP = 1e-4  # of the scale on which solutions move, for differences in beta
 
 def many_rows(n: int, columns: int) -> bool:
     """Tell whether single rows matter little enough to be left out by a Newton step."""
-    return n > MANY_ROWS and n >= MANY_PER_COLUMN * columns
+    return n > MANY_ROWS and not few_rows(n, columns)
 
 
 def left_out_risk_curve(
@@ -121,13 +121,13 @@ class LeftOutLosses:
     def _by_newton(self, beta: float, rough: bool) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
         found, system = self._path.at(beta, rough), self._path.system
-        step = STEP * (beta + self.rows.first_step)
+        step = STEP * (found.beta + self.rows.first_step)
         (mean, variance), ahead, behind = (
             left_out(
                 self.rows,
-                system.gaussian(found.x + move * found.tangent, beta + move),
+                system.gaussian(found.x + move * found.tangent, found.beta + move),
                 self.approximation,
-                beta + move,
+                found.beta + move,
             )
             for move in (0.0, step, -step)
         )
