@@ -199,7 +199,7 @@ def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[floa
 
 
 def with_error(value: float, error: float | None = None) -> str:
-    """Write a number with its standard error, both to two digits of the error."""
+    """Write a number with its standard error, both to three digits of the error."""
     if error is None or not np.isfinite(error):
         return f"{value:.5g}"
     digits = max(0, 2 - int(np.floor(np.log10(error)))) if error > 0 else 4
