@@ -76,6 +76,30 @@ class Blocks:
             share = 1.0 / (1.0 / beta[:, None] + self.spectrum.sigma**2)
         return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
 
+    def sums_after(self, skipped: int, beta: float) -> tuple[float, float]:
+        """Sum up the squared errors and the variances of all rows but the first, at one beta > 0.
+
+        With K = I + beta T diag(s) T' = R R' the errors are diag(R) R^-1 (r_b - T x), and beta v_t
+        is what the columns before t leave of K_tt - 1.
+        """
+        spectrum = self.spectrum
+        s = 1.0 / (1.0 + beta * spectrum.sigma**2)
+        scaled = self.rotated * np.sqrt(beta * s)[:, None, :]
+        kernel = scaled @ scaled.swapaxes(1, 2)  # one matrix, twice: half the work
+        diagonal = np.einsum("bii->bi", kernel)
+        growth = diagonal.copy()
+        diagonal += 1.0
+        root = np.linalg.cholesky(kernel)
+        pivot = np.einsum("bii->bi", root).copy()
+        x = beta * spectrum.projection * spectrum.sigma * s
+        gap = self.rows[..., -1] - (self.rotated @ x[:, :, None])[..., 0]
+        error = pivot * [
+            lapack.dtrtrs(each.T, b, lower=0, trans=1)[0] for each, b in zip(root, gap, strict=True)
+        ]
+        growth -= np.einsum("bij,bij->bi", root, root) - pivot**2
+        error, growth = error.ravel()[skipped:], growth.ravel()[skipped:]
+        return float(error @ error), float(growth.sum()) / beta
+
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row from the rows before it, one beta per block: (blocks, size)."""
         # The smallest beta that keeps the ratios of terms in beta exact.
