@@ -59,8 +59,10 @@ def test_safe_bayes_works_in_blocks(decompositions):
     plan = PrefixPlan(data.weights, np.arange(1000)[None])
     curve = models.GaussianLinear().risk_curve(data, plan)
     curve(1.0)
+    kernels = decompositions.count("cholesky")  # at the betas that the others are read off
     assert decompositions.count("eigh") == 1  # stacked
-    assert len(decompositions) < 6  # and a factor for the first prefixes, which are too short
+    assert len(decompositions) - kernels < 4  # and a factor for the first prefixes, too short
+    assert kernels < 4 * MOST_NODES
     decompositions.clear()
     curve(0.5)
     assert decompositions == ["cholesky"]

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.models.linear.rows import CACHED
 from temperance.models.linear.spectrum import (
     Spectrum,
     posterior_state,
@@ -232,7 +233,12 @@ def row_spectra(prefix: Array, rows: Array) -> RowSpectra:
 
 def at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:
     """Moments (rows, g) when all prefixes have the same beta."""
-    columns = [blocks.innovations(np.full(len(blocks.rows), at)) for at in beta]
-    return Innovations(
-        *(np.stack([part.ravel() for part in each], axis=1) for each in zip(*columns, strict=True))
-    )
+    count = len(blocks.rows)
+    parts = []
+    # Small blocks are repeated, so that one call does for many betas.
+    for part in batches(len(beta), blocks.rows.size + count * blocks.rows.shape[1] ** 2, CACHED):
+        some = beta[part]
+        repeated = blocks.take(np.tile(np.arange(count), len(some)))
+        found = repeated.innovations(np.repeat(some, count))
+        parts.append(np.stack(found).reshape(len(found), len(some), -1))
+    return Innovations(*np.concatenate(parts, axis=1).swapaxes(1, 2))

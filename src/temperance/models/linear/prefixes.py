@@ -29,6 +29,7 @@ from temperance.models.linear.spectrum import Spectrum, factor_of
 from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array, PrefixPlan, batches
 
+SMALLEST_PART = 32  # times smaller than a cache is a part whose sums are worth an interpolation
 LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
@@ -134,14 +135,16 @@ class PrefixMoments:
     def _parts(self) -> list[slice]:
         """Blocks after blocks: as many as stay in a cache, and no more than a third of the earlier.
 
-        So their training sets have much the same size, and few betas determine their sums.
+        So their training sets have much the same size, and few betas determine their sums.  Before
+        that is worth it all blocks are one part.
         """
-        parts, most = [slice(0, 0)], max(1, CACHED // self._elements)
-        while parts[-1].stop < len(self._tested_blocks):
+        count, most = len(self._tested_blocks), max(1, CACHED // self._elements)
+        parts = [slice(0, min(count, 3 * (1 + most // SMALLEST_PART)))]
+        while parts[-1].stop < count:
             begin = parts[-1].stop
             longest = min(most, int(self._tested_blocks[begin]) // 3)
-            parts.append(slice(begin, min(begin + max(1, longest), len(self._tested_blocks))))
-        return parts[1:]
+            parts.append(slice(begin, min(begin + longest, count)))
+        return parts
 
     @property
     def _elements(self) -> int:
