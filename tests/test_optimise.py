@@ -201,7 +201,7 @@ def test_cubics_are_drawn_once_for_each_evaluation(monkeypatch):
     monkeypatch.setattr(Ruler, "cubics", lambda *given: drawn.append(given) or cubics(*given))
     f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
     minimise(lambda beta: evaluated.append(beta) or f(beta), (0, 3))
-    assert 1 < len(drawn) <= len(evaluated)
+    assert 1 <= len(drawn) < len(evaluated)  # and none where one cubic's turning is all
 
 
 def test_a_plateau_is_as_good_anywhere():

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from temperance.types import Array, Data
 
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
+FEW = 1000  # numbers that are sooner looked at than added up
 
 
 def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
@@ -141,10 +142,14 @@ def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
 
 def refuse_non_finite(name: str, array: Array, axes: Sequence[str] = ("row", "column")) -> None:
     """Refuse NaN and infinity, and say where they are."""
-    # Finite numbers may have a sum that overflows; others never have a finite one.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum()):
+    if array.size <= FEW:
+        if np.isfinite(array).all():
             return
+    else:
+        # Finite numbers may have a sum that overflows; others never have a finite one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(array.sum()):
+                return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         value = float(array[tuple(bad[0])])

@@ -86,20 +86,20 @@ def interpolate_sums(
     exposure, tested : float
         Their weights; see :class:`Sums`.
     """
-    x, transform = _interpolation(nodes)
+    x, transform, derivative = _interpolation(nodes)
     middle = float(np.sqrt(low * high))
-    coefficients = transform @ np.column_stack(values((1 + x) / (1 - x) / middle))
-    series = np.zeros((nodes, 4))
-    series[:, :2] = coefficients
-    series[:-1, 2:] = chebyshev.chebder(coefficients)
+    found = np.column_stack(values((1 + x) / (1 - x) / middle))
+    series = np.concatenate([transform @ found, derivative @ found], axis=1)
     return SumsInterpolant(series, middle, np.array([exposure]), np.array([tested]))
 
 
 @cache
-def _interpolation(nodes: int) -> tuple[Array, Array]:
-    """Return Chebyshev points, and what takes values there to coefficients."""
+def _interpolation(nodes: int) -> tuple[Array, Array, Array]:
+    """Return Chebyshev points, and what takes values there to the series and its derivative's."""
     x = chebyshev.chebpts1(nodes)
     # Discrete orthogonality on the Chebyshev points.
     transform = chebyshev.chebvander(x, nodes - 1).T * (2.0 / nodes)
     transform[0] /= 2.0
-    return x, transform
+    derivative = np.zeros_like(transform)
+    derivative[:-1] = chebyshev.chebder(transform)
+    return x, transform, derivative

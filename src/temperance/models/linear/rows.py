@@ -93,9 +93,8 @@ class Rows:
 
     def _finished(self, totals: Array) -> Array:
         """Scale second moments of inputs and responses, whose last row stands for the column."""
-        scale = np.append(self.scale, 1.0)
-        totals *= scale
-        totals *= scale[:, None]
+        totals[..., :-1] *= self.scale
+        totals[..., :-1, :-1] *= self.scale[:, None]
         totals[..., :-1, -1] = totals[..., -1, :-1]
         return totals
 
