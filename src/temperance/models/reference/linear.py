@@ -126,7 +126,7 @@ def reference_rows(
     """
     n, d = Z.shape
     coordinates, along = row_space(prior.whiten(Z))
-    response = y - Z @ prior.mean
+    response = y - Z @ prior.mean if prior.mean.any() else y
     basis = Eigenbasis.of(coordinates, counts)
     projection = basis.project(response)
     outside = basis.outside(response, projection)
