@@ -150,7 +150,6 @@ class LeaveOneOutMoments:
         nodes = count_nodes(low, high)
         if nodes is None:
             return None
-
         exponent, tested = float(self.plan.exponents[0]), self.plan.size
         exposure = exponent * (len(self.rows) - 1) * tested
         return interpolate_sums(low, high, nodes, self._values, exposure, tested)
@@ -166,8 +165,12 @@ class LeaveOneOutMoments:
         fit = weight * parts.projection
         square, spread = np.zeros((2, len(beta)))
         for part in batches(len(self.rows), len(parts.sigma) + 4 * len(beta), CACHED):
-            a = self._left(part)
-            residual, leverage = fit @ a.T, weight @ (a * a).T  # times c
+            a = parts.factor.T @ self.rows.inputs[part].T  # (rank, rows): rows in memory
+            if self._weights is not None:
+                a *= np.sqrt(self._weights[part])
+            residual = fit @ a
+            a *= a
+            leverage = weight @ a  # times c
             inverse = np.reciprocal(1.0 - leverage)
             spread += np.einsum("gi,gi->g", leverage, inverse)
             np.subtract(parts.response[part], residual, out=residual)
