@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.optimise import FEW, MANY, SKETCHED, Minimum, Ruler, minimise, stochastic_minimise
+from temperance.optimise import (
+    FEW,
+    MANY,
+    SKETCHED,
+    Minimum,
+    Point,
+    Ruler,
+    minimise,
+    stochastic_minimise,
+)
 
 TINY = 1e-200
 
@@ -193,6 +202,18 @@ def test_real_curves_cost_few_evaluations():
     f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
     minimise(lambda beta: calls.append(beta) or f(beta), (0, 3))
     assert sum(map(len, calls)) < 60
+
+
+@pytest.mark.parametrize("lower", [0.0, 0.4])
+def test_one_cubic_turns_where_many_do(lower):
+    rng, ruler = np.random.default_rng(0), Ruler(lower, 3.0)
+    for _ in range(200):
+        betas = np.sort(rng.uniform(lower, 3.0, 2))
+        values, slopes = rng.standard_normal(2), rng.exponential(size=2) * [-1.0, 1.0]
+        mark = ruler.cubics(betas, values, slopes).turning[0]
+        left, right = (Point(*ends) for ends in zip(betas, values, slopes, strict=True))
+        expected = lower + np.exp(mark) - ruler.grain
+        assert ruler.turning(left, right) == pytest.approx(expected, rel=1e-9)
 
 
 def test_cubics_are_drawn_once_for_each_evaluation(monkeypatch):

@@ -10,8 +10,9 @@ from temperance.types import Array, batches
 
 def mean_squares(Z: Array, share: Array) -> Array:
     """Mean square of each column, the rows weighed by shares that sum to 1."""
-    squares = np.zeros(Z.shape[1])
-    for part in batches(*Z.shape, CACHED):
+    n, d = Z.shape
+    squares = np.zeros(d)
+    for part in batches(n, d, CACHED):
         squares += share[part] @ Z[part] ** 2
     return squares
 
