@@ -602,12 +602,16 @@ def test_a_covariance_with_rounding_off_its_diagonal_is_symmetric():
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-10)
 
 
-def test_data_are_not_written_to():
-    kept = X.copy(), y.copy()
-    calibration = calibrate(LINEAR, X, y, "bayes")
-    calibration.data.X[:] = 0.0
-    np.testing.assert_array_equal(X, kept[0])
-    np.testing.assert_array_equal(y, kept[1])
+def test_data_are_neither_copied_nor_written_to():
+    mine = X + 0.0, y + 0.0, np.linspace(1.0, 2.0, len(y))
+    kept = [part.copy() for part in mine]
+    data = calibrate(LINEAR, *mine[:2], "bayes", weights=mine[2]).data
+    for part, own, before in zip((data.X, data.y, data.weights), mine, kept, strict=True):
+        assert np.shares_memory(part, own)
+        assert own.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            part[:] = 0.0
+        np.testing.assert_array_equal(own, before)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from temperance.optimise import (
     THOROUGH,
     THRIFTY,
     Minimum,
+    Point,
     Ruler,
     minimise,
     stochastic_minimise,
@@ -205,13 +206,25 @@ def test_real_curves_cost_few_evaluations():
     assert sum(map(len, calls)) < 60
 
 
+@pytest.mark.parametrize("lower", [0.0, 0.4])
+def test_one_cubic_turns_where_many_do(lower):
+    rng, ruler = np.random.default_rng(0), Ruler(lower, 3.0)
+    for _ in range(200):
+        betas = np.sort(rng.uniform(lower, 3.0, 2))
+        values, slopes = rng.standard_normal(2), rng.exponential(size=2) * [-1.0, 1.0]
+        mark = ruler.cubics(betas, values, slopes).turning[0]
+        left, right = (Point(*ends) for ends in zip(betas, values, slopes, strict=True))
+        expected = lower + np.exp(mark) - ruler.grain
+        assert ruler.turning(left, right) == pytest.approx(expected, rel=1e-9)
+
+
 def test_cubics_are_drawn_once_for_each_evaluation(monkeypatch):
     evaluated, drawn = [], []
     cubics = Ruler.cubics
     monkeypatch.setattr(Ruler, "cubics", lambda *given: drawn.append(given) or cubics(*given))
     f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
     minimise(lambda beta: evaluated.append(beta) or f(beta), (0, 3))
-    assert 1 < len(drawn) <= len(evaluated)
+    assert 1 <= len(drawn) < len(evaluated)  # and none where one cubic's turning is all
 
 
 def test_a_plateau_is_as_good_anywhere():

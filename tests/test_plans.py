@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.grouping import distinct_rows, number_distinct, takes_few_values
+from temperance.grouping import distinct_rows, joined_rows, number_distinct, takes_few_values
 from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.rows import Rows
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
@@ -590,3 +590,22 @@ def test_a_splitter_may_repeat_rows():
 def test_a_splitter_must_name_rows_that_exist(row):
     with pytest.raises(ValueError, match=f"train rows from 0 to 3, .* got row {row} in split 0"):
         strategies.FromSplitter(Splits([0, row], [2])).plan(some_data(4), generator())
+
+
+@pytest.mark.parametrize("many", [1, 100], ids=["many rows", "few rows"])
+def test_rows_are_joined_only_where_they_can_be_the_same(many, monkeypatch):
+    monkeypatch.setattr("temperance.grouping.MANY", many)
+    data = some_data(12)
+    ordered = distinct_rows(data)[0]
+    if many == 1:
+        assert joined_rows(data) is data
+    else:
+        np.testing.assert_array_equal(joined_rows(data).y, ordered.y)
+    joined = joined_rows(doubled(data))
+    np.testing.assert_array_equal(joined.X, ordered.X)
+    np.testing.assert_array_equal(joined.y, ordered.y)
+    np.testing.assert_allclose(joined.weights, 2 * ordered.weights)
+    # Equal responses at other inputs are other rows; a zero has no sign.
+    other = Data(data.X, np.repeat([-0.0, 0.0], 6), data.weights)
+    assert len(joined_rows(other)) == 12
+    assert len(joined_rows(Data(data.X * 0.0, other.y, data.weights))) == 1

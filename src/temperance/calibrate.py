@@ -40,7 +40,8 @@ def calibrate(
     model : Model
         A loss and a prior, from :mod:`temperance.models` or your own.
     X : array of shape (n, d), or None for a model without inputs
-        Numpy arrays, lists and pandas objects are accepted.
+        Numpy arrays, lists and pandas objects are accepted.  Arrays of floats are not copied: do
+        not change them while the result is in use, which reads them again for its posterior.
     y : array of shape (n,)
     strategy : Strategy or str
         How to choose, or its name.  By default reference risk for the Gibbs risk of linear models

@@ -150,7 +150,7 @@ class LeaveOneOutPlan:
         """The total weight of the full data."""
         return float(self.weights.sum())
 
-    @property
+    @cached_property
     def exponents(self) -> Array:
         """Factor on beta in each row's training set, shape (n,)."""
         if self.transfer == "beta":

@@ -12,26 +12,28 @@ from numpy.typing import ArrayLike
 from temperance.types import Array, Data
 
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
+FEW = 1000  # numbers that are sooner looked at than added up
 
 
 def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
     """Validate observations; rows of weight zero play no part and are left out.
 
-    ``X`` may be ``None`` for a model without inputs; a vector is one column.
+    ``X`` may be ``None`` for a model without inputs; a vector is one column.  Arrays of floats are
+    not copied, and cannot be written to through the data.
     """
-    response = as_numbers("y", y)
+    response = as_numbers("y", y, copy=False)
     if response.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {response.shape}")
     n = len(response)
     if n == 0:
         raise ValueError("y must have at least one observation, got 0")
-    inputs = np.empty((n, 0)) if X is None else as_inputs(X, copy=True)
+    inputs = np.empty((n, 0)) if X is None else as_inputs(X)
     if len(inputs) != n:
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {n}")
     refuse_non_finite("y", response)
     if weights is None:
-        return Data(inputs, response, np.ones(n))
-    weight = as_numbers("weights", weights)
+        return Data(_read_only(inputs), _read_only(response), np.ones(n))
+    weight = as_numbers("weights", weights, copy=False)
     if weight.shape != (n,):
         raise ValueError(f"weights must have shape ({n},), got shape {weight.shape}")
     refuse_non_finite("weights", weight)
@@ -42,13 +44,13 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     if not kept.any():
         raise ValueError("weights must have a positive sum, got 0.0")
     if kept.all():
-        return Data(inputs, response, weight)
+        return Data(*(_read_only(part) for part in (inputs, response, weight)))
     return Data(inputs[kept], response[kept], weight[kept])
 
 
-def as_inputs(X: ArrayLike, copy: bool = False) -> Array:
+def as_inputs(X: ArrayLike) -> Array:
     """Validate an input matrix (n, d); a vector is one column."""
-    inputs = as_numbers("X", X, copy=copy)
+    inputs = as_numbers("X", X, copy=False)
     if inputs.ndim == 1:
         inputs = inputs[:, None]
     if inputs.ndim != 2:
@@ -140,10 +142,14 @@ def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
 
 def refuse_non_finite(name: str, array: Array, axes: Sequence[str] = ("row", "column")) -> None:
     """Refuse NaN and infinity, and say where they are."""
-    # Finite numbers may have a sum that overflows; others never have a finite one.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum()):
+    if array.size <= FEW:
+        if np.isfinite(array).all():
             return
+    else:
+        # Finite numbers may have a sum that overflows; others never have a finite one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(array.sum()):
+                return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         value = float(array[tuple(bad[0])])
@@ -155,6 +161,13 @@ def shown(value: Any) -> str:
     """Show a value in one short line, numpy's numbers like Python's."""
     line = " ".join(repr(_plain(value)).split())
     return line if len(line) <= 80 else f"{line[:77]}..."
+
+
+def _read_only(array: Array) -> Array:
+    """Return the same numbers, for reading."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _plain(value: Any) -> Any:

@@ -43,16 +43,14 @@ def gaussian_prior(mean: ArrayLike, cov: ArrayLike | None, dimension: int) -> Ga
             f"({dimension}, {dimension}), got shape {spread.shape}"
         )
     refuse_non_finite("prior_cov", spread)
-    return GaussianPrior(
-        np.broadcast_to(location, (dimension,)).astype(float), _root(spread, dimension)
-    )
+    return GaussianPrior(np.full(dimension, location), _root(spread, dimension))
 
 
 def _root(spread: Array, dimension: int) -> Array:
     if spread.ndim < 2:
         if np.any(spread <= 0):
             raise ValueError(f"prior_cov must be positive, got {float(spread.min())!r}")
-        return np.sqrt(np.broadcast_to(spread, (dimension,)))
+        return np.full(dimension, np.sqrt(spread))
     gap, scale = np.abs(spread - spread.T), np.sqrt(np.abs(np.diag(spread)))
     # Rounding is relative to the standard deviations: a covariance near zero is all rounding.
     if np.any(gap > 1e-10 * np.outer(scale, scale)):

@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
-from temperance.grouping import distinct_rows, takes_few_values
+from temperance.grouping import joined_rows, takes_few_values
 from temperance.optimise import Minimum
 from temperance.selection import conclude, minimum_of, warn_of_minimum
 from temperance.strategies.k_fold import PIECES_PER_ROW
@@ -95,7 +95,7 @@ class ReferenceRisk:
             raise ValueError(
                 f"optimiser must be 'deterministic' for ReferenceRisk, got {optimiser!r}"
             )
-        rows, _ = distinct_rows(data)
+        rows = joined_rows(data)
         apart = self._apart(rows)
         counts = rows.weights if apart else np.ones(len(rows))
         reference = self.reference(model, rows, counts, risk)

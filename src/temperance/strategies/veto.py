@@ -42,6 +42,8 @@ def closest_tolerated(
     bounds : (float, float)
     errors : float
     """
+    if choice.beta == least:
+        return choice
     smallest, share = curve.rows(least)
 
     def tolerated(beta: float) -> bool:

@@ -31,18 +31,30 @@ class Blocks(NamedTuple):
 class Partition(NamedTuple):
     """Blocks of rows, and what a block weighs in each pair, relative to the rows' weights."""
 
-    members: list[NDArray[np.intp]]
+    labels: NDArray[np.intp]  # (n,): the block of each row
     weights: Array  # (n,)
     train: Array  # (pairs, blocks)
     test: Array  # (pairs, blocks)
+
+    @property
+    def blocks(self) -> int:
+        """Their number."""
+        return self.train.shape[1]
+
+    @property
+    def members(self) -> list[NDArray[np.intp]]:
+        """The rows of each block, in order."""
+        small = self.labels.astype(np.int16) if self.blocks < 2**15 else self.labels  # by radix
+        order = np.argsort(small, kind="stable")
+        ends = np.cumsum(np.bincount(self.labels, minlength=self.blocks))
+        return np.split(order, ends[:-1])
 
 
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
     if isinstance(plan, FoldPlan):
         test = np.eye(plan.n_folds)[plan.start :]
-        members = split_by(plan.fold, plan.n_folds)
-        return Partition(members, plan.weights, (1 - test) * plan.exponents[:, None], test)
+        return Partition(plan.fold, plan.weights, (1 - test) * plan.exponents[:, None], test)
     pairs, n = plan.test.shape
     if pairs > MOST_PAIRS:
         return None
@@ -55,33 +67,32 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     labels, count = _number_columns(profile)
     if count > max(2 * pairs, n // columns):
         return None
-    members = split_by(labels, count)
-    shares = profile[:, [block[0] for block in members]].astype(float)
-    return Partition(members, weights, shares[:pairs], shares[pairs:])
+    shares = profile[:, first_places(labels, count)].astype(float)
+    return Partition(labels, weights, shares[:pairs], shares[pairs:])
 
 
 def blocks_of(rows: Rows, partition: Partition) -> Blocks:
     """Sum up the rows of each block."""
     uniform = bool(np.all(partition.weights == 1.0))
     weights = None if uniform else partition.weights
-    grams = np.stack([rows.gram(members, weights) for members in partition.members])
-    counts = np.array([len(members) for members in partition.members])
+    grams = rows.grams(partition.labels, partition.blocks, weights)
+    counts = np.bincount(partition.labels, minlength=partition.blocks)
     # Fewer rows than columns are their own factor.
     tall = np.flatnonzero(counts > grams.shape[1])
-    known = dict(zip(tall.tolist(), triangles_of_grams(grams[tall]), strict=True))
-    factors = []
-    for block, members in enumerate(partition.members):
-        factor = known.get(block)
-        factors.append(triangle(rows.take(members, weights)) if factor is None else factor)
-    return Blocks(grams, factors, counts)
+    known = zip(tall.tolist(), triangles_of_grams(grams[tall]), strict=True)
+    factors = {block: factor for block, factor in known if factor is not None}
+    if len(factors) < partition.blocks:
+        for block, members in enumerate(partition.members):
+            if block not in factors:
+                factors[block] = triangle(rows.take(members, weights))
+    return Blocks(grams, [factors[block] for block in range(partition.blocks)], counts)
 
 
-def split_by(labels: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
-    """Return the places of each label from 0 to ``count - 1``, in order."""
-    small = labels.astype(np.int16) if count < 2**15 else labels  # sorted by radix
-    order = np.argsort(small, kind="stable")
-    ends = np.cumsum(np.bincount(labels, minlength=count))
-    return np.split(order, ends[:-1])
+def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return the first place of each label from 0 to ``count - 1``."""
+    first = np.zeros(count, dtype=np.intp)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    return first
 
 
 def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:
@@ -101,9 +112,7 @@ def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp
     labels = np.minimum(np.searchsorted(known, key), len(known) - 1)
     if not np.array_equal(known[labels], key):
         known, labels = np.unique(key, return_inverse=True)
-    first = np.zeros(len(known), dtype=np.intp)
-    first[labels[::-1]] = np.arange(len(labels))[::-1]
-    if not np.array_equal(profile[:, first[labels]], profile):
+    if not np.array_equal(profile[:, first_places(labels, len(known))[labels]], profile):
         labels = number_distinct(profile)
         return labels, int(labels.max()) + 1
     return labels, len(known)

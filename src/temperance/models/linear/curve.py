@@ -67,11 +67,14 @@ class LinearLosses:
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
         at = np.array([beta])
-        total, weight = np.zeros(self.n), np.zeros(self.n)
+        parts = []
         for moments in self.source.moments(at):
-            loss = self._row_losses(at, moments)
-            np.add.at(total, moments.rows, moments.weight * loss[:, :, 0])
-            np.add.at(weight, moments.rows, moments.weight)
+            loss = self._row_losses(at, moments)[:, :, 0]
+            parts.append((moments.rows.ravel(), loss.ravel(), moments.weight.ravel()))
+        index, losses, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        total, weight = (
+            np.bincount(index, part, self.n).astype(float) for part in (weights * losses, weights)
+        )
         return total / np.where(weight > 0, weight, 1.0), weight
 
     def _row_losses(self, beta: Array, moments: Moments) -> Array:

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.models.linear.rows import CACHED
 from temperance.models.linear.spectrum import (
     Spectrum,
     posterior_state,
@@ -75,6 +76,30 @@ class Blocks:
         with np.errstate(divide="ignore"):
             share = 1.0 / (1.0 / beta[:, None] + self.spectrum.sigma**2)
         return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
+
+    def sums_after(self, skipped: int, beta: float) -> tuple[float, float]:
+        """Sum up the squared errors and the variances of all rows but the first, at one beta > 0.
+
+        With K = I + beta T diag(s) T' = R R' the errors are diag(R) R^-1 (r_b - T x), and beta v_t
+        is what the columns before t leave of K_tt - 1.
+        """
+        spectrum = self.spectrum
+        s = 1.0 / (1.0 + beta * spectrum.sigma**2)
+        scaled = self.rotated * np.sqrt(beta * s)[:, None, :]
+        kernel = scaled @ scaled.swapaxes(1, 2)  # one matrix, twice: half the work
+        diagonal = np.einsum("bii->bi", kernel)
+        growth = diagonal.copy()
+        diagonal += 1.0
+        root = np.linalg.cholesky(kernel)
+        pivot = np.einsum("bii->bi", root).copy()
+        x = beta * spectrum.projection * spectrum.sigma * s
+        gap = self.rows[..., -1] - (self.rotated @ x[:, :, None])[..., 0]
+        error = pivot * [
+            lapack.dtrtrs(each.T, b, lower=0, trans=1)[0] for each, b in zip(root, gap, strict=True)
+        ]
+        growth -= np.einsum("bij,bij->bi", root, root) - pivot**2
+        error, growth = error.ravel()[skipped:], growth.ravel()[skipped:]
+        return float(error @ error), float(growth.sum()) / beta
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row from the rows before it, one beta per block: (blocks, size)."""
@@ -208,7 +233,12 @@ def row_spectra(prefix: Array, rows: Array) -> RowSpectra:
 
 def at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:
     """Moments (rows, g) when all prefixes have the same beta."""
-    columns = [blocks.innovations(np.full(len(blocks.rows), at)) for at in beta]
-    return Innovations(
-        *(np.stack([part.ravel() for part in each], axis=1) for each in zip(*columns, strict=True))
-    )
+    count = len(blocks.rows)
+    parts = []
+    # Small blocks are repeated, so that one call does for many betas.
+    for part in batches(len(beta), blocks.rows.size + count * blocks.rows.shape[1] ** 2, CACHED):
+        some = beta[part]
+        repeated = blocks.take(np.tile(np.arange(count), len(some)))
+        found = repeated.innovations(np.repeat(some, count))
+        parts.append(np.stack(found).reshape(len(found), len(some), -1))
+    return Innovations(*np.concatenate(parts, axis=1).swapaxes(1, 2))

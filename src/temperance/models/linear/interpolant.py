@@ -11,7 +11,8 @@ takes beta in [0, infinity] to [-1, 1] and the poles out of the ellipse with sem
     rho = (kappa^(1/4) + 1) / (kappa^(1/4) - 1),      kappa = high / low,
 
 so polynomials of degree p in x miss the sums by about rho^-p: well-conditioned training sets need a
-handful of betas for all.  Values and slopes at p/2 Chebyshev points determine the polynomial.
+handful of betas for all.  Values at p + 1 Chebyshev points determine the polynomial and its slopes,
+for less than values and slopes at half as many.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from temperance.models.linear.moments import Sums
 from temperance.types import Array
 
 TOLERANCE = 1e-13
-MOST_NODES = 16  # beyond them the betas themselves are as cheap
+MOST_NODES = 32  # beyond them the betas themselves are as cheap
+
+
+Values = Callable[[Array], tuple[Array, Array]]
 
 
 class SumsInterpolant(NamedTuple):
@@ -62,42 +66,40 @@ def count_nodes(low: float, high: float) -> int | None:
     if root > 3.0:  # rho < 2
         return None
     rate = np.log((root + 1) / max(root - 1, 1e-3))
-    nodes = int(np.ceil(-np.log(TOLERANCE) / rate / 2)) + 2
+    nodes = int(np.ceil(-np.log(TOLERANCE) / rate)) + 2
     return nodes if nodes <= MOST_NODES else None
 
 
 def interpolate_sums(
-    low: float, high: float, nodes: int, sums: Callable[[Array], Sums]
+    low: float, high: float, nodes: int, values: Values, exposure: float, tested: float
 ) -> SumsInterpolant:
-    """Evaluate sums of one pair at the nodes and pass a polynomial through them."""
-    points = _interpolation(nodes)
-    x = points.x
+    """Evaluate square and spread at the nodes and pass polynomials through them.
+
+    Parameters
+    ----------
+    low, high : float
+        Where the eigenvalues lie.
+    nodes : int
+        How many betas to ask for.
+    values : function
+        From betas (g,) to the sums square and spread, (g,) each.
+    exposure, tested : float
+        Their weights; see :class:`Sums`.
+    """
+    x, transform, derivative = _interpolation(nodes)
     middle = float(np.sqrt(low * high))
-    found = sums((1 + x) / (1 - x) / middle)
-    stretch = 2 / (middle * (1 - x) ** 2)  # d beta / d x
-    values = np.concatenate([found.square, found.spread])
-    slopes = np.concatenate([found.d_square, found.d_spread]) * (points.turn * stretch)
-    coefficients = np.linalg.solve(points.system, np.concatenate([values, slopes], axis=1).T)
-    series = np.zeros((2 * nodes, 4))
-    series[:, :2] = coefficients
-    series[:-1, 2:] = chebyshev.chebder(coefficients)
-    return SumsInterpolant(series, middle, found.exposure, found.tested)
-
-
-class _Interpolation(NamedTuple):
-    """Chebyshev points, and the equations of a polynomial with given values and slopes there."""
-
-    x: Array  # (nodes,)
-    turn: Array  # (nodes,): what slopes are multiplied by
-    system: Array  # (2 nodes, 2 nodes)
+    found = np.column_stack(values((1 + x) / (1 - x) / middle))
+    series = np.concatenate([transform @ found, derivative @ found], axis=1)
+    return SumsInterpolant(series, middle, np.array([exposure]), np.array([tested]))
 
 
 @cache
-def _interpolation(nodes: int) -> _Interpolation:
+def _interpolation(nodes: int) -> tuple[Array, Array, Array]:
+    """Return Chebyshev points, and what takes values there to the series and its derivative's."""
     x = chebyshev.chebpts1(nodes)
-    degree = 2 * nodes - 1
-    # Slopes in the angle, so that both kinds of rows have the same size.
-    turn = np.sqrt(1 - x**2) / degree
-    values = chebyshev.chebvander(x, degree)
-    slopes = chebyshev.chebval(x, chebyshev.chebder(np.eye(degree + 1))).T
-    return _Interpolation(x, turn, np.concatenate([values, turn[:, None] * slopes]))
+    # Discrete orthogonality on the Chebyshev points.
+    transform = chebyshev.chebvander(x, nodes - 1).T * (2.0 / nodes)
+    transform[0] /= 2.0
+    derivative = np.zeros_like(transform)
+    derivative[:-1] = chebyshev.chebder(transform)
+    return x, transform, derivative

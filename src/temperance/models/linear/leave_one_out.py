@@ -150,12 +150,33 @@ class LeaveOneOutMoments:
         nodes = count_nodes(low, high)
         if nodes is None:
             return None
+        exponent, tested = float(self.plan.exponents[0]), self.plan.size
+        exposure = exponent * (len(self.rows) - 1) * tested
+        return interpolate_sums(low, high, nodes, self._values, exposure, tested)
 
-        def sums(beta: Array) -> Sums:
-            each = [summed(moments, False) for moments in self._moments(beta, misfit=False)]
-            return Sums(*(sum(field) for field in zip(*each, strict=True)))
+    def _values(self, beta: Array) -> tuple[Array, Array]:
+        """Sum up weighted squares of errors, and variances, of all rows, which share an exponent.
 
-        return interpolate_sums(low, high, nodes, sums)
+        The weights cancel: A has their roots.
+        """
+        parts, c = self._decomposition, self.plan.exponents[0] * beta[:, None]
+        weight = c * parts.sigma**2
+        weight /= 1.0 + weight  # 1 - s: e_i = r_i - sum_j A_ij g_j (1 - s_j)
+        fit = weight * parts.projection
+        square, spread = np.zeros((2, len(beta)))
+        for part in batches(len(self.rows), len(parts.sigma) + 4 * len(beta), CACHED):
+            a = parts.factor.T @ self.rows.inputs[part].T  # (rank, rows): rows in memory
+            if self._weights is not None:
+                a *= np.sqrt(self._weights[part])
+            residual = fit @ a
+            a *= a
+            leverage = weight @ a  # times c
+            inverse = np.reciprocal(1.0 - leverage)
+            spread += np.einsum("gi,gi->g", leverage, inverse)
+            np.subtract(parts.response[part], residual, out=residual)
+            residual *= inverse
+            square += np.einsum("gi,gi->g", residual, residual)
+        return square, spread / c[:, 0]
 
     def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
         """Delete each of some rows that have these exponents, or one for all of them."""

@@ -29,6 +29,7 @@ from temperance.models.linear.spectrum import Spectrum, factor_of
 from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array, PrefixPlan, batches
 
+SMALLEST_PART = 32  # times smaller than a cache is a part whose sums are worth an interpolation
 LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
@@ -79,12 +80,22 @@ class PrefixMoments:
             if nodes is None or not clear or not blocks.tame(np.full(len(chosen), np.inf)).all():
                 self._sums[key] = None
             else:
+                size = blocks.rows.shape[1]
+                first, last = chosen[0] * size, min((chosen[-1] + 1) * size, len(self.rows))
+                skipped = max(self.plan.start - first, 0)  # rows that only train
+                weight = self.plan.weights[self.plan.orders[which]]
+                tested = weight[first + skipped : last]
+                before = np.cumsum(weight)[first + skipped - 1 : last - 1]
 
-                def sums(beta: Array) -> Sums:
-                    each = [summed(found, False) for found in self._of_blocks(which, chosen, beta)]
-                    return Sums(*(sum(field) for field in zip(*each, strict=True)))
+                def values(beta: Array) -> tuple[Array, Array]:
+                    # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
+                    sums = [blocks.sums_after(skipped, float(at)) for at in beta]
+                    square, spread = np.array(sums).T
+                    return square, spread
 
-                self._sums[key] = interpolate_sums(low, high, nodes, sums)
+                self._sums[key] = interpolate_sums(
+                    low, high, nodes, values, float(before.sum()), float(tested.sum())
+                )
         return self._sums[key]
 
     def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
@@ -122,7 +133,18 @@ class PrefixMoments:
 
     @cached_property
     def _parts(self) -> list[slice]:
-        return list(batches(len(self._tested_blocks), self._elements, CACHED))
+        """Blocks after blocks: as many as stay in a cache, and no more than a third of the earlier.
+
+        So their training sets have much the same size, and few betas determine their sums.  Before
+        that is worth it all blocks are one part.
+        """
+        count, most = len(self._tested_blocks), max(1, CACHED // self._elements)
+        parts = [slice(0, min(count, 3 * (1 + most // SMALLEST_PART)))]
+        while parts[-1].stop < count:
+            begin = parts[-1].stop
+            longest = min(most, int(self._tested_blocks[begin]) // 3)
+            parts.append(slice(begin, min(begin + longest, count)))
+        return parts
 
     @property
     def _elements(self) -> int:

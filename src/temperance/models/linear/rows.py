@@ -2,8 +2,11 @@ r"""Rows in the coordinates in which the prior is N(0, I) and the noise has unit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +15,10 @@ from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
+SORTED = 2**18  # the same, where rows are sorted by their labels
+FEW_COLUMNS = 24  # up to which a symmetric product takes longer than a plain one, twice the work
 
+Labels = NDArray[np.integer[Any]]
 Index = NDArray[np.intp] | slice
 
 
@@ -48,32 +54,64 @@ class Rows:
             found *= np.sqrt(_some(weights, which))[:, None]
         return found
 
-    def gram(self, which: NDArray[np.intp] | None = None, weights: Array | None = None) -> Array:
-        """Second moments sum_i w_i [z r]'[z r] of some rows, or all, shape (k + 1, k + 1).
-
-        ``which`` ascends.
-        """
-        k = self.width
-        total = np.zeros((k + 1, k + 1))
-        inner = total[:-1, :-1]
-        count, first = (len(self), 0) if which is None else (len(which), int(which[0]))
-        # Neighbours are read where they are; others are gathered.
-        apart = None if which is None or which[-1] - first == count - 1 else which
-        for part in batches(count, k + 1, CACHED):
+    def gram(self, which: slice = slice(None), weights: Array | None = None) -> Array:
+        """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
+        width = self.width + 1
+        total = np.zeros((width, width))
+        first, last, _ = which.indices(len(self))
+        for part in batches(last - first, width, max(CACHED, 4 * width**2)):
             here = slice(first + part.start, first + part.stop)
-            rows = here if apart is None else apart[part]
-            z, r = _some(self.inputs, rows), _some(self.response, rows)
+            z, r = self.inputs[here], self.response[here]
             if weights is not None:
-                root = np.sqrt(_some(weights, rows))
+                root = np.sqrt(weights[here])
                 z, r = z * root[:, None], r * root
-            inner += z.T @ z
+            total[:-1, :-1] += z.T @ z
             total[-1, :-1] += r @ z
             total[-1, -1] += r @ r
-        inner *= self.scale
-        inner *= self.scale[:, None]
-        total[-1, :-1] *= self.scale
-        total[:-1, -1] = total[-1, :-1]
-        return total
+        return self._finished(total)
+
+    def grams(self, labels: Labels, count: int, weights: Array | None = None) -> Array:
+        """Second moments of the rows of each label below ``count``, (count, k + 1, k + 1)."""
+        if np.all(labels[:-1] <= labels[1:]):
+            return np.stack([self.gram(each, weights) for each in _runs(labels, count)])
+        width = self.width + 1
+        totals = np.zeros((count, width, width))
+        # Rows are sorted in a cache, but as many as make products worth their calls.
+        height = min(len(self), max(SORTED // width, count * width))
+        unsorted, ordered = np.empty((2, height, width))
+        small = labels.astype(np.int16) if count < 2**15 else labels  # sorted by radix
+        for part in batches(len(self), 1, height):
+            rows = unsorted[: part.stop - part.start]
+            rows[:, :-1], rows[:, -1] = self.inputs[part], self.response[part]
+            if weights is not None:
+                rows *= np.sqrt(weights[part])[:, None]
+            order = np.argsort(small[part], kind="stable")
+            rows = rows.take(order, axis=0, out=ordered[: len(rows)], mode="clip")
+            for total, each in zip(totals, _runs(small[part], count), strict=True):
+                _add_products(total, rows[each])
+        return self._finished(totals)
+
+    def _finished(self, totals: Array) -> Array:
+        """Scale second moments of inputs and responses, whose last row stands for the column."""
+        totals[..., :-1] *= self.scale
+        totals[..., :-1, :-1] *= self.scale[:, None]
+        totals[..., :-1, -1] = totals[..., -1, :-1]
+        return totals
+
+
+def _runs(labels: Labels, count: int) -> Iterator[slice]:
+    """Yield the places of each label below ``count`` once they are sorted."""
+    ends = np.cumsum(np.bincount(labels, minlength=count)).tolist()
+    return (slice(*each) for each in pairwise([0, *ends]))
+
+
+def _add_products(total: Array, rows: Array) -> None:
+    """Add the second moments of rows [z r], with r'z in the last row at least."""
+    if rows.shape[1] > FEW_COLUMNS:
+        total += rows.T @ rows
+    else:
+        total[:, :-1] += rows.T @ rows[:, :-1]
+        total[-1, -1] += rows[:, -1] @ rows[:, -1]
 
 
 def _some(array: Array, which: Index) -> Array:

@@ -97,16 +97,19 @@ def factor_of(spectrum: Spectrum) -> Array:
 def posterior_state(spectrum: Spectrum, beta: Array) -> State:
     """Posterior at betas of shape (g,), or (m, g) when each data set has its own."""
     at = beta[..., None, :]
-    sigma = spectrum.sigma[:, :, None]
-    projection = spectrum.projection[:, :, None]
-    s = 1.0 / (1.0 + at * sigma**2)
+    lam, cross = (
+        part[:, :, None] for part in (spectrum.sigma**2, spectrum.projection * spectrum.sigma)
+    )
+    squares, remainder = (spectrum.projection**2)[:, None, :], spectrum.remainder[:, None]
+    s = 1.0 / (1.0 + at * lam)
+    square, pull = s * s, cross * s
     return State(
         shrinkage=s,
-        mean=at * projection * sigma * s,
-        misfit=beta * (spectrum.remainder[:, None] + (projection**2 * s).sum(axis=1)),
-        d_shrinkage=-((sigma * s) ** 2),
-        d_mean=projection * sigma * s**2,
-        d_misfit=spectrum.remainder[:, None] + ((projection * s) ** 2).sum(axis=1),
+        mean=at * pull,
+        misfit=beta * (remainder + (squares @ s)[:, 0]),
+        d_shrinkage=-lam * square,
+        d_mean=pull * s,
+        d_misfit=remainder + (squares @ square)[:, 0],
     )
 
 

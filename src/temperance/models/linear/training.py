@@ -27,9 +27,9 @@ class Training(NamedTuple):
 
 def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
     """Train and test pairs on blocks that weigh ``train`` and ``test`` (pairs, blocks)."""
-    spectra = []
-    for part in batches(len(train), blocks.grams[0].size):
-        grams = np.tensordot(train[part], blocks.grams, axes=1)
+    spectra, flat = [], blocks.grams.reshape(len(blocks.grams), -1)
+    for part in batches(len(train), flat.shape[1]):
+        grams = (train[part] @ flat).reshape(-1, *blocks.grams.shape[1:])
         counts = (train[part] > 0) @ blocks.counts
 
         def factor(pair: int, at: int = part.start) -> Array:
@@ -71,7 +71,7 @@ def guarded_spectra(
 
 def _stacked(factors: list[Array], weights: Array) -> Array:
     """Square root of the weighted sum of the second moments."""
-    used = np.flatnonzero(weights)
+    (used,) = weights.nonzero()
     if len(used) == 1 and weights[used[0]] == 1.0:
         return factors[used[0]]
     return triangle(np.concatenate([np.sqrt(weights[each]) * factors[each] for each in used]))

@@ -93,10 +93,17 @@ class Eigenbasis:
         A row of weight k is k rows, each with the k-th part of the leverage.
         """
         shrinkage, square = self.shrinkage(kappa), self.left**2
-        across = 0.0 if self.spans_rows else np.maximum(1 - square.sum(axis=1), 0.0)[:, None]
-        kept = across + square @ shrinkage  # 1 - h, without cancellation
-        single = (np.minimum(self.weights, 1.0) / self.weights)[:, None]
-        return square @ (1 - shrinkage), 1 - single + single * kept
+        across = (
+            0.0
+            if self.spans_rows
+            else np.maximum(1 - square @ np.ones(square.shape[1]), 0.0)[:, None]
+        )
+        kept = square @ shrinkage
+        kept += across  # 1 - h, without cancellation
+        if np.any(self.weights > 1):
+            single = (np.minimum(self.weights, 1.0) / self.weights)[:, None]
+            kept = 1 - single + single * kept
+        return square @ (1 - shrinkage), kept
 
     def variance(self, rows: Array, across: Array, kappa: Array) -> Array:
         """Return z'V z (m, kappas) of rows (m, k) that reach ``across`` beyond the coordinates."""

@@ -41,7 +41,7 @@ def noise_at_leverage(
     for some, part in basis.parts(len(kappa)):
         square, leverage = studentised_squares(part, projection, outside[some], kappa)
         above += np.einsum("ig,ig->g", square, leverage)
-        below += leverage.sum(axis=0)
+        below += np.ones(len(leverage)) @ leverage
         row_noise[some] = square @ scales.weight
     below *= scales.noise
     ratio = np.divide(above, below, out=np.ones_like(below), where=below > 0)
@@ -58,10 +58,16 @@ def studentised_squares(
 
     The leverages are those of all copies of a row together; its residual is that of one copy.
     """
-    error = outside[:, None] + basis.left @ (projection[:, None] * basis.shrinkage(kappa))
+    error = basis.left @ (projection[:, None] * basis.shrinkage(kappa))
+    error += outside[:, None]
     leverage, kept = basis.leverages(kappa)
-    square = error**2 / basis.weights[:, None]
-    return np.divide(square, kept, out=np.zeros_like(error), where=kept > 0), leverage
+    error *= error
+    if np.any(basis.weights != 1):
+        error /= basis.weights[:, None]
+    if kept.min(initial=np.inf) > 0:
+        error /= kept
+        return error, leverage
+    return np.divide(error, kept, out=np.zeros_like(error), where=kept > 0), leverage
 
 
 def careful_intensity(Z: Array, basis: Eigenbasis, axes: Array, beyond: Array) -> float:

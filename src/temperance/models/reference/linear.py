@@ -20,6 +20,7 @@ from temperance.models.prior import GaussianPrior, row_space
 from temperance.models.reference.eigenbasis import Eigenbasis
 from temperance.models.reference.leverage import careful_intensity, noise_at_leverage
 from temperance.models.reference.scales import Belief, Spectrum, likely_scales
+from temperance.models.reference.second_moment import mean_squares
 from temperance.types import Array, Plan, Risk
 
 Intensity = Callable[[Array, Eigenbasis, Array, Array], float]
@@ -126,7 +127,7 @@ def reference_rows(
     """
     n, d = Z.shape
     coordinates, along = row_space(prior.whiten(Z))
-    response = y - Z @ prior.mean
+    response = y - Z @ prior.mean if prior.mean.any() else y
     basis = Eigenbasis.of(coordinates, counts)
     projection = basis.project(response)
     outside = basis.outside(response, projection)
@@ -175,7 +176,7 @@ def _along_axes(
     And how far they reach across these: one more coordinate, of which only the square matters.
     """
     d = Z.shape[1]
-    reach = np.sqrt(d * np.einsum("i,ij,ij->j", share, Z, Z))
+    reach = np.sqrt(d * mean_squares(Z, share))
     axes = reach[:, None] * prior.unwhiten(np.eye(d))
     if along is None:
         return axes, np.zeros(d)

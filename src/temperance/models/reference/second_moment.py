@@ -8,6 +8,15 @@ from temperance.models.linear.rows import CACHED
 from temperance.types import Array, batches
 
 
+def mean_squares(Z: Array, share: Array) -> Array:
+    """Mean square of each column, the rows weighed by shares that sum to 1."""
+    n, d = Z.shape
+    squares = np.zeros(d)
+    for part in batches(n, d, CACHED):
+        squares += share[part] @ Z[part] ** 2
+    return squares
+
+
 def shrinkage_intensity(Z: Array, weights: Array) -> float:
     r"""How far the off-diagonal second moments should be shrunk to zero, from 0 to 1.
 
@@ -27,15 +36,15 @@ def shrinkage_intensity(Z: Array, weights: Array) -> float:
     """
     share = weights / weights.sum()
     n, d = Z.shape
-    square = np.einsum("i,ij,ij->j", share, Z, Z)
+    square = mean_squares(Z, share)
     unit = np.sqrt(np.where(square > 0, square, 1.0))
-    products, fourths = np.zeros((d, d) if d <= n else (n, n)), 0.0
+    products, fourths, ones = np.zeros((d, d) if d <= n else (n, n)), 0.0, np.ones(d)
     # Sums over all pairs, less those with i = j; |X'X| = |XX'|, whichever is smaller.
     for part in batches(n, d, CACHED if d <= n else Z.size):
         X = np.sqrt(share[part])[:, None] * (Z[part] / unit)
         products += X.T @ X if d <= n else X @ X.T
-        squared = X**2
-        rest = squared.sum(axis=1) ** 2 - (squared**2).sum(axis=1)
+        squared = X * X
+        rest = (squared @ ones) ** 2 - np.einsum("ij,ij->i", squared, squared)
         fourths += float(rest @ (1 / share[part]))
     if d <= n:
         # A difference would leave the rounding of columns that are orthogonal.
