@@ -17,7 +17,7 @@ from temperance.models.logistic.system import System
 from temperance.types import Array
 
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
-TOLERANCE = 1e-8
+TOLERANCE = 3e-8
 ROUGH_TOLERANCE = 1e-2
 STRAIGHT = 1e-2  # bend of a cubic, in what a Newton step is measured in, that rough answers bear
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
