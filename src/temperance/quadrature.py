@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
+from temperance.types import batches
+
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 
 Array: TypeAlias = NDArray[np.float64]
@@ -48,15 +50,16 @@ _NARROWEST = 0.25  # variance for which the trapezoidal sum takes over, unless t
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
 _RAMP_VARIANCE = np.pi**2 / 3
 _PEAK: float = (2 * np.pi) ** -0.5  # phi(0)
-# Nodes of the elements in a block, whose temporaries stay in the cache.
-_BLOCK = 2**16
+# Nodes of the elements in a block.  Many small temporaries had better fit the cache, and the heap:
+# from 2^17 bytes on the system hands out memory page by page.
+_BLOCK, _SMALL_BLOCK = 2**16, 12 * 2**10
 
 
 class _Rule(NamedTuple):
-    """A formula for mean and variance of some elements, and how many nodes it takes for each."""
+    """A formula for mean and variance of some elements, and of how many at a time."""
 
     formula: Callable[[Array, Array], Array]
-    nodes: int
+    block: int
 
 
 def softplus_expectations(
@@ -137,8 +140,8 @@ def log_expected_sigmoid(
     centre = np.where(mapped, -mean - variance, mean)
     tilted = (variance > 1) & (centre < 0)
     rules: list[tuple[Where, _Rule]] = [
-        (np.flatnonzero(tilted), _Rule(_log_tilted, 4 * _FEW)),
-        (np.flatnonzero(~tilted), _Rule(_log_upper, 1)),
+        (np.flatnonzero(tilted), _Rule(_log_tilted, _BLOCK // (4 * _FEW))),
+        (np.flatnonzero(~tilted), _Rule(_log_upper, _BLOCK)),
     ]
     mirror, slope, rate = _apply(rules, centre, variance, 3)
     value: Array = np.where(mapped, mean + variance / 2 + mirror, mirror)
@@ -163,12 +166,12 @@ def _expectations(mean: Array, variance: Array, orders: range, narrow: float) ->
     These are relatively accurate far below zero, the others absolutely.
     """
     rules = {
-        most: _Rule(partial(_narrow, count=count, orders=orders), count)
+        most: _Rule(partial(_narrow, count=count, orders=orders), _SMALL_BLOCK // count)
         for most, count in _NARROW
         if most <= narrow
     }
     for most, step in ((1.0, _FINE_STEP), (np.inf, _STEP)):
-        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _FEW))
+        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
     numbered = list(rules.values())
     chosen = [(where, numbered[number]) for where, number in _between(list(rules), variance)]
     rows = _apply(chosen, -np.abs(mean), variance, len(orders))
@@ -193,15 +196,14 @@ def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count
     """Apply to each element the rule that is for it, in blocks that bound the memory."""
     rows = np.empty((count, mean.size))
     flat_mean, flat_variance = mean.ravel(), variance.ravel()
-    for where, (formula, nodes) in rules:
+    for where, (formula, block) in rules:
         means, variances = flat_mean[where], flat_variance[where]
-        found = np.empty((count, len(means)))
-        step = max(1, _BLOCK // nodes)
-        for start in range(0, len(means), step):
-            block = slice(start, start + step)
-            found[:, block] = formula(means[block], variances[block])
-        for row, part in zip(rows, found, strict=True):
-            row[where] = part
+        found = rows if isinstance(where, slice) else np.empty((count, len(means)))
+        for part in batches(len(means), 1, block):
+            found[:, part] = formula(means[part], variances[part])
+        if found is not rows:
+            for row, each in zip(rows, found, strict=True):
+                row[where] = each
     return rows.reshape(count, *mean.shape)
 
 
