@@ -19,7 +19,6 @@ from temperance.types import Array
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
 ROUGH_TOLERANCE = 1e-2
-STRAIGHT = 1e-2  # bend of a cubic, in what a Newton step is measured in, that rough answers bear
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
 MOST_NEWTON_STEPS = 12
 MOST_STEPS = 400
@@ -33,14 +32,6 @@ class Anchor(NamedTuple):
     x: Array
     tangent: Array
     rough: bool = False
-
-
-class Prediction(NamedTuple):
-    """A solution and its tangent as those around suggest, and how far they are bent for that."""
-
-    x: Array
-    tangent: Array
-    bend: Array
 
 
 class Path:
@@ -64,8 +55,7 @@ class Path:
     def at(self, beta: float, rough: bool = False) -> Anchor:
         """Return the solution at ``beta``; or the nearest that was found, with a warning.
 
-        A rough one will do where rough answers do; beside a guide's, which was corrected, it is not
-        corrected unless it bends.
+        A rough one will do where rough answers do.
         """
         place = bisect_left(self._anchors, beta, key=_beta)
         known = self._anchors[place : place + 1]
@@ -74,33 +64,21 @@ class Path:
                 return known[0]
             start = self._anchors.pop(place).x
         else:
-            predicted = self._predicted(self._anchors[place - 1 : place + 1], beta, rough)
-            if rough and self.guide is not None and self._straight(predicted):
-                return self._remember(Anchor(beta, predicted.x, predicted.tangent, rough))
-            start = predicted.x
+            start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         if self.system.admissible(start):
             found = _correct(self.system, start, beta, rough)
             if found is not None:
                 return self._remember(found)
         return self._climb(self._anchors[place - 1], beta)
 
-    def _predicted(self, around: list[Anchor], beta: float, rough: bool) -> Prediction:
+    def _start(self, around: list[Anchor], beta: float, rough: bool) -> Array:
         """Predict the solution from those around it, and from the guide's where there is one."""
         first = self.system.rows.first_step
         if self.guide is not None:
             apart = [_difference(anchor, self.guide.at(anchor.beta, True)) for anchor in around]
-            path = _settling(apart, beta, first) or _between(apart, beta, first)
-            near = self.guide.at(beta, rough)
-            return Prediction(near.x + path.x, near.tangent + path.tangent, path.bend)
-        if len(around) > 1:
-            return _between(around, beta, first)
-        guess = self.system.guess(beta)
-        return Prediction(guess, around[0].tangent, np.full_like(guess, np.inf))
-
-    def _straight(self, predicted: Prediction) -> bool:
-        """Tell whether a line would nearly do between the solutions around, so a cubic does."""
-        bend = np.abs(predicted.bend) / self.system.scale(predicted.x)
-        return float(bend.max(initial=0.0)) < STRAIGHT and self.system.admissible(predicted.x)
+            predict = _settling if _settled(apart, beta, first) else _between
+            return self.guide.at(beta, rough).x + predict(apart, beta, first)
+        return _between(around, beta, first) if len(around) > 1 else self.system.guess(beta)
 
     def _remember(self, anchor: Anchor) -> Anchor:
         insort(self._anchors, anchor, key=_beta)
@@ -143,32 +121,31 @@ def _difference(one: Anchor, other: Anchor) -> Anchor:
     return Anchor(one.beta, one.x - other.x, one.tangent - other.tangent)
 
 
-def _between(around: list[Anchor], beta: float, first: float) -> Prediction:
+def _between(around: list[Anchor], beta: float, first: float) -> Array:
     """Cubic in log(beta + first) through two solutions and their tangents; beyond one, that one."""
     before, after = around[0], around[-1]
     if before is after:
-        return Prediction(before.x, before.tangent, np.full_like(before.x, np.inf))
+        return before.x
     low, high = before.beta + first, after.beta + first
     width = np.log1p((after.beta - before.beta) / low)
     t = np.log1p((beta - before.beta) / low) / width
     # dx/dt = dx/dbeta (beta + first) width
     rise = after.x - before.x
     start, stop = low * width * before.tangent - rise, rise - high * width * after.tangent
-    mixed = (1 - t) * start + t * stop
-    bend = t * (1 - t) * mixed
-    slope = rise + (1 - 2 * t) * mixed + t * (1 - t) * (stop - start)
-    return Prediction(before.x + t * rise + bend, slope / ((beta + first) * width), bend)
+    return before.x + t * rise + t * (1 - t) * ((1 - t) * start + t * stop)
 
 
-def _settling(around: list[Anchor], beta: float, first: float) -> Prediction | None:
-    """Line in 1 / (beta + first) from the solution above, where data outweigh the prior by far."""
-    before, after = around[0], around[-1]
-    low, here, high = (each + first for each in (before.beta, beta, after.beta))
-    if here < FAR * low or high > NEAR * here or before is after:
-        return None
-    ratio = high / here
-    shift = high * (1 - ratio) * after.tangent
-    return Prediction(after.x + shift, ratio**2 * after.tangent, shift)
+def _settled(around: list[Anchor], beta: float, first: float) -> bool:
+    """Tell whether data outweigh the prior by far, and the solution above is near."""
+    low, here, high = (each + first for each in (around[0].beta, beta, around[-1].beta))
+    return here > FAR * low and here < high < NEAR * here
+
+
+def _settling(around: list[Anchor], beta: float, first: float) -> Array:
+    """Line in 1 / (beta + first) from the solution above."""
+    above = around[-1]
+    high = above.beta + first
+    return above.x + high * (1 - high / (beta + first)) * above.tangent
 
 
 def _correct(system: System, x: Array, beta: float, rough: bool = False) -> Anchor | None:
