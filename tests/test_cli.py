@@ -1117,10 +1117,11 @@ def test_an_interrupt_leaves_one_line_and_nothing_else():
     assert os.listdir() == ["data.csv"]
 
 
-def test_a_reader_that_has_seen_enough_gets_no_complaint():
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_reader_that_has_seen_enough_gets_no_complaint(words):
     stored(visits(60), "data.csv")
     process = subprocess.Popen(
-        [sys.executable, "-m", "temperance", "calibrate", "data.csv", "-t", "healed", "--json"],
+        [sys.executable, "-m", "temperance", "calibrate", "data.csv", "-t", "healed", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

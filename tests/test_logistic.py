@@ -25,8 +25,9 @@ from temperance.models.logistic.jaakkola import lambda_and_slope
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.system import Rows
-from temperance.optimise import sketch_error
+from temperance.optimise import THOROUGH, THRIFTY, minimise, sketch_error
 from temperance.quadrature import softplus_expectations
+from temperance.types import Data
 
 ALPHA = 40.0
 MEAN = np.array([0.1, -0.2, 0.3, 0.0])
@@ -400,6 +401,31 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     betas = np.array([3.0, 0.01, 1.0, 0.0, 40.0, 0.7])
     one_by_one = [wandering(beta) for beta in betas]
     np.testing.assert_allclose(LOGISTIC[name].risk_curve(data, plan)(betas), one_by_one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_sketch_hides_no_minimum_where_labels_are_nearly_noise(seed, monkeypatch):
+    """Heights are small there, and what guides the folds is worth as little as they are."""
+    monkeypatch.setattr(curve, "CACHED", 1)
+    monkeypatch.setattr(curve, "FEW_PAIRS", 1)
+    rng = np.random.default_rng(seed)
+    n, d = 80 + 10 * seed, 2 + seed % 3
+    X = rng.standard_normal((n, d))
+    y = (rng.random(n) < special.expit(0.3 * (seed % 2) * X[:, 0])).astype(float)
+    data = Data(X, y, np.ones(n))
+    model = [models.LaplaceLogistic, models.MeanFieldLogistic, models.JaakkolaLogistic][seed % 3](
+        prior_cov=10 ** rng.uniform(0, 4)
+    )
+    plan = strategies.KFold(5).plan(data, rng)
+    sketched = model.risk_curve(data, plan, "predictive")
+    found = minimise(sketched.evaluate, (0, 3), search=THRIFTY, sketch=sketched.sketch)
+    exact = model.risk_curve(data, plan, "predictive")
+    best = minimise(exact.evaluate, (0, 3), search=THOROUGH)
+    betas = np.array([1e-4, 1e-3, 1e-2, 0.1, 0.4])
+    values = exact(np.append(betas, best.beta))
+    assert exact(found.beta) - exact(best.beta) < 1e-6 * np.ptp(values)
+    fresh = model.risk_curve(data, plan, "predictive").sketch(betas)[0]
+    assert np.all(np.abs(fresh - values[:-1]) < sketch_error(values)[:-1])
 
 
 @pytest.mark.parametrize("n", [40, 600])

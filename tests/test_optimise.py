@@ -16,11 +16,10 @@ from temperance.optimise import (
     THOROUGH,
     THRIFTY,
     Minimum,
-    Point,
-    Ruler,
     minimise,
     stochastic_minimise,
 )
+from temperance.ruler import Point, Ruler
 
 TINY = 1e-200
 

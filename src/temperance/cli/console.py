@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -25,6 +26,17 @@ QUIET_SECONDS = 2.0
 BAD_INPUT, BUG, INTERRUPTED, CLOSED_PIPE = 2, 1, 130, 141
 
 
+class Output(Console):
+    """A console on today's stdout; who reads it, like ``head``, may have seen enough."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave quietly."""
+        _stop_writing()
+
+
 def errors() -> Console:
     """Return a console on today's stderr."""
     return Console(stderr=True, highlight=False)
@@ -40,9 +52,7 @@ def one_line_errors(debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         _leave("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Who reads the output, like head, has seen enough; Python would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(CLOSED_PIPE) from None
+        _stop_writing()
     except (ValueError, OSError) as error:
         if debug:
             raise
@@ -58,6 +68,14 @@ def one_line_errors(debug: bool) -> Iterator[None]:
             f"unexpected {type(error).__name__}: {_line(error)}; --debug shows where it came from",
             BUG,
         )
+
+
+def _stop_writing() -> NoReturn:
+    """Leave quietly: Python would complain of what it could not write."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    raise typer.Exit(CLOSED_PIPE)
 
 
 def _line(error: BaseException) -> str:

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.table import Table as Grid
@@ -15,7 +14,7 @@ from rich.table import Table as Grid
 import temperance
 from temperance.calibration import Calibration, with_error
 from temperance.cli.calibrate import Result, Trial
-from temperance.cli.console import printable
+from temperance.cli.console import Output, printable
 from temperance.cli.request import Request
 from temperance.explanation import explain, explanations
 from temperance.held_out import HeldOut, coverage, hits
@@ -31,7 +30,7 @@ def show(request: Request, result: Result) -> None:
     if request.json:
         print(json.dumps(_plain(as_record(request, result)), indent=2, allow_nan=False))
         return
-    console = Console(highlight=False)
+    console = Output()
     for name, value in settings(request, result)[:4]:
         console.print(f"[bold]{name:10}[/bold]{escape(value)}", soft_wrap=True)
     for note in [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from temperance.cli.console import one_line_errors
+from temperance.cli.console import Output, one_line_errors
 
 if TYPE_CHECKING:
     from temperance.cli.comparisons import StoredStudy
@@ -64,7 +64,7 @@ def reproduce(
     posteriors, 2020, arXiv:2004.10522.
     """
     with one_line_errors(debug):
-        console = Console(highlight=False)
+        console = Output()
         if list_figures:
             console.print(_listed())
             return

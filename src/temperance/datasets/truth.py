@@ -13,7 +13,8 @@ from scipy.optimize import minimize, minimize_scalar
 from temperance.calibrate import expected_risk
 from temperance.datasets.settings import Rows, Setting, frozen
 from temperance.models import NormalInverseGammaLinear
-from temperance.optimise import Ruler, minimise
+from temperance.optimise import minimise
+from temperance.ruler import Ruler
 from temperance.selection import stack
 from temperance.threads import threads_for
 from temperance.types import Array, Data, Risk

@@ -19,7 +19,8 @@ class LeaveOneOut(CurveStrategy):
 
     In closed form for linear models.  Logistic models are fitted without each row up to 500 rows;
     beyond, all rows are fitted once and each is taken out by one Newton step, which errs by the
-    order of :math:`1/n^2`.  ``KFold(n)`` fits without each of n distinct rows, however many.
+    order of :math:`1/n^2` where rows are many for each column.  ``KFold(n)`` fits without each of n
+    distinct rows, however many.
 
     Parameters
     ----------

@@ -8,7 +8,8 @@ import numpy as np
 
 from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
-from temperance.optimise import Minimum, Ruler
+from temperance.optimise import Minimum
+from temperance.ruler import Ruler
 from temperance.types import Array
 
 SMALLEST = 1e-12  # stands for zero in logarithms

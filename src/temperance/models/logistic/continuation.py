@@ -158,7 +158,8 @@ def _correct(system: System, x: Array, beta: float, rough: bool = False) -> Anch
             step, tangent = system.newton(x, beta)
         except np.linalg.LinAlgError:
             return None
-        size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
+        with np.errstate(over="ignore"):  # a step too long for a number is one that failed
+            size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
         if not np.isfinite(size) or (size > 2 * before and size > rounding):
             return None
         x = x + step

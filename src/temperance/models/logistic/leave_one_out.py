@@ -84,7 +84,7 @@ class LeftOutLosses:
         value, slope = self._by_newton(low * beta, rough)
         slope *= low
         if high > low:
-            # Between the smallest exponent and the largest, 1 + O(1/n) both, losses are linear.
+            # Exponents are close to one another, unless a row outweighs many: losses are linear.
             share = (self.exponents - low) / (high - low)
             other, rise = self._by_newton(high * beta, rough)
             value += share * (other - value)
@@ -103,8 +103,8 @@ class LeftOutLosses:
     def _refits(self) -> list[tuple[int, Part]]:
         """The rows that move farthest at beta = 1, each with the path of the others."""
         rows, found = self.rows, self._path.at(BAYES)
-        gaussian = self._path.system.gaussian(found.x, BAYES)
-        mean, _ = left_out(rows, gaussian, self.approximation, BAYES)
+        gaussian = self._path.system.gaussian(found.x, found.beta)
+        mean, _ = left_out(rows, gaussian, self.approximation, found.beta)
         moved = np.abs(mean - predictor_means(rows, gaussian))
         farthest = np.argsort(-moved, kind="stable")[:MOST_REFITS]
         return [(int(row), self._without(int(row))) for row in farthest if moved[row] > FAR]
