@@ -41,10 +41,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--page", action="store_true", help="only write the page from stored results"
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the results")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder of the results: docs, or build/benchmarks for quick ones, unless you say so",
+    )
     asked = parser.parse_args(arguments)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    stored = asked.out / STORED
+    folder = asked.out or ROOT / ("build/benchmarks" if asked.quick else "docs")
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = folder / STORED
     if not asked.page:
         shown = list(sys.argv[1:] if arguments is None else arguments)
         if "--out" in shown:
@@ -54,7 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
         if len(asked.only) < len(PARTS) and stored.exists():
             results = Results.read(stored).updated(results)
         results.write(stored)
-    write(Results.read(stored), asked.out)
+    write(Results.read(stored), folder)
+    print(f"-- the page: {folder / 'performance.md'}")
 
 
 def run(command: str, parts: list[str], quick: bool) -> Results:

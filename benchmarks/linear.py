@@ -17,6 +17,7 @@ SIZES = [(1000, 10), (1000, 100), (100_000, 10), (10_000, 100), (2000, 500), (10
 LARGE = [(20_000, 500), (1_000_000, 10), (1_000_000, 50)]
 QUICK = [(1000, 10), (2000, 50)]
 MOST_RIDGE = 1e9  # n d^2 beyond which RidgeCV takes minutes
+OTHERS = (100_000, 20)  # rows and columns of other risks and models
 SMALL = 1e5  # values
 MANY_ROWS = 100  # times as many rows as columns: n >> d
 
@@ -26,6 +27,8 @@ def measure(quick: bool) -> Iterator[Record]:
     for n, d in QUICK if quick else SIZES + LARGE:
         # Small ones are soon repeated, and disturbed most.
         yield from _of_size(n, d, repeats=2 if quick else 5 if n * d > SMALL else 25)
+    if not quick:
+        yield from _other_risks(*OTHERS)
 
 
 def _of_size(n: int, d: int, repeats: int) -> Iterator[Record]:
@@ -56,3 +59,22 @@ def _of_size(n: int, d: int, repeats: int) -> Iterator[Record]:
     for work, beside, aim in pairs:
         if beside in took:
             yield Record("linear", work, named(n, d), took[work], beside, took[beside], aim)
+
+
+def _other_risks(n: int, d: int) -> Iterator[Record]:
+    """Yield what looks at single rows, beside ten folds that need not."""
+    X, y = regression(n, d)
+    known, unknown = models.GaussianLinear(noise_variance=1.0), models.NormalInverseGammaLinear()
+    plain = "10-fold, Gibbs risk, known variance"
+    calls = {plain: partial(calibrate, known, X, y, "k-fold")}
+    for strategy, named_so in (("k-fold", "10-fold"), ("leave-one-out", "leave-one-out")):
+        calls[f"{named_so}, predictive risk"] = partial(
+            calibrate, known, X, y, strategy, risk="predictive"
+        )
+        calls[f"{named_so}, unknown variance"] = partial(calibrate, unknown, X, y, strategy)
+        calls[f"{named_so}, predictive risk, unknown variance"] = partial(
+            calibrate, unknown, X, y, strategy, risk="predictive"
+        )
+    took = seconds(calls, repeats=3, budget=4.0)
+    for work in list(calls)[1:]:
+        yield Record("linear", work, named(n, d), took[work], plain, took[plain])

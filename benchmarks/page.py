@@ -13,12 +13,13 @@ The numbers are ratios of best processor times of calls that took turns, all wit
 BLAS: on another machine the times differ, the ratios much less.
 
 ```sh
-{command}
+.venv/bin/{command}
 ```
 
 measures them, stores them in [performance.json](performance.json), draws the figures and writes
-this page.
-It takes minutes; `--quick` takes half a minute, and `--page` only writes the page again.
+this page, with the environment that `make demo` or `make test` set up.
+It takes five minutes on a quiet machine. `--quick` takes half a minute, with small sizes, and
+writes to `build/benchmarks`; `--page` only writes the page again.
 
 {machine}
 
@@ -30,6 +31,9 @@ LINEAR = """
 ## Linear models
 
 A calibration gives the whole curve over beta, its minimum, and the posterior's decomposition.
+The variance is known and the risk is Gibbs' where nothing else is said: for folds it needs no more
+of the rows than their second moments. The predictive risk looks at single rows, and so does
+leave-one-out of an unknown variance, whose posterior without a row has a scale of its own.
 The least that any method must do is one product `X'X` and one eigendecomposition.
 `RidgeCV` is leave-one-out over 100 penalties.
 Reference risk, the default here, looks at every row under many scales and asks leave-one-out.
@@ -57,7 +61,6 @@ LOGISTIC = """
 ## Logistic models with many rows
 
 Five folds beside scikit-learn's five folds.
-Sizes up to 1e5 rows whose calibration would take more than a minute are left out.
 """
 GROWTH = """
 ## Growth
@@ -69,6 +72,7 @@ and of a logistic one where it says mean-field.
 Logistic models are fitted once for every pair of folds or draws. Beyond 500 rows leave-one-out fits
 all rows once and takes each out by a Newton step, and SafeBayes fits prefixes that grow by a
 fiftieth, fifty times the rows in all: both are linear, too.
+Below the theory's exponents there are costs that do not grow; they still show at these sizes.
 """
 THREADS = """
 ## Threads

@@ -58,10 +58,14 @@ class Results:
         return cls(records=records, **stored)
 
     def updated(self, newer: Results) -> Results:
-        """Replace the sections that were measured again."""
+        """Replace the sections that were measured again, where they stood; new ones come last."""
         again = {record.section for record in newer.records}
         kept = [record for record in self.records if record.section not in again]
-        return replace(self, records=kept + newer.records)
+        order = {record.section: None for record in self.records + newer.records}
+        records = [
+            each for section in order for each in kept + newer.records if each.section == section
+        ]
+        return replace(self, records=records)
 
     def of(self, section: str) -> list[Record]:
         """Return the records of a section."""

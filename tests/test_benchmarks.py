@@ -171,6 +171,6 @@ def test_resamples_are_as_many_and_as_large_as_stated():
 def test_a_part_can_be_measured_again():
     machine = {"cores": 2}
     older = Results("all", machine, {}, [Record("a", "w", "c", 1.0), Record("b", "w", "c", 1.0)])
-    found = older.updated(Results("part", machine, {}, [Record("b", "w", "c", 2.0)]))
-    assert [(record.section, record.ours) for record in found.records] == [("a", 1.0), ("b", 2.0)]
+    found = older.updated(Results("part", machine, {}, [Record("a", "w", "c", 2.0)]))
+    assert [(record.section, record.ours) for record in found.records] == [("a", 2.0), ("b", 1.0)]
     assert found.command == "all"

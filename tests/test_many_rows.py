@@ -150,6 +150,15 @@ def test_few_rows_are_refitted_as_ever(name):
     assert curve.method == exact.method == "Gaussian approximation, losses by quadrature"
 
 
+@pytest.mark.parametrize("n, said", [(100, False), (130, True), (600, True)])
+def test_safe_bayes_says_when_prefixes_wait(n, said):
+    data = binary_data(n, 2)
+    for stride in (None, 1):
+        plan = strategies.SafeBayes(stride=stride).plan(data, np.random.default_rng(0))
+        method = LOGISTIC["laplace"].risk_curve(data, plan).method
+        assert ("prefixes fitted as they grow by 2%" in method) == (said and stride is None)
+
+
 def test_how_many_rows_are_many():
     sizes = [(500, 3), (501, 3), (601, 100), (600, 100)]
     assert [leave_one_out.many_rows(*size) for size in sizes] == [False, True, True, False]

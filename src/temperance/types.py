@@ -190,6 +190,11 @@ class PrefixPlan:
             ends.append(longer)
         return np.array(ends)
 
+    @property
+    def thinned(self) -> bool:
+        """Whether some prefix predicts more than the next row."""
+        return len(self.ends) < len(self.weights) - self.start
+
     def exponents(self, order: NDArray[np.intp]) -> Array:
         """Factor on beta in the training set of each row of one order, shape (n - start,)."""
         if self.transfer == "beta":

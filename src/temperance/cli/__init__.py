@@ -38,5 +38,6 @@ def _run() -> int:
             raise
         message = " ".join(error.format_message().split()).rstrip(".")
         if message:  # the help has been shown if there is none
-            print(f"temperance: {message}; see temperance --help", file=sys.stderr)
+            path = getattr(getattr(error, "ctx", None), "command_path", "temperance")
+            print(f"temperance: {message}; see {path} --help", file=sys.stderr)
         return getattr(error, "exit_code", 2)

@@ -82,12 +82,12 @@ class PathLosses:
 
 
 def logistic_risk_curve(
-    rows: Rows, plan: Plan, risk: Risk, approximation: Approximation
+    rows: Rows, plan: Plan, risk: Risk, approximation: Approximation, method: str = QUADRATURE
 ) -> RiskCurve:
     """Curve of whitened rows; their weights are those of the plan's likelihoods."""
     index, _ = plan.tested()
     losses = PathLosses(parts_of_pairs(rows, index, approximation), index.shape, risk)
-    return curve_of_losses(plan, losses, QUADRATURE, index, sketch=partial(losses, rough=True))
+    return curve_of_losses(plan, losses, method, index, sketch=partial(losses, rough=True))
 
 
 def parts_of_pairs(rows: Rows, index: NDArray[np.intp], approximation: Approximation) -> list[Part]:

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.models.logistic.continuation import Path
-from temperance.models.logistic.curve import logistic_risk_curve
+from temperance.models.logistic.curve import QUADRATURE, logistic_risk_curve
 from temperance.models.logistic.expected_loss import Partials, expected_loss
 from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
-from temperance.models.logistic.prefixes import SHORT, prefix_risk_curve
+from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import row_space
 from temperance.models.regression import Regression
@@ -119,7 +119,8 @@ class LogisticRegression(Regression):
             return prefix_risk_curve(rows, plan, risk, self)
         pairs = plan.pairs()
         rows = Rows(whitened, offset, data.y, pairs.likelihood_weights)
-        return logistic_risk_curve(rows, pairs, risk, self)
+        method = method_of(plan) if isinstance(plan, PrefixPlan) else QUADRATURE
+        return logistic_risk_curve(rows, pairs, risk, self, method)
 
 
 def check_labels(y: Array) -> None:

@@ -69,8 +69,17 @@ def prefix_risk_curve(
         np.concatenate(tested),
         np.concatenate(weight),
         len(rows.y),
-        QUADRATURE,
+        method_of(plan),
         sketch=partial(losses, rough=True),
+    )
+
+
+def method_of(plan: PrefixPlan) -> str:
+    """Say how the numbers were obtained."""
+    return (
+        f"{QUADRATURE}, prefixes fitted as they grow by {plan.growth:.0%}"
+        if plan.thinned
+        else QUADRATURE
     )
 
 
