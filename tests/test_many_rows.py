@@ -152,7 +152,7 @@ def test_few_rows_are_refitted_as_ever(name):
 
 @pytest.mark.parametrize("n, said", [(100, False), (130, True), (600, True)])
 def test_safe_bayes_says_when_prefixes_wait(n, said):
-    data = binary_data(n, 2)
+    data = binary_data(n, 3)
     for stride in (None, 1):
         plan = strategies.SafeBayes(stride=stride).plan(data, np.random.default_rng(0))
         method = LOGISTIC["laplace"].risk_curve(data, plan).method
