@@ -253,11 +253,11 @@ class TestData:
     @pytest.mark.parametrize(
         ("frame", "target", "words"),
         [
-            (houses(), "price", "The target, 'price', is numeric: the model is linear."),
+            (houses(), "price", "The target, 'price', is numeric: this is a regression."),
             (
                 houses().assign(weight=houses()["weight"] + 1),
                 "weight",
-                "The target, 'weight', is numeric: the model is linear (--model logistic makes it "
+                "The target, 'weight', is numeric: this is a regression (--model logistic makes it "
                 "a classification).",
             ),
             (visits(), "healed", "The target, 'healed', is text: the model is logistic."),

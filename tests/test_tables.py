@@ -463,7 +463,7 @@ def test_plain_numbers():
     assert result.target.tolist() == Y
     assert result.weights is None
     assert result.notices == (
-        "The target, 'y', is numeric: the model is linear"
+        "The target, 'y', is numeric: this is a regression"
         " (--model logistic makes it a classification).",
     )
 
@@ -477,7 +477,7 @@ TWO = (
     "The target, 'y', has two distinct values: the model is logistic"
     " (--model linear makes it a regression)."
 )
-NUMERIC = "The target, 'y', is numeric: the model is linear."
+NUMERIC = "The target, 'y', is numeric: this is a regression."
 
 
 @pytest.mark.parametrize(
@@ -858,7 +858,7 @@ def test_diabetes():
     assert list(result.inputs) == ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"]
     assert result.inputs.iloc[0].tolist() == [59, 2, 32.1, 101, 157, 93.2, 38, 4, 4.8598, 87]
     assert (len(result.target), result.target[0]) == (442, 151.0)
-    assert result.notices == ("The target, 'progression', is numeric: the model is linear.",)
+    assert result.notices == ("The target, 'progression', is numeric: this is a regression.",)
 
 
 def test_import_is_light():

@@ -225,7 +225,7 @@ def _chosen_task(column: pandas.Series, notices: list[str]) -> Task:
         )
         return "classification"
     change = " (--model logistic makes it a classification)" if classes <= MOST_CLASSES else ""
-    notices.append(f"{target} is numeric: the model is linear{change}.")
+    notices.append(f"{target} is numeric: this is a regression{change}.")
     return "regression"
 
 
