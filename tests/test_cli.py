@@ -821,7 +821,9 @@ def test_bad_files_and_options_get_one_line(command, content, words, message):
 def test_wrong_options_get_one_line(command, words, named):
     done = command("calibrate", *words)
     assert (done.code, done.out) == (2, "")
-    assert re.fullmatch(r"temperance: .*; see temperance( calibrate)? --help\n", done.err)
+    # The parser does not say which command an option with too few values belongs to.
+    asked = "temperance" if words == ["--bounds", "1"] else "temperance calibrate"
+    assert re.fullmatch(rf"temperance: .*; see {asked} --help\n", done.err)
     assert named in done.err
     assert "Traceback" not in done.err
 

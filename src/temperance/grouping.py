@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,19 @@ def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
     return labels
 
 
+def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return the first place of each label from 0 to ``count - 1``."""
+    first = np.zeros(count, dtype=np.intp)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    return first
+
+
+def sorting_order(labels: NDArray[np.integer[Any]], count: int) -> NDArray[np.intp]:
+    """Return the order that sorts labels below ``count`` and keeps equal ones in place."""
+    small = labels.astype(np.int16, copy=False) if count < 2**15 else labels  # sorted by radix
+    return np.argsort(small, kind="stable")
+
+
 def number_rows(data: Data) -> NDArray[np.intp]:
     """Give numbers to the distinct rows, sorted by response, then inputs."""
     return number_distinct([data.y, *data.X.T])
@@ -39,8 +53,7 @@ def number_rows(data: Data) -> NDArray[np.intp]:
 def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
     """Join identical rows, in sorted order, and say where each row went; their weights add up."""
     number = number_rows(data)
-    first = np.empty(int(number.max()) + 1, dtype=np.intp)
-    first[number[::-1]] = np.arange(len(number))[::-1]
+    first = first_places(number, int(number.max()) + 1)
     weights = np.bincount(number, weights=data.weights).astype(float)
     return Data(data.X[first], data.y[first], weights), number
 

@@ -145,12 +145,13 @@ def ranking(result: Result) -> list[tuple[str, ...]]:
     """Return the strategies on rows held out, the best first, below a row of headings."""
     last = "in 95 %" if result.own.held.bayes.place is not None else "right"
     rows: list[tuple[str, ...]] = [("", "strategy", "beta", "gain over Bayes", "log score", last)]
-    means = [trial.held.mean(trial.held.gains)[0] for trial in ranked(result.trials)]
-    for trial, mean in zip(ranked(result.trials), means, strict=True):
-        place = 1 + means.index(mean)  # those that gain the same share a place
+    trials = ranked(result.trials)
+    gains = [trial.held.mean(trial.held.gains) for trial in trials]
+    for trial, gain in zip(trials, gains, strict=True):
+        place = 1 + [mean for mean, _ in gains].index(gain[0])  # those that gain the same share it
         betas = ", ".join(f"{part.beta:.3g}" for _, part in trial.fitted.parts())
         held = trial.held
-        gain, score = held.mean(held.gains), held.mean(held.calibrated.log_score)
+        score = held.mean(held.calibrated.log_score)
         share = f"{held.mean(hit(held, result))[0]:.1%}"
         rows.append((str(place), trial.name, betas, with_error(*gain), with_error(*score), share))
     return rows

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import number_distinct
+from temperance.grouping import first_places, number_distinct, sorting_order
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.triangle import triangle, triangles_of_grams
 from temperance.types import Array, FoldPlan, Plan
@@ -44,10 +44,8 @@ class Partition(NamedTuple):
     @property
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each block, in order."""
-        small = self.labels.astype(np.int16) if self.blocks < 2**15 else self.labels  # by radix
-        order = np.argsort(small, kind="stable")
         ends = np.cumsum(np.bincount(self.labels, minlength=self.blocks))
-        return np.split(order, ends[:-1])
+        return np.split(sorting_order(self.labels, self.blocks), ends[:-1])
 
 
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
@@ -86,13 +84,6 @@ def blocks_of(rows: Rows, partition: Partition) -> Blocks:
             if block not in factors:
                 factors[block] = triangle(rows.take(members, weights))
     return Blocks(grams, [factors[block] for block in range(partition.blocks)], counts)
-
-
-def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return the first place of each label from 0 to ``count - 1``."""
-    first = np.zeros(count, dtype=np.intp)
-    first[labels[::-1]] = np.arange(len(labels))[::-1]
-    return first
 
 
 def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.grouping import sorting_order
 from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, batches
 
@@ -79,15 +80,14 @@ class Rows:
         # Rows are sorted in a cache, but as many as make products worth their calls.
         height = min(len(self), max(SORTED // width, count * width))
         unsorted, ordered = np.empty((2, height, width))
-        small = labels.astype(np.int16) if count < 2**15 else labels  # sorted by radix
         for part in batches(len(self), 1, height):
             rows = unsorted[: part.stop - part.start]
             rows[:, :-1], rows[:, -1] = self.inputs[part], self.response[part]
             if weights is not None:
                 rows *= np.sqrt(weights[part])[:, None]
-            order = np.argsort(small[part], kind="stable")
+            order = sorting_order(labels[part], count)
             rows = rows.take(order, axis=0, out=ordered[: len(rows)], mode="clip")
-            for total, each in zip(totals, _runs(small[part], count), strict=True):
+            for total, each in zip(totals, _runs(labels[part], count), strict=True):
                 _add_products(total, rows[each])
         return self._finished(totals)
 
