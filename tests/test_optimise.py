@@ -17,6 +17,7 @@ from temperance.optimise import (
     THRIFTY,
     Minimum,
     minimise,
+    sketch_error,
     stochastic_minimise,
 )
 from temperance.ruler import Point, Ruler
@@ -113,6 +114,12 @@ def sketched(f, bounds):
         return f(beta) + (SKETCHED * whole + SKETCHED_ABOVE * (f(beta) - least)) * wave
 
     return curve(wrong)
+
+
+def test_a_sketch_may_err_by_a_share_of_all_and_of_the_height():
+    found = sketch_error(np.array([-1.0, 1.0, 3.0]))
+    whole = 4.0 + 3.0  # their span and the largest of them
+    np.testing.assert_allclose(found, SKETCHED * whole + SKETCHED_ABOVE * np.array([0.0, 2.0, 4.0]))
 
 
 @pytest.mark.parametrize("search", [THRIFTY, THOROUGH])

@@ -33,7 +33,13 @@ def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
 
 
 def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return the first place of each label from 0 to ``count - 1``."""
+    """Return the first place of each label from 0 to ``count - 1``.
+
+    Examples
+    --------
+    >>> first_places(np.array([1, 0, 1, 2, 0]), 3)
+    array([1, 0, 3])
+    """
     first = np.zeros(count, dtype=np.intp)
     first[labels[::-1]] = np.arange(len(labels))[::-1]
     return first
