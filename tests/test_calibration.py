@@ -235,12 +235,13 @@ def test_a_fixed_choice_speaks_of_no_minimum():
 
 
 def test_the_result_answers_in_words():
+    found = calibrated(weights=WEIGHTS * 25 / WEIGHTS.sum())
     calibration = replace(
-        calibrated(weights=WEIGHTS * 25 / WEIGHTS.sum()),
+        found,
         minimum=Minimum(0.123456),
         risk=1.234567,
-        bayes_risk=1.5,
         errors=KnownErrors(0.0456, 0.00789),
+        curve=replace(found.curve, evaluate=lambda beta: (beta + 0.5, beta)),
     )
     assert repr(calibration).splitlines() == [
         "Calibration of GaussianLinear by KFold(n_folds=10, transfer='beta', duplicates='auto')",

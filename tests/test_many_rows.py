@@ -94,19 +94,19 @@ def test_the_displayed_steps_are_newtons(name):
     covariance = whitening @ posterior.cov @ whitening.T
     u = np.linalg.lstsq(Z, data.X @ posterior.mean - offset, rcond=None)[0]
     variance = np.einsum("ij,jk,ik->i", Z, covariance, Z)
-    psi = model.partials(offset + Z @ u, variance)
+    force = model.forces(offset + Z @ u, variance)
     rows = leave_one_out.Rows(Z, offset, data.y, data.weights[None])
     triangle = np.linalg.cholesky(covariance)
     mean, left = leave_one_out.left_out(rows, (u[None], triangle[None]), model, beta)
     for i in (0, 17, 59):
         c = beta * np.delete(data.weights, i)
         others, pull, bend = (
-            np.delete(each, i, axis=0) for each in (Z, psi.mean - data.y, psi.mean_mean)
+            np.delete(each, i, axis=0) for each in (Z, force.pull - data.y, force.hessian)
         )
         hessian = np.eye(3) + (others.T * (c * bend)) @ others
         step = np.linalg.solve(hessian, -(u + others.T @ (c * pull)))
         assert mean[i] == pytest.approx(offset[i] + Z[i] @ (u + step), rel=1e-7)
-        lost = 2 * beta * data.weights[i] * psi.variance[i] * np.outer(Z[i], Z[i])
+        lost = beta * data.weights[i] * force.curvature[i] * np.outer(Z[i], Z[i])
         kept = np.linalg.inv(covariance) - (np.diag(np.diag(lost)) if model.diagonal else lost)
         assert left[i] == pytest.approx(Z[i] @ np.linalg.solve(kept, Z[i]), rel=1e-7)
 

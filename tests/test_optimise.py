@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from temperance.optimise import (
-    SKETCHED,
-    SKETCHED_ABOVE,
     THOROUGH,
-    THRIFTY,
     Minimum,
     minimise,
-    sketch_error,
     stochastic_minimise,
 )
 from temperance.ruler import Point, Ruler
@@ -101,50 +97,6 @@ def test_finds_the_known_minimum(f, bounds, expected):
 @pytest.mark.parametrize("f, bounds", SEVERAL.values(), ids=SEVERAL)
 def test_finds_the_lowest_of_several(f, bounds):
     assert minimise(curve(f), bounds).beta == pytest.approx(brute_force(f, bounds), abs=1e-6)
-
-
-def sketched(f, bounds):
-    """Wrong by as much as a sketch may be, in waves of log beta."""
-    values = f(np.linspace(*bounds, 1001))
-    least, whole = values.min(), np.ptp(values) + np.abs(values).max()
-    grain = 1e-3 * (bounds[1] - bounds[0])
-
-    def wrong(beta):
-        wave = np.sin(2 * np.log(beta - bounds[0] + grain))
-        return f(beta) + (SKETCHED * whole + SKETCHED_ABOVE * (f(beta) - least)) * wave
-
-    return curve(wrong)
-
-
-def test_a_sketch_may_err_by_a_share_of_all_and_of_the_height():
-    found = sketch_error(np.array([-1.0, 1.0, 3.0]))
-    whole = 4.0 + 3.0  # their span and the largest of them
-    np.testing.assert_allclose(found, SKETCHED * whole + SKETCHED_ABOVE * np.array([0.0, 2.0, 4.0]))
-
-
-@pytest.mark.parametrize("search", [THRIFTY, THOROUGH])
-@pytest.mark.parametrize(
-    "f, bounds", [*SEVERAL.values(), *((f, bounds) for f, bounds, _ in KNOWN.values())]
-)
-def test_a_sketch_does_not_change_the_minimum(f, bounds, search):
-    with_sketch = minimise(curve(f), bounds, search=search, sketch=sketched(f, bounds))
-    reference = minimise(curve(f), bounds, search=search)
-    assert with_sketch.beta == pytest.approx(reference.beta, rel=0, abs=1e-8)
-    assert with_sketch[1:] == reference[1:]
-
-
-def test_a_sketch_spares_betas_that_crowd_far_from_the_minimum():
-    f = lambda b: 1 / (1e-3 + b) / 1e3 + 1e-3 * b  # noqa: E731
-    asked, alone = [], []
-    minimise(
-        lambda beta: asked.append(beta) or curve(f)(beta),
-        (0, 3),
-        search=THRIFTY,
-        sketch=sketched(f, (0, 3)),
-    )
-    minimise(lambda beta: alone.append(beta) or curve(f)(beta), (0, 3), search=THRIFTY)
-    assert np.concatenate(asked).min() > 0.05 > 1e-4 > np.sort(np.concatenate(alone))[1]
-    assert sum(map(len, asked)) < 0.7 * sum(map(len, alone))
 
 
 def test_a_scan_alone_would_miss_the_narrow_one():

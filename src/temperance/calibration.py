@@ -79,7 +79,7 @@ class Calibration:
     ----------
     beta, alpha : the exponent on each observation's likelihood and ``beta * n``; Bayes is 1 and n
     risk : estimated risk at the choice
-    errors : standard errors, computed when asked for
+    errors : standard errors, computed when asked for, as is what follows
     standard_error : standard error of ``risk``, over the tested rows
     at_bound : whether the choice lies at a bound
     curve : estimated risk as a function of beta, with slope on request
@@ -95,7 +95,6 @@ class Calibration:
     bounds: tuple[float, float]
     minimum: Minimum
     risk: float
-    bayes_risk: float
     errors: StandardErrors = field(repr=False)
     curve: RiskCurve
 
@@ -128,6 +127,11 @@ class Calibration:
     def alpha(self) -> float:
         """Weight of the mean risk in the posterior on all data: beta times n."""
         return self.beta * self.data.size
+
+    @cached_property
+    def bayes_risk(self) -> float:
+        """Estimated risk at beta = 1."""
+        return float(self.curve(1.0))
 
     @property
     def gain(self) -> float:

@@ -13,9 +13,6 @@ from temperance.types import Array
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
-# Shares that a sketch may be wrong by: of the values and their span, and of the height above the
-# minimum.
-SKETCHED, SKETCHED_ABOVE = 1e-5, 0.2
 ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
@@ -56,37 +53,62 @@ def minimise(
     bounds: tuple[float, float],
     tolerance: float = 1e-9,
     search: Search = THOROUGH,
-    sketch: Evaluate | None = None,
+    known: Curve | None = None,
 ) -> Minimum:
-    """Find the global minimum of a smooth curve over ``bounds``.
+    """Find the global minimum of a smooth curve over ``bounds``, where some may be known of it.
 
     A scan, refined wherever a cubic through its values and slopes is no safe guide, brackets the
     local minima; those that can be global are located where the slope vanishes.  On a flat curve
-    the answer is the point closest to 1: without evidence, Bayes.  Where a sketch, as good as the
-    curve to `sketch_error`, shows that the minimum is elsewhere, the curve itself is not asked.
+    the answer is the point closest to 1: without evidence, Bayes.
     """
     lower, upper = bounds
     ruler = Ruler(lower, upper)
-    curve, cubic = _scan(evaluate, ruler, search, sketch)
-    points, values, slopes = curve
-    if np.ptp(values) <= _rounding(values):
+    curve, cubic = scan(evaluate, ruler, search, known)
+    if is_flat(curve):
         return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
-    betas: list[float] = []
-    heights: list[float] = []
-    inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
-    for i in np.flatnonzero(inside):
-        left, right = (Point(*(float(part[j]) for part in curve)) for j in (i, i + 1))
-        turn = _turning_point(evaluate, ruler, left, right, tolerance * min(1.0, upper - lower))
-        betas.append(turn.beta)
-        heights.append(turn.value)
+    turns = [
+        turning_point(evaluate, ruler, left, right, tolerance * min(1.0, upper - lower))
+        for left, right in brackets(curve, cubic)
+    ]
     # The scan's own points last, so that a bound wins only if it is strictly lower.
-    betas.append(float(points[np.argmin(values)]))
-    heights.append(float(values.min()))
-    beta = betas[int(np.argmin(heights))]
+    beta = min([*turns, lowest(curve)], key=lambda point: point.value).beta
     return Minimum(beta, at_bound=beta in (lower, upper))
 
 
-def _turning_point(
+def scan(
+    evaluate: Evaluate, ruler: Ruler, search: Search, known: Curve | None = None
+) -> tuple[Curve, Cubics]:
+    """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
+    if known is None:
+        points = ruler.scan(search.points)
+        known = points, *evaluate_finite(evaluate, points)
+    return _refined(evaluate, ruler, search, known)
+
+
+def is_flat(curve: Curve) -> bool:
+    """Tell whether all differences may be rounding."""
+    return bool(np.ptp(curve[1]) <= _rounding(curve[1]))
+
+
+def lowest(curve: Curve) -> Point:
+    """Return the lowest of the points."""
+    return _point(curve, int(np.argmin(curve[1])))
+
+
+def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
+    """Return the pairs of neighbours, falling and rising, that may have the minimum between."""
+    _, values, slopes = curve
+    inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
+    return [(_point(curve, i), _point(curve, i + 1)) for i in np.flatnonzero(inside).tolist()]
+
+
+def evaluate_at(evaluate: Evaluate, beta: float) -> Point:
+    """Return one point of a curve."""
+    value, slope = evaluate(np.array([beta]))
+    return Point(beta, float(value[0]), float(slope[0]))
+
+
+def turning_point(
     evaluate: Evaluate, ruler: Ruler, left: Point, right: Point, tolerance: float
 ) -> Point:
     """Find where the slope vanishes between a falling and a rising point.
@@ -107,52 +129,15 @@ def _turning_point(
             if right.beta - left.beta > width / 2:
                 beta = 0.5 * (left.beta + right.beta)
             width = right.beta - left.beta
-        value, slope = evaluate(np.array([beta]))
-        found = Point(beta, float(value[0]), float(slope[0]))
+        found = evaluate_at(evaluate, beta)
         if abs(found.slope) <= curvature * tolerance or not left.beta < beta < right.beta:
             break
         left, right = (left, found) if found.slope > 0 else (found, right)
     return found
 
 
-def _scan(
-    evaluate: Evaluate, ruler: Ruler, search: Search, sketch: Evaluate | None
-) -> tuple[Curve, Cubics]:
-    """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
-    points = ruler.scan(search.points)
-    if sketch is None:
-        return _refined(evaluate, ruler, search, (points, *_finite(evaluate, points)))
-    # Betas that crowd towards the lower bound are rarely where the minimum is.
-    edge = ruler.lower + (ruler.upper - ruler.lower) / (search.points - 1)
-
-    def mostly(points: Array) -> tuple[Array, Array]:
-        values, slopes = np.empty((2, len(points)))
-        for each, where in ((evaluate, points >= edge), (sketch, points < edge)):
-            if where.any():
-                values[where], slopes[where] = each(points[where])
-        return values, slopes
-
-    sketched = (points, *_finite(mostly, points))
-    (points, values, slopes), cubic = _refined(mostly, ruler, search, sketched)
-    error = sketch_error(values)
-    margin = 2 * error
-    # Between two points that surely fall, or rise, there is no minimum to be found.
-    surely = np.sign(slopes) * (np.abs(slopes * ruler.rate(points)) > error)
-    between = cubic.depth - cubic.doubt < values.min() + np.maximum(margin[:-1], margin[1:])
-    between &= surely[:-1] * surely[1:] <= 0
-    near = np.append(between, False) | np.append(False, between) | (values < values.min() + margin)
-    near &= points < edge
-    if near.any():
-        values[near], slopes[near] = _finite(evaluate, points[near])
-    return _refined(evaluate, ruler, search, (points, values, slopes))
-
-
-def sketch_error(values: Array) -> Array:
-    """Return how far each of a sketch's values may be from the curve's."""
-    lowest = values.min()
-    whole = float(np.ptp(values) + np.abs(values).max())
-    error: Array = SKETCHED * whole + SKETCHED_ABOVE * (values - lowest)
-    return error
+def _point(curve: Curve, place: int) -> Point:
+    return Point(*(float(part[place]) for part in curve))
 
 
 def _refined(
@@ -170,7 +155,7 @@ def _refined(
         if not split.any() or len(points) > MOST_POINTS:
             break
         middle = ruler.middle(points[:-1][split], points[1:][split])
-        more, slope = _finite(evaluate, middle)
+        more, slope = evaluate_finite(evaluate, middle)
         order = np.argsort(np.concatenate([points, middle]))
         points, values, slopes = (
             np.concatenate(both)[order]
@@ -185,7 +170,8 @@ def _rounding(values: Array) -> float:
     return ROUNDING * float(np.abs(values).max())
 
 
-def _finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
+def evaluate_finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
+    """Return values and slopes, and refuse a curve that has none."""
     values, slopes = evaluate(points)
     bad = ~(np.isfinite(values) & np.isfinite(slopes))
     if bad.any():

@@ -9,6 +9,7 @@ from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.draws import covariance_slope, sampled_risk_curve
 from temperance.optimise import Minimum, minimise, stochastic_minimise
+from temperance.sketched_search import minimise_by_sketch
 from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
 
 PAIRS_PER_STEP = 8
@@ -76,7 +77,9 @@ class CurveStrategy:
 
 def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
     """Find the minimum of a curve, with no more points than it can afford."""
-    return minimise(curve.evaluate, bounds, search=curve.search, sketch=curve.sketch)
+    if curve.sketch is None:
+        return minimise(curve.evaluate, bounds, search=curve.search)
+    return minimise_by_sketch(curve.evaluate, curve.sketch, bounds, search=curve.search)
 
 
 def conclude(
@@ -91,12 +94,6 @@ def conclude(
 ) -> Calibration:
     """Say what is known about a point on a curve that was estimated on ``rows``."""
     errors = RowErrors(curve, minimum.beta, rows.weights)
-    if curve.costly:
-        # The losses of the rows are needed for the errors and give the risks as well.
-        estimate = errors.at_choice[0]
-        bayes = estimate + errors.difference[0]
-    else:
-        estimate, bayes = (float(value) for value in curve(np.array([minimum.beta, 1.0])))
     return Calibration(
         model=model,
         data=data,
@@ -104,8 +101,7 @@ def conclude(
         kind=risk,
         bounds=bounds,
         minimum=minimum,
-        risk=estimate,
-        bayes_risk=bayes,
+        risk=float(curve(minimum.beta)),
         errors=errors,
         curve=curve,
     )

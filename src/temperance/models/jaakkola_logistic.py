@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from temperance.models.logistic.expected_loss import Partials
+from temperance.models.logistic.expected_loss import Forces
 from temperance.models.logistic.jaakkola import JaakkolaSystem, bounded_loss
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
@@ -52,9 +52,10 @@ class JaakkolaLogistic(LogisticRegression):
             return JaakkolaSystem(rows)
         return MeanAndCurvatureSystem(rows, bounded_loss)
 
-    def partials(self, mean: Array, variance: Array) -> Partials:
+    def forces(self, mean: Array, variance: Array) -> Forces:
         """Differentiate the bound."""
-        return bounded_loss(mean, variance)
+        psi = bounded_loss(mean, variance)
+        return Forces(psi.mean, psi.mean_mean, 2 * psi.variance)
 
     def largest_matrix(self, n: int, k: int) -> int:
         """Return that of a matrix over few rows, or of many weighted rows."""

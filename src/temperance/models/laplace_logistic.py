@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.models.logistic.expected_loss import Partials, expected_loss
+from temperance.models.logistic.expected_loss import Forces, expected_forces
 from temperance.models.logistic.laplace import LaplaceSystem
 from temperance.models.logistic.model import LogisticRegression
 from temperance.models.logistic.system import Rows, System
@@ -39,6 +39,6 @@ class LaplaceLogistic(LogisticRegression):
         """Return the equations of the mode."""
         return LaplaceSystem(rows)
 
-    def partials(self, mean: Array, variance: Array) -> Partials:
+    def forces(self, mean: Array, variance: Array) -> Forces:
         """Differentiate the loss at the mode, whatever the variance."""
-        return expected_loss(mean, np.zeros_like(variance))
+        return expected_forces(mean, np.zeros_like(variance))

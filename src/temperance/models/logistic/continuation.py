@@ -8,7 +8,7 @@ along beta was too long.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from temperance.types import Array
 
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
-ROUGH_TOLERANCE = 1e-2
+ROUGH_TOLERANCE = 3e-2
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
 MOST_NEWTON_STEPS = 12
 MOST_STEPS = 400
@@ -34,23 +34,32 @@ class Anchor(NamedTuple):
     rough: bool = False
 
 
+class Guide(Protocol):
+    """Solutions of similar systems along beta."""
+
+    def at(self, beta: float, rough: bool = False) -> Anchor:
+        """Return the solution at ``beta``; a rough one will do where rough answers do."""
+        ...
+
+
 class Path:
     """Solutions along beta; those found are remembered, and those between them start from them.
 
-    A guide is the path of a similar system: what remains to be predicted is how far apart the
-    solutions are, a smaller thing than the solutions.  A path ``among`` many remembers its share.
+    A guide knows solutions of a similar system, or of nearly this one: what remains to be predicted
+    is how far apart they are, a smaller thing than the solutions.  A path ``among`` many remembers
+    its share.
     """
 
-    def __init__(self, system: System, guide: Path | None = None, among: int = 1) -> None:
+    def __init__(self, system: System, guide: Guide | None = None, among: int = 1) -> None:
         self.system = system
         self.guide = guide
-        x = system.start()
         if guide is None:
-            tangent = system.newton(x, 0.0)[1](False)
+            x = system.start()
+            first = Anchor(0.0, x, system.newton(x, 0.0)[1](False))
         else:
-            tangent = guide.at(0.0, True).tangent
-        self._anchors = [Anchor(0.0, x, tangent, rough=guide is not None)]
-        self._most = max(3, MOST_REMEMBERED // max(1, 2 * x.size * among))
+            first = guide.at(0.0, True)._replace(rough=True)
+        self._anchors = [first]
+        self._most = max(3, MOST_REMEMBERED // max(1, 2 * first.x.size * among))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
         """Return the solution at ``beta``; or the nearest that was found, with a warning.

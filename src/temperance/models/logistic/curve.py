@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.continuation import Path
-from temperance.models.logistic.expected_loss import Partials
-from temperance.models.logistic.system import Predictor, Rows, System
+from temperance.models.logistic.expected_loss import Forces
+from temperance.models.logistic.system import PortableSystem, Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Plan, Risk, batches
 
@@ -31,8 +31,8 @@ class Approximation(Protocol):
         """Whether the covariance is diagonal in the coordinates of the rows."""
         ...
 
-    def partials(self, mean: Array, variance: Array) -> Partials:
-        """Differentiate the expected loss that the approximation's equations are about."""
+    def forces(self, mean: Array, variance: Array) -> Forces:
+        """Return what rows do to the approximation, by its equations."""
         ...
 
     def coordinates(self, whitened: Array) -> tuple[Array, Array | None]:
@@ -151,7 +151,9 @@ def alike(one: System, other: System) -> bool:
     """Tell whether solutions are close: each of a pair alone with many rows, in all coordinates."""
     k = one.rows.Z.shape[1]
     return all(
-        system.portable and len(system.rows.weights) == 1 and len(Z) >= k == Z.shape[1]
+        isinstance(system, PortableSystem)
+        and len(system.rows.weights) == 1
+        and len(Z) >= k == Z.shape[1]
         for system in (one, other)
         for Z in [system.rows.Z]
     )

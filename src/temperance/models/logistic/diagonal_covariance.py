@@ -9,7 +9,7 @@ Stationarity of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL with mu = offset
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from temperance.models.logistic.system import (
     DiagonalLaw,
     Rows,
     Tangent,
-    solve_at_once,
+    solve_newton,
     weighted_gram,
 )
 from temperance.types import Array
@@ -29,7 +29,6 @@ class DiagonalCovarianceSystem:
     """Unknowns x = (m, rho): k means and k log standard deviations."""
 
     rows: Rows
-    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -47,8 +46,8 @@ class DiagonalCovarianceSystem:
 
     def guess(self, beta: float) -> Array:
         """Return m = 0 and the variances of curvature 1/4."""
-        precision = 1 + 0.25 * beta * (self.rows.weights @ self.rows.squares)
-        return np.concatenate([np.zeros_like(precision), -0.5 * np.log(precision)], axis=1)
+        curvature = 0.25 * (self.rows.weights @ self.rows.squares)
+        return self.parameters(np.zeros_like(curvature), curvature, beta)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
@@ -58,7 +57,6 @@ class DiagonalCovarianceSystem:
         psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
         pull, spread = (w * (psi.mean - self.rows.y)) @ Z, 2 * t * ((w * psi.variance) @ squares)
         drift = np.concatenate([pull, spread], axis=1)
-        residual = np.concatenate([m, t - 1], axis=1) + beta * drift
         k, dt = Z.shape[1], 2 * t  # dt/drho
         jacobian = np.empty((len(w), 2 * k, 2 * k))
         jacobian[:, :k, :k] = weighted_gram(Z, w * psi.mean_mean)
@@ -72,7 +70,17 @@ class DiagonalCovarianceSystem:
         jacobian[:, index, index] += np.concatenate(
             [np.ones_like(m), dt + 2 * beta * spread], axis=1
         )
-        return solve_at_once(jacobian, -residual, -drift)
+        prior = partial(self._prior, x)
+        return solve_newton(jacobian, prior(0.0), drift, beta, prior)
+
+    def _prior(self, x: Array, step: Array | float) -> Array:
+        """Return what the prior adds to the equations, m and t - 1, a step further."""
+        m, rho = self._split(x + step)
+        return np.concatenate([m, np.expm1(2 * rho)], axis=1)
+
+    def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
+        """Return means and log standard deviations; a diagonal curvature is (m, k)."""
+        return np.concatenate([mean, -0.5 * np.log1p(beta * curvature)], axis=1)
 
     def law(self, x: Array, tangent: Array, beta: float) -> DiagonalLaw:
         """Return the Gaussians and how they move."""

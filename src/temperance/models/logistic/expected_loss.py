@@ -18,6 +18,20 @@ class Partials(NamedTuple):
     variance_variance: Array
 
 
+class Forces(NamedTuple):
+    """What a row with mean and variance does to a Gaussian: psi_mu, psi_mumu and 2 psi_v."""
+
+    pull: Array
+    hessian: Array
+    curvature: Array
+
+
+def expected_forces(mean: Array, variance: Array) -> Forces:
+    """Differentiate psi as far as a Newton step for the mean needs; 2 psi_v is psi_mumu."""
+    first, second = softplus_expectations(mean, variance, derivatives=2, first=1)
+    return Forces(first, second, second)
+
+
 def expected_loss(mean: Array, variance: Array) -> Partials:
     """Differentiate psi: d/dmu raises the order of softplus by one, d/dv by two with a half."""
     first, second, third, fourth = softplus_expectations(mean, variance, derivatives=4, first=1)

@@ -17,7 +17,7 @@ s_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,6 @@ class FullCovarianceSystem:
     """Unknowns x = (u, log v): k coefficients and n predictor variances."""
 
     rows: Rows
-    portable: ClassVar[bool] = False
 
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""

@@ -19,7 +19,6 @@ and the tangent solves the same with the derivative of log s in beta on the righ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,7 +44,6 @@ class JaakkolaSystem:
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows
-    portable: ClassVar[bool] = False
 
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""

@@ -7,7 +7,6 @@ Z.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -17,7 +16,7 @@ from temperance.models.logistic.system import (
     Rows,
     Tangent,
     inverse_root,
-    solve_at_once,
+    solve_newton,
     weighted_gram,
 )
 from temperance.types import Array
@@ -28,7 +27,6 @@ class LaplaceSystem:
     """Unknowns x = u, the mode."""
 
     rows: Rows
-    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return u = 0."""
@@ -51,7 +49,11 @@ class LaplaceSystem:
         Z, w = self.rows.Z, self.rows.weights
         s = expit(self.rows.offset + x @ Z.T)
         drift = (w * (s - self.rows.y)) @ Z
-        return solve_at_once(self._precision(s, beta), -x - beta * drift, -drift)
+        return solve_newton(self._precision(s, beta), x, drift, beta, lambda step: x + step)
+
+    def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
+        """Return the mode."""
+        return mean
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures move along the mode."""

@@ -37,6 +37,7 @@ from temperance.models.logistic.system import (
     Rows,
     few_rows,
     inverse_root,
+    predictor_moments,
     squared_lengths,
     weighted_gram,
 )
@@ -105,7 +106,7 @@ class LeftOutLosses:
         rows, found = self.rows, self._path.at(BAYES)
         gaussian = self._path.system.gaussian(found.x, found.beta)
         mean, _ = left_out(rows, gaussian, self.approximation, found.beta)
-        moved = np.abs(mean - predictor_means(rows, gaussian))
+        moved = np.abs(mean - rows.offset - rows.Z @ gaussian[0][0])
         farthest = np.argsort(-moved, kind="stable")[:MOST_REFITS]
         return [(int(row), self._without(int(row))) for row in farthest if moved[row] > FAR]
 
@@ -113,7 +114,7 @@ class LeftOutLosses:
         rows = self.rows
         weights = rows.weights.copy()
         weights[:, row] = 0.0
-        system = self.approximation.system(shared_rows(rows, len(rows.y), weights))
+        system = self.approximation.system(shared_rows(rows, slice(None), weights))
         path = Path(system, self._path if alike(system, self._path.system) else None, MOST_REFITS)
         one = [[row]]
         return Part(slice(0, 1), path, rows.Z[one], rows.offset[one], rows.y[one])
@@ -143,23 +144,17 @@ def left_out(
     The Gaussian of all rows has a mean (1, k) and a covariance root (1, k, k).
     """
     Z, c, (_, root) = rows.Z, beta * rows.weights[0], gaussian
-    mean, variances = predictor_means(rows, gaussian), np.diagonal(root[0]) ** 2
     diagonal = approximation.diagonal
-    variance = rows.squares @ variances if diagonal else squared_lengths(Z, root)[0]
-    psi = approximation.partials(mean, variance)
-    hessian = np.eye(Z.shape[1]) + weighted_gram(Z, (c * psi.mean_mean)[None])
+    mean, variance = predictor_moments(rows, gaussian, diagonal)
+    force = approximation.forces(mean, variance)
+    hessian = np.eye(Z.shape[1]) + weighted_gram(Z, (c * force.hessian)[None])
     h = squared_lengths(Z, inverse_root(hessian))[0]
-    mean = mean + c * (psi.mean - rows.y) * h / (1 - c * psi.mean_mean * h)
-    lost = 2 * c * psi.variance
+    mean = mean + c * (force.pull - rows.y) * h / (1 - c * force.hessian * h)
+    lost = c * force.curvature
     if not diagonal:
         return mean, variance / (1 - lost * variance)
+    variances = np.diagonal(root[0]) ** 2
     for part in batches(len(Z), Z.shape[1], budget=CACHED):
         squares = rows.squares[part]
         variance[part] = (squares / (1 / variances - lost[part, None] * squares)).sum(axis=1)
     return mean, variance
-
-
-def predictor_means(rows: Rows, gaussian: tuple[Array, Array]) -> Array:
-    """Return offset + z'u of each row, (n,)."""
-    mean: Array = rows.offset + rows.Z @ gaussian[0][0]
-    return mean

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
 
 import numpy as np
 
@@ -49,16 +49,15 @@ class MeanAndCurvatureSystem:
 
     rows: Rows
     loss: Loss
-    portable: ClassVar[bool] = True
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
         psi = self.loss(self.rows.offset, np.einsum("nk,nk->n", self.rows.Z, self.rows.Z))
-        return self._joined(weighted_gram(self.rows.Z, 2 * self.rows.weights * psi.variance))
+        return self._unmoved(2 * self.rows.weights * psi.variance, 0.0)
 
     def guess(self, beta: float) -> Array:
         """Return u = 0 and the largest curvature, 1/4 for each row."""
-        return self._joined(weighted_gram(self.rows.Z, 0.25 * self.rows.weights))
+        return self._unmoved(0.25 * self.rows.weights, beta)
 
     def scale(self, x: Array) -> Array:
         """Coefficients against what they do, curvatures against those of both coefficients."""
@@ -75,7 +74,12 @@ class MeanAndCurvatureSystem:
         """Return the Newton step and the tangent."""
         u, curvature = self._split(x)
         at = Equations(self.rows, self.loss, u, curvature, beta)
-        return at.step(), at.tangent
+        step = at.step()
+        return step, partial(at.tangent, u + step[:, : u.shape[1]])
+
+    def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
+        """Return means and curvatures."""
+        return np.concatenate([mean, curvature.reshape(len(mean), -1)], axis=1)
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; S^-1 moves by B + beta dB/dbeta."""
@@ -87,9 +91,10 @@ class MeanAndCurvatureSystem:
         u, curvature = self._split(x)
         return u, inverse_root(np.eye(u.shape[1]) + beta * curvature)
 
-    def _joined(self, curvature: Array) -> Array:
-        m, k, _ = curvature.shape
-        return np.concatenate([np.zeros((m, k)), curvature.reshape(m, -1)], axis=1)
+    def _unmoved(self, weights: Array, beta: float) -> Array:
+        """Return u = 0 and the curvature of rows with these weights."""
+        zero = np.zeros((len(weights), self.rows.Z.shape[1]))
+        return self.parameters(zero, weighted_gram(self.rows.Z, weights), beta)
 
     def _split(self, x: Array) -> tuple[Array, Array]:
         k = self.rows.Z.shape[1]
@@ -126,10 +131,14 @@ class Equations:
             x = solve_batch(self._operator, x, LOOSE, contraction=self.contraction)
         return self._turned_back(x)
 
-    def tangent(self, rough: bool) -> Array:
-        """Return the derivatives in beta; at fixed B the precision moves by B."""
+    def tangent(self, solution: Array, rough: bool) -> Array:
+        """Return the derivatives in beta; at fixed B the precision moves by B.
+
+        At the solution u, a step away, the pull is -u / beta.
+        """
+        pull = -solution / self.beta if self.beta > 0 else self.pull
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
-        du = -times(self.inverse_hessian, self.pull) + self._shift(dv)
+        du = -times(self.inverse_hessian, pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
         tolerance = LOOSE if rough else TIGHT
         x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import QUADRATURE, logistic_risk_curve
-from temperance.models.logistic.expected_loss import Partials, expected_loss
+from temperance.models.logistic.expected_loss import Forces, expected_forces
+from temperance.models.logistic.folds import fold_risk_curve, many_in_folds
 from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
 from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import row_space
 from temperance.models.regression import Regression
 from temperance.posteriors import LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, PrefixPlan, Risk
+from temperance.types import AnyPlan, Array, Data, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 from temperance.validation import as_data, non_negative
 
 
@@ -42,9 +43,9 @@ class LogisticRegression(Regression):
         """Return the number of elements of the largest temporary of one pair."""
         return n * k
 
-    def partials(self, mean: Array, variance: Array) -> Partials:
-        """Differentiate the expected loss that the approximation's equations are about."""
-        return expected_loss(mean, variance)
+    def forces(self, mean: Array, variance: Array) -> Forces:
+        """Return what rows do to the approximation, by its equations."""
+        return expected_forces(mean, variance)
 
     def check(self, data: Data) -> None:
         """Refuse strange labels, a single class, and inputs that do not fit the prior."""
@@ -117,6 +118,9 @@ class LogisticRegression(Regression):
         if isinstance(plan, PrefixPlan) and plan.ends[-1] > SHORT:
             rows = Rows(whitened, offset, data.y, plan.weights[None])
             return prefix_risk_curve(rows, plan, risk, self)
+        if isinstance(plan, FoldPlan) and many_in_folds(plan, whitened.shape[1]):
+            rows = Rows(whitened, offset, data.y, plan.weights[None])
+            return fold_risk_curve(rows, plan, risk, self)
         pairs = plan.pairs()
         rows = Rows(whitened, offset, data.y, pairs.likelihood_weights)
         method = method_of(plan) if isinstance(plan, PrefixPlan) else QUADRATURE

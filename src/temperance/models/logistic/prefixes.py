@@ -116,7 +116,7 @@ def _long_prefixes(rows: Rows, plan: PrefixPlan, approximation: Approximation) -
         weights = rows.weights[:, :end]
         if plan.transfer == "alpha":
             weights = plan.size / weights.sum() * weights
-        system = approximation.system(shared_rows(whole, end, weights))
+        system = approximation.system(shared_rows(whole, slice(end), weights))
         guide = parts[_earlier(len(parts))].path if parts else None
         if guide is not None and not alike(system, guide.system):
             guide = None

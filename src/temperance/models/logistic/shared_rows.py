@@ -11,16 +11,18 @@ from temperance.types import Array
 
 @dataclass(frozen=True, eq=False)
 class SharedRows(Rows):
-    """The first rows of others, under weights of their own."""
+    """Neighbours among other rows, under weights of their own."""
 
     whole: Rows
+    which: slice
 
     @cached_property
     def squares(self) -> Array:
         """Z^2 elementwise, a view."""
-        return self.whole.squares[: len(self.Z)]
+        return self.whole.squares[self.which]
 
 
-def shared_rows(whole: Rows, end: int, weights: Array) -> SharedRows:
-    """Return views of the rows before ``end`` with these weights, (m, end)."""
-    return SharedRows(whole.Z[:end], whole.offset[:end], whole.y[:end], weights, whole)
+def shared_rows(whole: Rows, which: slice, weights: Array) -> SharedRows:
+    """Return views of some rows with these weights, (m, rows)."""
+    Z, offset, y = (part[which] for part in (whole.Z, whole.offset, whole.y))
+    return SharedRows(Z, offset, y, weights, whole, which)

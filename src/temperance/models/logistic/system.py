@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.linalg import lapack
@@ -47,11 +47,6 @@ class System(Protocol):
     """Stationarity equations of m approximations; x has shape (m, parameters)."""
 
     @property
-    def portable(self) -> bool:
-        """Whether x means the same with other rows: it is about coefficients, not about rows."""
-        ...
-
-    @property
     def rows(self) -> Rows:
         """The rows that are trained on."""
         ...
@@ -82,6 +77,15 @@ class System(Protocol):
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means (m, k) and covariance roots (m, k, k)."""
+        ...
+
+
+@runtime_checkable
+class PortableSystem(System, Protocol):
+    """A system whose x means the same with other rows: it is about coefficients, not rows."""
+
+    def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
+        """Return x of Gaussians with these means (m, k) and precisions I + beta curvature."""
         ...
 
 
@@ -154,7 +158,7 @@ class Rows:
     @cached_property
     def reach(self) -> Array:
         """Largest effect on f of a unit step in each coefficient."""
-        return np.abs(self.Z).max(axis=0, initial=0.0)
+        return np.maximum(self.Z.max(axis=0, initial=0.0), -self.Z.min(axis=0, initial=0.0))
 
     def coefficient_scale(self, u: Array) -> Array:
         """Return steps in u that are small in units of the prior and in what they do to f."""
@@ -165,6 +169,18 @@ class Rows:
         """A beta at which the data weigh about as much as the prior: information inverted."""
         information = 0.25 * (self.weights @ np.einsum("nk,nk->n", self.Z, self.Z)).max()
         return 1.0 / float(information) if information > 0 else 1.0
+
+
+def predictor_moments(
+    rows: Rows, gaussian: tuple[Array, Array], diagonal: bool
+) -> tuple[Array, Array]:
+    """Return mean and variance of each row's predictor, (n,), under a mean and covariance root."""
+    mean, root = gaussian
+    if diagonal:
+        variance = rows.squares @ np.diagonal(root[0]) ** 2
+    else:
+        variance = squared_lengths(rows.Z, root)[0]
+    return rows.offset + rows.Z @ mean[0], variance
 
 
 def few_rows(n: int, k: int) -> bool:
@@ -243,3 +259,20 @@ def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Tan
     """Solve for two right-hand sides (m, n) by one factorisation; the second is for later."""
     solved = np.linalg.solve(matrices, np.stack([now, later], axis=2))
     return solved[..., 0], lambda rough: solved[..., 1]
+
+
+def solve_newton(
+    jacobian: Array, prior: Array, drift: Array, beta: float, prior_after: Callable[[Array], Array]
+) -> tuple[Array, Tangent]:
+    """Solve F = prior + beta drift = 0 to first order, and for the tangent, -J^-1 drift.
+
+    After the step drift = -prior / beta, to second order: the tangent is then as good as the step's
+    error, however much the data outweigh the prior.
+    """
+    step = np.linalg.solve(jacobian, -(prior + beta * drift)[:, :, None])[:, :, 0]
+
+    def tangent(rough: bool) -> Array:
+        right = prior_after(step) / beta if beta > 0 else -drift
+        return np.linalg.solve(jacobian, right[:, :, None])[:, :, 0]
+
+    return step, tangent

@@ -1,0 +1,149 @@
+r"""Folds of many rows by one fit of all of them, and a Newton step that takes each fold out.
+
+Let (u, S) solve the equations of all rows, each with its weight averaged over the training sets.
+There the rows of fold j add to pull, Hessian and curvature, with expected losses psi(mu, v),
+
+    G_j = sum_i w_i (psi_mu - y_i) z_i,    H_j = sum_i w_i psi_mumu z_i z_i',
+    B_j = sum_i 2 w_i psi_v z_i z_i',
+
+and one pass over the rows gives those of all folds.  With c_k beta times the exponent of the
+training set without fold k, and sums over the other folds, a Newton step for the mean leads to
+
+    u_k = u - (I + c_k sum_j H_j)^-1 (u + c_k sum_j G_j),    S_k^-1 = I + c_k sum_j B_j.
+
+What the step does to the curvature is left out: of the order 1/sqrt(n), it has, to first order, no
+mean over the folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from temperance.models.logistic.continuation import Anchor, Path
+from temperance.models.logistic.curve import Approximation
+from temperance.models.logistic.fold_rows import FoldRows
+from temperance.models.logistic.system import (
+    DiagonalLaw,
+    FullLaw,
+    Law,
+    PortableSystem,
+    inverse_root,
+    predictor_moments,
+    weighted_gram,
+)
+from temperance.types import Array
+
+STEP = 1e-4  # of the scale on which solutions move, for differences in beta
+REMEMBERED = 16  # betas
+
+
+class Fits(NamedTuple):
+    """Means and curvatures of the fits without each fold: S^-1 = I + beta curvature."""
+
+    mean: Array  # (folds, k)
+    curvature: Array  # (folds, k, k), or (folds, k) where it is diagonal
+
+
+class MovingFits(NamedTuple):
+    """Fits at beta and a step ahead."""
+
+    beta: float
+    now: Fits
+    step: float
+    ahead: Fits
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSketch:
+    """Fits without each fold, by a Newton step from the fit of all rows."""
+
+    rows: FoldRows
+    approximation: Approximation
+
+    @cached_property
+    def at(self) -> Callable[[float], MovingFits]:
+        """From beta to the fits, and how they move with that of all rows."""
+        return lru_cache(REMEMBERED)(self._moving)
+
+    def law(self, fold: int, beta: float) -> Law:
+        """Return the Gaussian without a fold, and its movement."""
+        fits, one = self.at(beta), slice(fold, fold + 1)
+        mean, curvature = (part[one] for part in fits.now)
+        d_mean, d_curvature = (
+            (after[one] - before[one]) / fits.step
+            for after, before in zip(fits.ahead, fits.now, strict=True)
+        )
+        d_precision = curvature + fits.beta * d_curvature
+        if self.approximation.diagonal:
+            variance = 1 / (1 + fits.beta * curvature)
+            return DiagonalLaw(mean, variance, d_mean, -(variance**2) * d_precision)
+        root = inverse_root(np.eye(mean.shape[1]) + fits.beta * curvature)
+        return FullLaw(mean, root, d_mean, d_precision)
+
+    @cached_property
+    def _whole(self) -> Path:
+        return Path(self.approximation.system(self.rows.once))
+
+    def _moving(self, beta: float) -> MovingFits:
+        found, system = self._whole.at(beta, rough=True), self._whole.system
+        step = STEP * (found.beta + system.rows.first_step)
+        now, ahead = (
+            self._left_out(
+                system.gaussian(found.x + move * found.tangent, found.beta + move),
+                found.beta + move,
+            )
+            for move in (0.0, step)
+        )
+        return MovingFits(found.beta, now, step, ahead)
+
+    def _left_out(self, gaussian: tuple[Array, Array], beta: float) -> Fits:
+        """Take each fold out of a fit of all rows."""
+        rows, w, u = self.rows.once, self.rows.weights, gaussian[0][0]
+        diagonal = self.approximation.diagonal
+        force = self.approximation.forces(*predictor_moments(rows, gaussian, diagonal))
+        pull = self._products(w * (force.pull - rows.y), rows.Z)
+        hessian = self._grams(w * force.hessian)
+        right = (u + beta * pull)[:, :, None]
+        mean = u - np.linalg.solve(np.eye(len(u)) + beta * hessian, right)[:, :, 0]
+        if diagonal:
+            return Fits(mean, self._products(w * force.curvature, rows.squares))
+        same = force.curvature is force.hessian
+        return Fits(mean, hessian if same else self._grams(w * force.curvature))
+
+    def _products(self, values: Array, columns: Array) -> Array:
+        """Sum the rows of columns, times values, over the other folds: (folds, k)."""
+        return self._without(np.stack([values[fold] @ columns[fold] for fold in self.rows.folds]))
+
+    def _grams(self, values: Array) -> Array:
+        """Z' diag(values) Z over the other folds, (folds, k, k)."""
+        Z = self.rows.once.Z
+        grams = [weighted_gram(Z[fold], values[None, fold]) for fold in self.rows.folds]
+        return self._without(np.concatenate(grams))
+
+    def _without(self, sums: Array) -> Array:
+        """From sums over the rows of each fold to weighted ones over the others."""
+        exponents = self.rows.exponents.reshape(-1, *[1] * (sums.ndim - 1))
+        return exponents * (sums.sum(axis=0) - sums)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldGuide:
+    """A sketch's fit without a fold, as a solution of the fold's equations that nearly holds."""
+
+    sketch: FoldSketch
+    fold: int
+    system: PortableSystem
+
+    def at(self, beta: float, rough: bool = False) -> Anchor:
+        """Return the solution and its tangent, rough in any case."""
+        fits, one = self.sketch.at(beta), slice(self.fold, self.fold + 1)
+        x, ahead = (
+            self.system.parameters(mean[one], curvature[one], fits.beta + move)
+            for move, (mean, curvature) in ((0.0, fits.now), (fits.step, fits.ahead))
+        )
+        return Anchor(fits.beta, x, (ahead - x) / fits.step, rough=True)

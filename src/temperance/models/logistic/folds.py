@@ -1,0 +1,78 @@
+r"""K-fold cross-validation of many rows: each fold solved exactly, from a sketch of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from temperance.curves import RiskCurve, curve_of_tested
+from temperance.models.logistic.continuation import Path
+from temperance.models.logistic.curve import QUADRATURE, Approximation, predictor_loss
+from temperance.models.logistic.fold_rows import FoldRows, fold_rows
+from temperance.models.logistic.fold_sketch import FoldGuide, FoldSketch
+from temperance.models.logistic.leave_one_out import many_rows
+from temperance.models.logistic.system import Law, PortableSystem, Rows
+from temperance.types import Array, FoldPlan, Risk
+
+FEW_FOLDS = 2  # up to which one fit of all rows spares nothing
+
+
+def many_in_folds(plan: FoldPlan, columns: int) -> bool:
+    """Tell whether each fold matters little enough to be taken out by a Newton step."""
+    largest = int(np.bincount(plan.fold).max())
+    several = plan.start == 0 and plan.n_folds > FEW_FOLDS
+    return several and many_rows(len(plan.fold) - largest, columns)
+
+
+def fold_risk_curve(
+    rows: Rows, plan: FoldPlan, risk: Risk, approximation: Approximation
+) -> RiskCurve:
+    """Curve of whitened rows of one weighting, the plan's."""
+    losses = FoldLosses(fold_rows(rows, plan), approximation, risk)
+    order = losses.rows.order
+    sketch = partial(losses, rough=True)
+    return curve_of_tested(losses, order, plan.weights[order], len(order), QUADRATURE, sketch)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldLosses:
+    """Losses of rows in the order of their folds, each under the approximation without its fold."""
+
+    rows: FoldRows
+    approximation: Approximation
+    risk: Risk
+
+    def __call__(self, beta: float, rough: bool = False) -> tuple[Array, Array]:
+        """Return the losses and their slopes, (n,)."""
+        rows, laws = self.rows.once, self._sketched(beta) if rough else self._solved(beta)
+        losses = []
+        for tested, law in zip(self.rows.folds, laws, strict=True):
+            predictor = law.predictor(rows.Z[None, tested], rows.offset[None, tested])
+            losses.append(predictor_loss(predictor, rows.y[None, tested], self.risk))
+        value, slope = np.concatenate(losses, axis=2)[:, 0]
+        return value, slope
+
+    def _sketched(self, beta: float) -> Iterable[Law]:
+        return (self._sketch.law(fold, beta) for fold in range(len(self.rows.folds)))
+
+    def _solved(self, beta: float) -> Iterable[Law]:
+        for path in self._paths:
+            found = path.at(beta)
+            yield path.system.law(found.x, found.tangent, found.beta)
+
+    @cached_property
+    def _sketch(self) -> FoldSketch:
+        return FoldSketch(self.rows, self.approximation)
+
+    @cached_property
+    def _paths(self) -> list[Path]:
+        return [self._path(fold) for fold in range(len(self.rows.folds))]
+
+    def _path(self, fold: int) -> Path:
+        system = self.approximation.system(self.rows.outside(fold))
+        if not isinstance(system, PortableSystem):
+            return Path(system)
+        return Path(system, FoldGuide(self._sketch, fold, system))

@@ -1,0 +1,139 @@
+r"""Minimisation with a sketch: a curve that costs less and is a little wrong.
+
+The sketch is searched, and the curve is asked where the sketch is smallest.  There the differences
+of their values, and of their slopes in log beta, show how good the sketch is.  Elsewhere heights
+above the minimum are taken to be wrong by at most
+
+    TRUST (|difference of values| + |difference of slopes|) + ABOVE (height),
+
+because errors are smooth in log beta.  If nothing else can then be as low, Newton's method finds
+the curve's own minimum nearby; where something can, the curve itself is asked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.optimise import (
+    THRIFTY,
+    Curve,
+    Evaluate,
+    Minimum,
+    Search,
+    brackets,
+    evaluate_at,
+    evaluate_finite,
+    lowest,
+    minimise,
+    scan,
+    turning_point,
+)
+from temperance.ruler import Point, Ruler
+
+TRUST, ABOVE = 4.0, 0.2
+LOOSE = 1e-3  # part of a bracket to which the sketch's minimum is found
+STEP = 0.03  # part of the way to a bracket's end over which its curvature is taken
+MOST_STEPS = 8
+
+
+class Valley(NamedTuple):
+    """Where a sketch is smallest, between two betas."""
+
+    left: float
+    bottom: Point
+    right: float
+
+
+def minimise_by_sketch(
+    evaluate: Evaluate,
+    sketch: Evaluate,
+    bounds: tuple[float, float],
+    tolerance: float = 1e-9,
+    search: Search = THRIFTY,
+) -> Minimum:
+    """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points."""
+    ruler = Ruler(*bounds)
+    curve, valley = _searched(sketch, ruler, search)
+    first = evaluate_at(evaluate, valley.bottom.beta)
+    unsure = _unsure(curve, valley.bottom, first, ruler)
+    if not unsure.any():
+        accuracy = tolerance * min(1.0, ruler.upper - ruler.lower)
+        beta = (
+            _at_bound(first, ruler)
+            if first.beta in bounds
+            else _settled(evaluate, sketch, valley, first, accuracy)
+        )
+        if beta is not None:
+            return Minimum(beta, at_bound=beta in bounds)
+    known = _corrected(evaluate, curve, unsure, first) if unsure.any() else None
+    return minimise(evaluate, bounds, tolerance, search, known)
+
+
+def _searched(sketch: Evaluate, ruler: Ruler, search: Search) -> tuple[Curve, Valley]:
+    """Search the sketch, and return what is known of it and its lowest valley."""
+    curve, cubic = scan(sketch, ruler, search)
+    bottom = lowest(curve)
+    valleys = [Valley(bottom.beta, bottom, bottom.beta)]
+    for left, right in brackets(curve, cubic):
+        turn = turning_point(sketch, ruler, left, right, LOOSE * (right.beta - left.beta))
+        valleys.append(Valley(left.beta, turn, right.beta))
+    bottoms = np.array([valley.bottom for valley in valleys]).T
+    points, values, slopes = np.concatenate([np.stack(curve), bottoms], axis=1)
+    points, places = np.unique(points, return_index=True)
+    valley = min(reversed(valleys), key=lambda valley: valley.bottom.value)
+    return (points, values[places], slopes[places]), valley
+
+
+def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[np.bool_]:
+    """Tell which other points may be as low, when the curve has this first point at the bottom."""
+    points, values, _ = curve
+    turned = abs(first.slope - bottom.slope) * (bottom.beta - ruler.lower + ruler.grain)
+    error = TRUST * (abs(first.value - bottom.value) + turned)
+    low = (1 - ABOVE) * (values - bottom.value) <= error
+    return low & (points != bottom.beta)
+
+
+def _corrected(
+    evaluate: Evaluate, sketched: Curve, unsure: NDArray[np.bool_], first: Point
+) -> Curve:
+    """Ask the curve where the sketch is unsure."""
+    points, values, slopes = (part.copy() for part in sketched)
+    values[unsure], slopes[unsure] = evaluate_finite(evaluate, points[unsure])
+    values[points == first.beta], slopes[points == first.beta] = first[1:]
+    return points, values, slopes
+
+
+def _at_bound(point: Point, ruler: Ruler) -> float | None:
+    """Return the bound if the curve falls towards it."""
+    falls = point.slope <= 0 if point.beta == ruler.upper else point.slope >= 0
+    return point.beta if falls else None
+
+
+def _settled(
+    evaluate: Evaluate, sketch: Evaluate, valley: Valley, here: Point, accuracy: float
+) -> float | None:
+    """Find the curve's minimum in the valley by Newton's method; nothing if that leads out."""
+    if valley.left == valley.right:
+        return None
+    curvature = _curvature(sketch, valley)
+    for _ in range(MOST_STEPS):
+        if not curvature > 0:
+            return None
+        if abs(here.slope) <= curvature * accuracy:
+            return here.beta
+        beta = here.beta - here.slope / curvature
+        if not valley.left < beta < valley.right or beta == here.beta:
+            return None
+        there = evaluate_at(evaluate, beta)
+        here, curvature = there, (there.slope - here.slope) / (there.beta - here.beta)
+    return None
+
+
+def _curvature(sketch: Evaluate, valley: Valley) -> float:
+    """Return how fast the sketch's slope rises, over a step on which its noise is small."""
+    left, bottom, right = valley
+    step = STEP * max(right - bottom.beta, left - bottom.beta, key=abs)
+    return (evaluate_at(sketch, bottom.beta + step).slope - bottom.slope) / step

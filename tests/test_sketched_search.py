@@ -1,0 +1,102 @@
+"""A sketch spares points of the curve, and does not change its minimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from temperance.optimise import THOROUGH, THRIFTY, minimise
+from temperance.sketched_search import ABOVE, minimise_by_sketch
+from tests.test_optimise import KNOWN, SEVERAL, curve
+
+GRAIN = 1e-3
+
+
+def sketched(f, bounds, share=1e-5, above=ABOVE, turn=0.0):
+    """Wrong by a share of all and of the height above the minimum, in waves of log beta."""
+    values = f(np.linspace(*bounds, 1001))
+    least, whole = values.min(), np.ptp(values) + np.abs(values).max()
+
+    def wrong(beta):
+        wave = np.sin(2 * np.log(beta - bounds[0] + GRAIN * (bounds[1] - bounds[0])) + turn)
+        return f(beta) + (share * whole + above * (f(beta) - least)) * wave
+
+    return curve(wrong)
+
+
+def asking(f):
+    """Return a curve and the list of betas that it will be asked for."""
+    asked = []
+    return lambda beta: asked.extend(beta) or curve(f)(beta), asked
+
+
+CURVES = SEVERAL | {name: (f, bounds) for name, (f, bounds, _) in KNOWN.items()}
+# What is too narrow for a thrifty search is found by chance.
+CASES = [(name, THOROUGH) for name in CURVES]
+CASES += [(name, THRIFTY) for name in CURVES if "narrow" not in name]
+
+
+@pytest.mark.parametrize("turn", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("share", [1e-9, 1e-5, 1e-2])
+@pytest.mark.parametrize("name, search", CASES)
+def test_the_minimum_is_the_curves(name, search, share, turn):
+    f, bounds = CURVES[name]
+    sketch = sketched(f, bounds, share, turn=turn)
+    found = minimise_by_sketch(curve(f), sketch, bounds, search=search)
+    reference = minimise(curve(f), bounds, search=search)
+    assert found.beta == pytest.approx(reference.beta, rel=0, abs=1e-7)
+    assert found[1:] == reference[1:]
+
+
+def falling(beta):
+    return 1 / (1e-3 + beta) / 1e3
+
+
+def turning(beta):
+    return falling(beta) + 0.1 * beta
+
+
+@pytest.mark.parametrize("f, most", [(falling, 1), (turning, 4)], ids=["at a bound", "inside"])
+def test_a_good_sketch_leaves_few_points_to_ask(f, most):
+    evaluate, asked = asking(f)
+    minimise_by_sketch(evaluate, sketched(f, (0, 3), share=1e-6, above=0.02), (0, 3))
+    alone, all_asked = asking(f)
+    minimise(alone, (0, 3), search=THRIFTY)
+    assert len(asked) <= most < 10 <= len(all_asked)
+
+
+def test_only_what_may_be_as_low_is_asked():
+    """Two wells whose heights the sketch cannot tell apart, and slopes that it can."""
+    f, bounds = SEVERAL["nearly level"]
+    evaluate, asked = asking(f)
+    minimise_by_sketch(evaluate, sketched(f, bounds), bounds)
+    assert all(f(np.array(asked)) < -0.2)
+    assert any(np.array(asked) < 1) and any(np.array(asked) > 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda b: -turning(b),
+        lambda b: (b - 2) ** 2,
+        lambda b: 0 * b,
+        lambda b: 1e3 + np.cos(5 * b),
+    ],
+    ids=["upside down", "elsewhere", "flat", "far off"],
+)
+def test_a_sketch_of_something_else_is_found_out(wrong):
+    reference = minimise(curve(turning), (0, 3), search=THOROUGH)
+    found = minimise_by_sketch(curve(turning), curve(wrong), (0, 3))
+    assert found.beta == pytest.approx(reference.beta, abs=1e-7)
+
+
+def test_a_bound_is_one_only_where_the_curve_falls_towards_it():
+    f = lambda b: 0.5 * (b - 2.99) ** 2  # noqa: E731
+    sketch = lambda b: 0.5 * (b - 2.99) ** 2 - 0.02 * (b - 2.99)  # noqa: E731
+    found = minimise_by_sketch(curve(f), curve(sketch), (0, 3))
+    assert found.beta == pytest.approx(2.99, abs=1e-7) and not found.at_bound
+
+
+def test_a_flat_curve_is_flat_whatever_the_sketch_says():
+    found = minimise_by_sketch(lambda b: (1 + 0 * b, 0 * b), curve(turning), (0, 3))
+    assert found.flat and found.beta == 1.0
