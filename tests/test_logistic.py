@@ -26,8 +26,8 @@ from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.system import Rows
 from temperance.optimise import THOROUGH, minimise
-from temperance.sketched_search import minimise_by_sketch
 from temperance.quadrature import softplus_expectations
+from temperance.sketched_search import minimise_by_sketch
 from temperance.types import Data
 
 ALPHA = 40.0

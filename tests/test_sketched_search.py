@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_optimise import KNOWN, SEVERAL, curve
 
 from temperance.optimise import THOROUGH, THRIFTY, minimise
 from temperance.sketched_search import ABOVE, minimise_by_sketch
-from tests.test_optimise import KNOWN, SEVERAL, curve
 
 GRAIN = 1e-3
 
