@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ import numpy as np
 import typer
 
 from temperance.cli.console import Steps, one_line_errors
-from temperance.cli.request import ModelName, PosteriorName, Request
+from temperance.cli.options import integer, number, refuse_unwritable
+from temperance.cli.request import ModelName, PosteriorName, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
 from temperance.models.logistic.leave_one_out import MOST_REFITS, many_rows
@@ -76,6 +76,8 @@ def calibrate(
     noise_variance: Annotated[
         float | None,
         typer.Option(
+            parser=number,
+            metavar="NUMBER",
             help="Known variance of the noise, for known-variance and polynomial.",
             rich_help_panel=MODEL,
         ),
@@ -83,7 +85,8 @@ def calibrate(
     degree: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            parser=integer(least=1),
+            metavar="INTEGER",
             help="Highest power, for polynomial (default 2) and logistic (default 1).",
             rich_help_panel=MODEL,
         ),
@@ -97,7 +100,10 @@ def calibrate(
     prior_scale: Annotated[
         float,
         typer.Option(
-            help="Prior standard deviation of standardised coefficients.", rich_help_panel=MODEL
+            parser=number,
+            metavar="NUMBER",
+            help="Prior standard deviation of standardised coefficients.",
+            rich_help_panel=MODEL,
         ),
     ] = 1.0,
     standardize: Annotated[
@@ -152,13 +158,19 @@ def calibrate(
     bounds: Annotated[
         tuple[float, float],
         typer.Option(
-            metavar="LOW HIGH", help="Where beta may lie; Bayes is 1.", rich_help_panel=CHOICE
+            parser=number,
+            metavar="LOW HIGH",
+            help="Where beta may lie; Bayes is 1.",
+            rich_help_panel=CHOICE,
         ),
     ] = (0.0, 3.0),
     seed: Annotated[
         int,
         typer.Option(
-            min=0, help="Source of all randomness: same seed, same result.", rich_help_panel=CHOICE
+            parser=integer(least=0),
+            metavar="INTEGER",
+            help="Source of all randomness: same seed, same result.",
+            rich_help_panel=CHOICE,
         ),
     ] = 0,
     compare: Annotated[
@@ -196,7 +208,7 @@ def calibrate(
     temperance calibrate houses.csv --target price --risk predictive
     temperance calibrate visits.parquet -t healed --compare --report visits.html
     """  # noqa: D301
-    with one_line_errors(debug):
+    with one_line_errors(debug, as_written):
         request = Request(
             data=data,
             target=target,
@@ -254,7 +266,8 @@ def run(request: Request) -> Result:
         if wide:
             _refuse_lone_classes(table)
         if request.report is not None:
-            _refuse_unwritable(request.report, request.data)
+            _refuse_overwriting(request.report, request.data)
+            refuse_unwritable("--report", request.report)
         own = request.own_strategy()
         offered = (*NAMES, REFERENCE[table.task])
         others = [name for name in offered if wide and name != own]
@@ -355,18 +368,9 @@ def noted() -> Iterator[list[str]]:
             sentences.append(sentence)
 
 
-def _refuse_unwritable(path: Path, data: Path | None) -> None:
-    if path.is_dir():
-        raise ValueError(f"--report must name a file, {path} is a directory")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"--report must name a file, {path} is something else")
-    if data is not None and path.exists() and path.samefile(data):
+def _refuse_overwriting(path: Path, data: Path | None) -> None:
+    if data is not None and path.is_file() and path.samefile(data):
         raise ValueError(f"--report would overwrite the data in {path}")
-    directory = path.resolve().parent
-    if not directory.is_dir():
-        raise ValueError(f"--report {path} lies in a directory that does not exist")
-    if not os.access(directory, os.W_OK):
-        raise ValueError(f"--report {path} lies in a directory that cannot be written to")
 
 
 def _write_report(request: Request, result: Result) -> None:
