@@ -25,7 +25,7 @@ import temperance
 import temperance.report
 from temperance import GibbsClassifier, GibbsRegressor
 from temperance.cli import calibrate, main
-from temperance.cli.request import Request
+from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
 from temperance.strategies import NAMES, Bootstrap
@@ -695,9 +695,13 @@ BAD_FILES = {
     "no such column": (
         GOOD,
         ("--target", "Prise"),
-        f"there is no column 'Prise'; did you mean 'price'? {COLUMNS}",
+        f"there is no column 'Prise' for --target; did you mean 'price'? {COLUMNS}",
     ),
-    "no column like it": (GOOD, ("-t", "weight"), f"there is no column 'weight'; {COLUMNS}"),
+    "no column like it": (
+        GOOD,
+        ("-t", "weight"),
+        f"there is no column 'weight' for --target; {COLUMNS}",
+    ),
     "no target": (GOOD, (), "--target must name a column of data.csv: 'x', 'z', 'price'"),
     "no target among many": (
         ",".join(f"c{k}" for k in range(15)) + "\n" + ",".join("1" * 15) + "\n",
@@ -709,7 +713,7 @@ BAD_FILES = {
     "no such column to drop": (
         GOOD,
         (*TARGET, "--drop", "y"),
-        f"there is no column 'y'; {COLUMNS}",
+        f"there is no column 'y' for --drop; {COLUMNS}",
     ),
     "text among numbers": (
         GOOD.replace("4,3,12", "4,3,12 or so"),
@@ -740,12 +744,12 @@ BAD_FILES = {
     "bounds": (
         GOOD,
         (*TARGET, "--bounds", "2", "1"),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (2.0, 1.0)",
+        "--bounds must satisfy 0 <= lower < upper < infinity, got (2.0, 1.0)",
     ),
     "bounds without Bayes": (
         GOOD,
         (*TARGET, "--bounds", "0", "0.5", "-s", "bayes"),
-        "bounds must contain beta = 1 for Bayes, got (0.0, 0.5)",
+        "--bounds must contain beta = 1 for Bayes, got (0.0, 0.5)",
     ),
     "no noise variance": (
         GOOD,
@@ -765,9 +769,24 @@ BAD_FILES = {
     "negative noise variance": (
         GOOD,
         (*TARGET, "--model", "known-variance", "--noise-variance", "-2"),
-        "noise_variance must be positive, got -2.0",
+        "--noise-variance must be positive, got -2.0",
     ),
-    "prior scale": (GOOD, (*TARGET, "--prior-scale", "0"), "prior_scale must be positive, got 0.0"),
+    "prior scale": (
+        GOOD,
+        (*TARGET, "--prior-scale", "0"),
+        "--prior-scale must be positive, got 0.0",
+    ),
+    "too high a degree": (
+        GOOD,
+        (*TARGET, "--model", "polynomial", "--degree", "100000"),
+        "--degree must be small enough for 1e+09 numbers in all, got 100000: 2 columns have "
+        "5e+09 powers and products in each of 12 rows",
+    ),
+    "too small a noise variance": (
+        GOOD,
+        (*TARGET, "--noise-variance", "1e-320"),
+        "the target must be of a size whose squares are finite in the units of the model",
+    ),
     "degree": (
         GOOD,
         (*TARGET, "--degree", "2"),
@@ -804,28 +823,85 @@ def test_bad_files_and_options_get_one_line(command, content, words, message):
     assert content is None or Path("data.csv").read_bytes() == content.encode("latin-1")
 
 
+WRONG_OPTIONS = {
+    "calibrate --seed -1": "Invalid value for '--seed': '-1' is not an integer of at least 0",
+    "calibrate --seed first": "Invalid value for '--seed': 'first' is not an integer of at least 0",
+    "calibrate --seed": "Option '--seed' requires an argument",
+    "calibrate --degree 0": "Invalid value for '--degree': '0' is not an integer of at least 1",
+    "calibrate --noise-variance abc": (
+        "Invalid value for '--noise-variance': 'abc' is not a number"
+    ),
+    "calibrate --prior-scale wide": "Invalid value for '--prior-scale': 'wide' is not a number",
+    "calibrate --bounds 1": "Option '--bounds' requires 2 arguments",
+    "calibrate --bounds 0 much": "Invalid value for '--bounds': 'much' is not a number",
+    "calibrate --strategy": "Option '--strategy' requires an argument",
+    "calibrate --strategy kfold": (
+        "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'k-fold', 'reference-risk', "
+        "'logistic-reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', "
+        "'sample-splitting', 'naive', 'bayes'"
+    ),
+    "calibrate --model tree": (
+        "Invalid value for '--model': 'tree' is not one of 'linear', 'known-variance', "
+        "'polynomial', 'logistic'"
+    ),
+    "calibrate --risk mse": (
+        "Invalid value for '--risk': 'mse' is not one of 'gibbs', 'predictive'"
+    ),
+    "calibrate --transfer n": "Invalid value for '--transfer': 'n' is not one of 'beta', 'alpha'",
+    "calibrate --posterior exact": (
+        "Invalid value for '--posterior': 'exact' is not one of 'mean-field', 'jaakkola', "
+        "'laplace', 'full'"
+    ),
+    "calibrate --compare=yes": "Option '--compare' does not take a value",
+    "calibrate --report": "Option '--report' requires an argument",
+    "reproduce --repeats 1": "Invalid value for '--repeats': '1' is not an integer of at least 2",
+    "reproduce --seed a": "Invalid value for '--seed': 'a' is not an integer of at least 0",
+    "reproduce --jobs many": "Invalid value for '--jobs': 'many' is not an integer",
+    "reproduce --version": "Option '--version' requires an argument",
+    "reproduce --version new": (
+        "Invalid value for '--version': 'new' is not one of 'as-stated', 'as-coded', 'both'"
+    ),
+    "reproduce --all=1": "Option '--all' does not take a value",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_OPTIONS.items(), ids=WRONG_OPTIONS)
+def test_wrong_options_get_one_line(command, words, message):
+    name, *_ = words.split()
+    refused(command(*words.split()), f"{message}; see temperance {name} --help")
+
+
 @pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["--seed", "-1"], "--seed"),
-        (["--seed", "first"], "--seed"),
-        (["--degree", "0"], "--degree"),
-        (["--bounds", "1"], "--bounds"),
-        (["--bounds", "0", "much"], "--bounds"),
-        (["--strategy", "kfold"], "k-fold"),
-        (["--risk", "mse"], "--risk"),
-        (["--betta"], "--betta"),
-        (["one.csv", "two.csv"], "two.csv"),
-    ],
+    ("words", "named"), [("--betta", "--betta"), ("one.csv two.csv", "two.csv")]
 )
-def test_wrong_options_get_one_line(command, words, named):
-    done = command("calibrate", *words)
+def test_words_without_a_place_get_one_line(command, words, named):
+    done = command("calibrate", *words.split())
     assert (done.code, done.out) == (2, "")
-    # The parser does not say which command an option with too few values belongs to.
-    asked = "temperance" if words == ["--bounds", "1"] else "temperance calibrate"
-    assert re.fullmatch(rf"temperance: .*; see {asked} --help\n", done.err)
+    assert re.fullmatch(r"temperance: .*; see temperance calibrate --help\n", done.err)
     assert named in done.err
-    assert "Traceback" not in done.err
+
+
+WRONG_VALUES = {
+    "--jobs 0": "--jobs must be a number of workers, -1 for one on each core, got 0",
+    "--page page.md": "--page page.md is the file of the verdicts; ask for --verdicts too",
+    "--verdicts --page nowhere/page.md": (
+        "--page nowhere/page.md lies in a directory that does not exist"
+    ),
+    "--out data.csv": "--out must name a directory, data.csv cannot be made: file exists",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_VALUES.items(), ids=WRONG_VALUES)
+def test_wrong_values_are_refused_before_figures_are_made(command, words, message):
+    Path("data.csv").write_text(GOOD)
+    refused(command("reproduce", "overfit_example", *words.split()), message)
+
+
+def test_arguments_of_the_library_get_the_names_of_the_command():
+    assert as_written("X and y must be long, got 1") == "the table must be long, got 1"
+    assert as_written("X must be finite") == "the inputs must be finite"
+    assert as_written("prior_scale must be positive") == "--prior-scale must be positive"
+    assert as_written("bounded must stay") == "bounded must stay"
 
 
 def test_a_directory_in_place_of_a_file_gets_one_line(command):
@@ -1057,7 +1133,11 @@ class TestProgress:
     def test_errors_are_one_line_on_a_terminal(self):
         code, out, seen = on_terminal("calibrate", "data.csv", "-t", "prise", script=PATIENT)
         assert (code, out) == (2, "")
-        assert ANSI.sub("", seen).strip().startswith("temperance: there is no column 'prise'")
+        assert (
+            ANSI.sub("", seen)
+            .strip()
+            .startswith("temperance: there is no column 'prise' for --target")
+        )
         assert seen.count("\n") == 1
 
     @pytest.mark.parametrize("words", [[], ["--compare"], ["--report", "page.html"]])

@@ -41,9 +41,7 @@ def reproduce(
     ] = False,
     repeats: Annotated[
         int,
-        typer.Option(
-            parser=integer(least=2), metavar="INTEGER", help="Data sets of each setting."
-        ),
+        typer.Option(parser=integer(least=2), metavar="INTEGER", help="Data sets of each setting."),
     ] = 30,
     version: Annotated[
         VersionName,
