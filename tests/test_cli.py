@@ -29,7 +29,7 @@ from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
 from temperance.strategies import NAMES, Bootstrap
-from temperance.tables import TableError, prepare
+from temperance.tables import Table, TableError
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -509,28 +509,34 @@ class TestComparison:
         assert own["held_out_hits"] == pytest.approx(np.mean(guesses == frame["healed"]))
 
     @pytest.mark.parametrize(
-        ("name", "compare", "rows", "left_out"),
+        ("name", "asked", "rows", "columns", "left_out"),
         [
-            ("leave-one-out", False, 500, False),
-            ("leave-one-out", False, 7812, False),
-            ("leave-one-out", False, 7813, True),
-            ("leave-one-out", True, 31_250, False),
-            ("safe-bayes", False, 5001, True),
-            ("safe-bayes", True, 20_000, False),
-            ("safe-bayes", True, 20_001, True),
-            ("bootstrap", False, 2500, False),
-            ("bootstrap", False, 2501, True),
-            ("k-fold", False, 100_000, False),
+            ("leave-one-out", {}, 10_000, 10, False),
+            ("leave-one-out", {}, 200_000, 1, True),
+            ("leave-one-out", {"compare": True}, 200_000, 1, False),
+            # A few rows per column: every row is refitted, with large matrices.
+            ("leave-one-out", {}, 500, 10, False),
+            ("leave-one-out", {}, 500, 100, True),
+            ("leave-one-out", {"compare": True}, 1000, 200, True),
+            ("leave-one-out", {"degree": 3}, 500, 10, True),
+            ("safe-bayes", {}, 10_000, 10, False),
+            ("safe-bayes", {}, 39_900, 1, False),
+            ("safe-bayes", {}, 40_000, 1, True),
+            ("safe-bayes", {"compare": True}, 40_000, 1, False),
+            ("bootstrap", {}, 10_000, 10, False),
+            ("bootstrap", {}, 20_000, 1, True),
+            ("bootstrap", {"compare": True}, 20_000, 1, False),
+            ("k-fold", {}, 100_000, 10, False),
         ],
     )
-    def test_how_much_is_too_much(self, name, compare, rows, left_out):
-        frame = pd.DataFrame({"x": np.arange(rows) / 7, "y": np.arange(rows) % 2})
-        table = prepare(frame, "y", name="table")
-        reason = calibrate._reason_against(name, Request(compare=compare), table)
+    def test_how_much_is_too_much(self, name, asked, rows, columns, left_out):
+        inputs = pd.DataFrame(np.arange(rows * columns).reshape(rows, columns) / 7)
+        table = Table("table", inputs, np.arange(rows) % 2, "y", "classification", None, ())
+        reason = calibrate._reason_against(name, Request(**asked), table)
         assert (reason is not None) is left_out
 
     def test_what_would_take_too_long_is_left_out_and_said(self, on, monkeypatch):
-        monkeypatch.setattr(calibrate, "MOST_WORK_COMPARED", 0)
+        monkeypatch.setattr(calibrate, "MOST_COST_COMPARED", 0)
         frame = visits(24)[["dose", "healed"]]
         done = self.compare(on, *LAPLACE, frame=frame)
         assert (

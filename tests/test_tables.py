@@ -264,8 +264,8 @@ BAD_TABLES = {
     "many columns": (
         {f"x{i}": X for i in range(12)},
         {"target": "price"},
-        "there is no column 'price' for --target; the columns are 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6',"
-        " 'x7', 'x8', 'x9', and 2 more",
+        "there is no column 'price' for --target; the columns are 'x0', 'x1', 'x2', 'x3', 'x4',"
+        " 'x5', 'x6', 'x7', 'x8', 'x9', and 2 more",
     ),
     "drop of an absent column": (
         {"x": X, "y": Y},

@@ -17,7 +17,7 @@ from temperance.cli.options import integer, number, refuse_unwritable
 from temperance.cli.request import ModelName, PosteriorName, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
-from temperance.models.logistic.leave_one_out import MOST_REFITS, many_rows
+from temperance.models.logistic.cost import cost_of_fits, fits_to_leave_one_out
 from temperance.strategies import NAMES, Bootstrap
 from temperance.strategies.safe_bayes import GROWTH
 from temperance.tables import Table, TableError
@@ -26,9 +26,9 @@ from temperance.validation import shown
 N_HELD_OUT_FOLDS = 5
 # Enough for a picture of its choice, and a tenth of the cost.
 RESAMPLES_BESIDE = 100
-# Rows times fits of a logistic model: about ten seconds of one strategy for the dots of a report,
-# and three minutes where the comparison itself was asked for.
-MOST_WORK_BESIDE, MOST_WORK_COMPARED = 250_000, 1_000_000
+# Cost of a logistic model's fits: about ten seconds of one strategy for the dots of a report, and
+# three minutes with the rows held out where the comparison itself was asked for.
+MOST_COST_BESIDE, MOST_COST_COMPARED = 2_000_000, 7_000_000
 
 # What the strategies that every model takes are joined by.
 REFERENCE = {"regression": "reference-risk", "classification": "logistic-reference-risk"}
@@ -295,17 +295,21 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     lower, upper = request.bounds
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
-    rows, columns = table.inputs.shape
-    often = {
-        "leave-one-out": MOST_REFITS if many_rows(rows, columns) else rows,
+    if table.task != "classification":
+        return None
+    from temperance.estimators.coordinates import count_terms
+
+    rows, inputs = table.inputs.shape
+    columns = count_terms(inputs, request.degree or 1)
+    fits = {
+        "leave-one-out": fits_to_leave_one_out(rows, columns),
         "safe-bayes": min(rows, round(1 / GROWTH)),
         "bootstrap": RESAMPLES_BESIDE,
     }
-    if table.task != "classification" or name not in often:
-        return None
     classes = len(set(table.target.tolist()))
-    most = MOST_WORK_COMPARED if request.compare else MOST_WORK_BESIDE
-    if rows * often[name] * (1 if classes == 2 else classes) <= most:
+    parts = 1 if classes == 2 else classes
+    most = MOST_COST_COMPARED if request.compare else MOST_COST_BESIDE
+    if parts * cost_of_fits(fits.get(name, 0), rows, columns) <= most:
         return None
     return "because many fits would take long (ask for one alone with --strategy)"
 

@@ -101,7 +101,7 @@ def coordinates_of(
         inputs, powers, terms = raw_scale(X.shape[1]), None, X
     else:
         inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
-        _refuse_many_terms(*X.shape, degree)
+        _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
         terms = powers.transform(inputs(X))
     columns = terms.shape[1]
@@ -109,8 +109,13 @@ def coordinates_of(
     return Coordinates(inputs, powers, scale, intercept)
 
 
+def count_terms(columns: int, degree: int) -> int:
+    """Return the number of powers and products of inputs up to a degree."""
+    return comb(columns + degree, degree) - 1
+
+
 def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
-    count = comb(columns + degree, degree) - 1
+    count = count_terms(columns, degree)
     if rows * count > MOST_NUMBERS:
         raise ValueError(
             f"degree must be small enough for {MOST_NUMBERS:.0e} numbers in all, got {degree!r}: "
