@@ -423,6 +423,23 @@ BAD = {
         "n_folds must be at most the number of distinct rows, got 10 for 5; "
         "use KFold(5) or LeaveOneOut()",
     ),
+    "one row for the folds": (
+        linear(X=X[:1], y=y[:1], strategy=strategies.KFold()),
+        "X and y must have at least 2 distinct rows for KFold, got 1; use Bayes()",
+    ),
+    "copies of one row for the folds": (
+        linear(
+            X=np.ones((N, 1)), y=np.ones(N), strategy=strategies.KFold(2, duplicates="together")
+        ),
+        "X and y must have at least 2 distinct rows for KFold, got 1; use Bayes()",
+    ),
+    "too few rows for a reference of unknown variance": (
+        lambda: calibrate(
+            models.NormalInverseGammaLinear(), X[:2], y[:2], strategies.ReferenceRisk()
+        ),
+        "X and y must hold more than 2 observations for a reference of unknown variance, copies "
+        "counted once, got 2",
+    ),
     "too few distinct rows for the folds": (
         linear(X=np.ones((N, 1)), y=LABELS, strategy=strategies.KFold(3, duplicates="together")),
         "n_folds must be at most the number of distinct rows, got 3 for 2; "

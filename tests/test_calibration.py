@@ -205,6 +205,24 @@ BOUNDS = {
 }
 
 
+@pytest.mark.parametrize(
+    "model, y, suspects",
+    [
+        (
+            models.GaussianLinear(),
+            NINE[1],
+            "the noise variance is too large or the prior too tight",
+        ),
+        (models.LaplaceLogistic(), np.repeat([1.0, 0.0], [28, 2]), "the prior is too tight"),
+    ],
+)
+def test_only_what_a_model_has_is_suspected_at_the_upper_bound(model, y, suspects):
+    with pytest.warns(BoundWarning) as caught:
+        calibrate(model, NINE[0], y, "naive", bounds=(0, 0.1), risk="predictive")
+    (message,) = [str(each.message) for each in caught]
+    assert message.endswith(f"whether it falls further, or check whether {suspects}")
+
+
 @pytest.mark.parametrize("case, beta, warning, words", BOUNDS.values(), ids=BOUNDS)
 def test_a_choice_at_a_bound_is_told(case, beta, warning, words):
     *data, bounds = case

@@ -443,6 +443,19 @@ REFUSED = {
         "noise_variance must be positive, got 0.0",
     ),
     "degree": (GibbsRegressor(degree=0), "degree must be at least 1, got 0"),
+    "degree of too many terms": (
+        GibbsRegressor(degree=50),
+        "degree must be small enough for 1e+09 numbers in all, got 50: 6 columns have 3.25e+07 "
+        "powers and products in each of 90 rows",
+    ),
+    "random_state": (
+        GibbsClassifier(random_state="first"),
+        "random_state must be a non-negative integer, a RandomState or None, got 'first'",
+    ),
+    "negative random_state": (
+        GibbsRegressor(random_state=-1),
+        "random_state must be a non-negative integer, a RandomState or None, got -1",
+    ),
     "prior_scale": (GibbsClassifier(prior_scale=-1), "prior_scale must be positive, got -1"),
     "prior_scale beyond squares": (
         GibbsRegressor(prior_scale=1e200),
@@ -486,6 +499,56 @@ def test_bad_arguments_are_named(estimator, message, cancer):
     assert str(error.value) == message
 
 
+LINE = np.linspace(0.0, 1.0, 8)
+SQUARE = np.column_stack([LINE, LINE**2])
+PAIR = (
+    "X must have two dimensions, got shape (8,). Reshape your data: X[:, None] is one column, "
+    "X[None] one row"
+)
+BAD_DATA = {
+    "nan": (
+        (np.where(SQUARE == 1, np.nan, SQUARE), LINE),
+        "X must be finite, got nan in row 7, column 0; impute NaN or leave such rows out",
+    ),
+    "infinity": (
+        (np.where(SQUARE == 1, np.inf, SQUARE), LINE),
+        "X must be finite, got inf in row 7, column 0; impute NaN or leave such rows out",
+    ),
+    "a vector": ((LINE, LINE), PAIR),
+    "complex": (
+        (1j * SQUARE, LINE),
+        "X and y must hold real numbers, got complex ones. Complex data not supported",
+    ),
+    "text": ((np.full((8, 2), "0.0a"), LINE), "X must hold real numbers, got '0.0a'"),
+    "text in y": ((SQUARE, ["low", "high"] * 4), "y must hold real numbers, got 'low'"),
+    "text in y of objects": (
+        (SQUARE, np.array(["low", 1.0] * 4, dtype=object)),
+        "y must hold real numbers, got 'low'",
+    ),
+    "ragged": (
+        ([[1.0, 2.0], [3.0]], [1.0, 2.0]),
+        "X must hold real numbers, got rows of different lengths",
+    ),
+    "text as weights": (
+        (SQUARE, LINE, ["heavy"] * 8),
+        "sample_weight must hold real numbers, got 'heavy'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), BAD_DATA.values(), ids=BAD_DATA)
+def test_bad_data_get_one_line(data, message):
+    with pytest.raises(ValueError) as error:
+        GibbsRegressor().fit(*data)
+    assert str(error.value) == message
+
+
+def test_labels_of_several_kinds_are_refused():
+    message = "y must hold labels of one kind, text or numbers, got int, str"
+    with pytest.raises(ValueError, match=message):
+        GibbsClassifier().fit(SQUARE, np.array(["low", 1] * 4, dtype=object))
+
+
 def test_bad_data_are_named(cancer):
     X, y = cancer
     with pytest.raises(ValueError, match=r"eights must"):
@@ -499,8 +562,14 @@ def test_bad_data_are_named(cancer):
     classifier = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
     with pytest.raises(ValueError, match=r"y must hold the classes of the fit, \[0, 1\], got 7"):
         classifier.gains(X, np.full(90, 7))
+    with pytest.raises(ValueError, match=r"k must be less than 1, got 3"):
+        classifier.coefficients(3)
     model = GibbsRegressor(strategy="bayes").fit(X, y)
     with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 95"):
         model.predict_interval(X, level=95)
     with pytest.raises(ValueError, match=r"n_samples must be at least 1, got 0"):
         model.sample_y(X, 0)
+    with pytest.raises(ValueError, match=r"y must hold real numbers, got 'low'"):
+        model.gains(X, ["low"] * 90)
+    with pytest.raises(ValueError, match=r"X must be finite, got nan in row 0, column 0"):
+        model.predict(np.full((1, X.shape[1]), np.nan))

@@ -693,7 +693,7 @@ class TestRefusals:
     def test_too_few_rows(self):
         with pytest.raises(ValueError, match="at least 2 distinct rows .* veto, got 1"):
             calibrate(KNOWN_PLAIN, [[1.0], [1.0]], [2.0, 2.0], ReferenceRisk())
-        with pytest.raises(ValueError, match="must be more than 2 .* got 2"):
+        with pytest.raises(ValueError, match="must hold more than 2 .* got 2"):
             calibrate(UNKNOWN_PLAIN, [[1.0], [2.0]], [2.0, 2.0], ReferenceRisk())
 
 

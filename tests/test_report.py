@@ -451,9 +451,9 @@ def test_words_on_rows_held_out(kind, difference, words):
     assert with_scores(kind, difference, places=(0.5, 0.9)) == words
 
 
-def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", **found):
+def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", model=None, **found):
     return Calibration(
-        model=None,
+        model=model,
         data=None,
         strategy=None,
         kind=kind,
@@ -493,10 +493,10 @@ EXPLAINED = {
     "upper bound, predictive": (
         choice(0.5, at_bound=True, bounds=(0.0, 0.5)),
         "The predictive risk falls up to the upper bound, β = 0.5: see whether wider bounds do "
-        f"better, or whether the noise variance is too large or the prior too tight. {CLEAR}",
+        f"better, or whether the prior is too tight. {CLEAR}",
     ),
     "upper bound, unclear": (
-        choice(3.0, gain=0.06, at_bound=True),
+        choice(3.0, gain=0.06, at_bound=True, model=models.GaussianLinear()),
         "The predictive risk falls up to the upper bound, β = 3: see whether wider bounds do "
         "better, or whether the noise variance is too large or the prior too tight. The estimated "
         f"gain over Bayes, 0.0600 ± 0.0500 per observation, {NOTHING}",

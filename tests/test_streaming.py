@@ -112,6 +112,7 @@ def test_standard_errors_are_those_between_folds():
     assert streamed.standard_error == pytest.approx(means.std(ddof=1) / np.sqrt(10), rel=1e-6)
     assert streamed.gain_standard_error == pytest.approx(gains.std(ddof=1) / np.sqrt(10), rel=1e-6)
     assert "±" in repr(streamed)
+    assert "by KFold(n_folds=10, transfer='beta', duplicates='apart')" in repr(streamed)
 
 
 def test_memory_does_not_grow_with_the_rows():

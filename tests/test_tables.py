@@ -254,28 +254,28 @@ BAD_TABLES = {
     "no such column": (
         {"Age": X, "y": Y},
         {"target": "agee"},
-        "there is no column 'agee'; did you mean 'Age'? the columns are 'Age', 'y'",
+        "there is no column 'agee' for --target; did you mean 'Age'? the columns are 'Age', 'y'",
     ),
     "no column alike": (
         {"x": X, "y": Y},
         {"target": "price"},
-        "there is no column 'price'; the columns are 'x', 'y'",
+        "there is no column 'price' for --target; the columns are 'x', 'y'",
     ),
     "many columns": (
         {f"x{i}": X for i in range(12)},
         {"target": "price"},
-        "there is no column 'price'; the columns are 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6',"
-        " 'x7', 'x8', 'x9', and 2 more",
+        "there is no column 'price' for --target; the columns are 'x0', 'x1', 'x2', 'x3', 'x4',"
+        " 'x5', 'x6', 'x7', 'x8', 'x9', and 2 more",
     ),
     "drop of an absent column": (
         {"x": X, "y": Y},
         {"drop": ["x", "z"]},
-        "there is no column 'z'; the columns are 'x', 'y'",
+        "there is no column 'z' for --drop; the columns are 'x', 'y'",
     ),
     "absent weights": (
         {"x": X, "y": Y},
         {"weights": "w"},
-        "there is no column 'w'; the columns are 'x', 'y'",
+        "there is no column 'w' for --weights; the columns are 'x', 'y'",
     ),
     "drop of the target": (
         {"x": X, "y": Y},
@@ -727,7 +727,7 @@ def test_nothing_in_a_file_is_evaluated(tmp_path):
 def test_names_with_control_characters_stay_in_one_line(tmp_path):
     text = '"a\nb\x1b[31m",y\n1,2\n3,4\n'
     assert message_of(from_csv, tmp_path, text, target="z") == (
-        r"there is no column 'z'; the columns are 'a\nb\x1b[31m', 'y'"
+        r"there is no column 'z' for --target; the columns are 'a\nb\x1b[31m', 'y'"
     )
 
 

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from temperance.calibration import Calibration, with_error
+from temperance.selection import suspects
 
 
 def explain(calibration: Calibration) -> str:
@@ -78,8 +79,7 @@ def _meaning(calibration: Calibration) -> str:
             "it rewards narrow posteriors, so choose the predictive risk if intervals and "
             "probabilities are what you are after"
             if calibration.kind == "gibbs"
-            else "see whether wider bounds do better, or whether the noise variance is too large "
-            "or the prior too tight"
+            else f"see whether wider bounds do better, or whether {suspects(calibration.model)}"
         )
         return f"The {calibration.kind} risk falls up to the upper bound, β = {beta:.3g}: {advice}."
     amount = f"each observation should count as {beta:.3g} of one"

@@ -179,4 +179,11 @@ def _advice(calibration: Calibration) -> str:
             'calibrate with risk="predictive" if the loss is minus a log likelihood and '
             "predictions should know their uncertainty: the Gibbs risk favours narrow posteriors"
         )
-    return "check whether the noise variance is too large or the prior too tight"
+    return f"check whether {suspects(calibration.model)}"
+
+
+def suspects(model: Model) -> str:
+    """Say what may be wrong with a model whose likelihood deserves ever more trust."""
+    if hasattr(model, "noise_variance"):
+        return "the noise variance is too large or the prior too tight"
+    return "the prior is too tight"

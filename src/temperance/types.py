@@ -168,7 +168,7 @@ class PrefixPlan:
     """Rows before row t train, row t is tested, for every t from ``start`` on, in each order.
 
     A model that fits every prefix anew may do so whenever the prefix has grown by the share
-    ``growth``, and predict the rows in between from the last fit.
+    ``growth`` and by ``stride`` rows, and predict the rows in between from the last fit.
     """
 
     weights: Array
@@ -176,6 +176,7 @@ class PrefixPlan:
     start: int = 1
     transfer: Transfer = "beta"
     growth: float = 0.0
+    stride: int = 1
 
     @property
     def size(self) -> float:
@@ -186,7 +187,9 @@ class PrefixPlan:
     def ends(self) -> NDArray[np.intp]:
         """Lengths of the prefixes to fit; each predicts the rows up to the next."""
         ends = [self.start]
-        while (longer := ends[-1] + max(1, int(self.growth * ends[-1]))) < len(self.weights):
+        while (longer := ends[-1] + max(self.stride, int(self.growth * ends[-1]))) < len(
+            self.weights
+        ):
             ends.append(longer)
         return np.array(ends)
 

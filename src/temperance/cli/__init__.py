@@ -37,6 +37,7 @@ def _run() -> int:
         if not hasattr(error, "format_message"):
             raise
         message = " ".join(error.format_message().split()).rstrip(".")
+        message = message.replace(": Value error, ", ": ")  # the word of a library below
         if message:  # the help has been shown if there is none
             path = getattr(getattr(error, "ctx", None), "command_path", "temperance")
             print(f"temperance: {message}; see {path} --help", file=sys.stderr)

@@ -8,6 +8,7 @@ import typer
 
 import temperance
 from temperance.cli.calibrate import calibrate
+from temperance.cli.options import Command
 from temperance.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -19,8 +20,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("calibrate")(calibrate)
-app.command("reproduce")(reproduce)
+app.command("calibrate", cls=Command)(calibrate)
+app.command("reproduce", cls=Command)(reproduce)
 
 
 def _show_version(asked: bool) -> None:

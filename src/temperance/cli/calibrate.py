@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +13,11 @@ import numpy as np
 import typer
 
 from temperance.cli.console import Steps, one_line_errors
-from temperance.cli.request import ModelName, PosteriorName, Request
+from temperance.cli.options import integer, number, refuse_unwritable
+from temperance.cli.request import ModelName, PosteriorName, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
-from temperance.models.logistic.leave_one_out import MOST_REFITS, many_rows
+from temperance.models.logistic.cost import cost_of_fits, fits_to_leave_one_out
 from temperance.strategies import NAMES, Bootstrap
 from temperance.strategies.safe_bayes import GROWTH
 from temperance.tables import Table, TableError
@@ -26,9 +26,9 @@ from temperance.validation import shown
 N_HELD_OUT_FOLDS = 5
 # Enough for a picture of its choice, and a tenth of the cost.
 RESAMPLES_BESIDE = 100
-# Rows times fits of a logistic model: about ten seconds of one strategy for the dots of a report,
-# and three minutes where the comparison itself was asked for.
-MOST_WORK_BESIDE, MOST_WORK_COMPARED = 250_000, 1_000_000
+# Cost of a logistic model's fits: about ten seconds of one strategy for the dots of a report, and
+# three minutes with the rows held out where the comparison itself was asked for.
+MOST_COST_BESIDE, MOST_COST_COMPARED = 2_000_000, 7_000_000
 
 # What the strategies that every model takes are joined by.
 REFERENCE = {"regression": "reference-risk", "classification": "logistic-reference-risk"}
@@ -76,6 +76,8 @@ def calibrate(
     noise_variance: Annotated[
         float | None,
         typer.Option(
+            parser=number,
+            metavar="NUMBER",
             help="Known variance of the noise, for known-variance and polynomial.",
             rich_help_panel=MODEL,
         ),
@@ -83,7 +85,8 @@ def calibrate(
     degree: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            parser=integer(least=1),
+            metavar="INTEGER",
             help="Highest power, for polynomial (default 2) and logistic (default 1).",
             rich_help_panel=MODEL,
         ),
@@ -97,7 +100,10 @@ def calibrate(
     prior_scale: Annotated[
         float,
         typer.Option(
-            help="Prior standard deviation of standardised coefficients.", rich_help_panel=MODEL
+            parser=number,
+            metavar="NUMBER",
+            help="Prior standard deviation of standardised coefficients.",
+            rich_help_panel=MODEL,
         ),
     ] = 1.0,
     standardize: Annotated[
@@ -152,13 +158,19 @@ def calibrate(
     bounds: Annotated[
         tuple[float, float],
         typer.Option(
-            metavar="LOW HIGH", help="Where beta may lie; Bayes is 1.", rich_help_panel=CHOICE
+            parser=number,
+            metavar="LOW HIGH",
+            help="Where beta may lie; Bayes is 1.",
+            rich_help_panel=CHOICE,
         ),
     ] = (0.0, 3.0),
     seed: Annotated[
         int,
         typer.Option(
-            min=0, help="Source of all randomness: same seed, same result.", rich_help_panel=CHOICE
+            parser=integer(least=0),
+            metavar="INTEGER",
+            help="Source of all randomness: same seed, same result.",
+            rich_help_panel=CHOICE,
         ),
     ] = 0,
     compare: Annotated[
@@ -196,7 +208,7 @@ def calibrate(
     temperance calibrate houses.csv --target price --risk predictive
     temperance calibrate visits.parquet -t healed --compare --report visits.html
     """  # noqa: D301
-    with one_line_errors(debug):
+    with one_line_errors(debug, as_written):
         request = Request(
             data=data,
             target=target,
@@ -254,7 +266,8 @@ def run(request: Request) -> Result:
         if wide:
             _refuse_lone_classes(table)
         if request.report is not None:
-            _refuse_unwritable(request.report, request.data)
+            _refuse_overwriting(request.report, request.data)
+            refuse_unwritable("--report", request.report)
         own = request.own_strategy()
         offered = (*NAMES, REFERENCE[table.task])
         others = [name for name in offered if wide and name != own]
@@ -282,17 +295,21 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     lower, upper = request.bounds
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
-    rows, columns = table.inputs.shape
-    often = {
-        "leave-one-out": MOST_REFITS if many_rows(rows, columns) else rows,
+    if table.task != "classification":
+        return None
+    from temperance.estimators.coordinates import count_terms
+
+    rows, inputs = table.inputs.shape
+    columns = count_terms(inputs, request.degree or 1)
+    fits = {
+        "leave-one-out": fits_to_leave_one_out(rows, columns),
         "safe-bayes": min(rows, round(1 / GROWTH)),
         "bootstrap": RESAMPLES_BESIDE,
     }
-    if table.task != "classification" or name not in often:
-        return None
     classes = len(set(table.target.tolist()))
-    most = MOST_WORK_COMPARED if request.compare else MOST_WORK_BESIDE
-    if rows * often[name] * (1 if classes == 2 else classes) <= most:
+    parts = 1 if classes == 2 else classes
+    most = MOST_COST_COMPARED if request.compare else MOST_COST_BESIDE
+    if parts * cost_of_fits(fits.get(name, 0), rows, columns) <= most:
         return None
     return "because many fits would take long (ask for one alone with --strategy)"
 
@@ -355,18 +372,9 @@ def noted() -> Iterator[list[str]]:
             sentences.append(sentence)
 
 
-def _refuse_unwritable(path: Path, data: Path | None) -> None:
-    if path.is_dir():
-        raise ValueError(f"--report must name a file, {path} is a directory")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"--report must name a file, {path} is something else")
-    if data is not None and path.exists() and path.samefile(data):
+def _refuse_overwriting(path: Path, data: Path | None) -> None:
+    if data is not None and path.is_file() and path.samefile(data):
         raise ValueError(f"--report would overwrite the data in {path}")
-    directory = path.resolve().parent
-    if not directory.is_dir():
-        raise ValueError(f"--report {path} lies in a directory that does not exist")
-    if not os.access(directory, os.W_OK):
-        raise ValueError(f"--report {path} lies in a directory that cannot be written to")
 
 
 def _write_report(request: Request, result: Result) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -43,8 +43,11 @@ def errors() -> Console:
 
 
 @contextmanager
-def one_line_errors(debug: bool) -> Iterator[None]:
-    """Turn what went wrong into one line on stderr and an exit code; ``debug`` lets it through."""
+def one_line_errors(debug: bool, reword: Callable[[str], str] = str) -> Iterator[None]:
+    """Turn what went wrong into one line on stderr and an exit code; ``debug`` lets it through.
+
+    Messages about bad input go through ``reword``.
+    """
     try:
         yield
     except typer.Exit:
@@ -56,7 +59,7 @@ def one_line_errors(debug: bool) -> Iterator[None]:
     except (ValueError, OSError) as error:
         if debug:
             raise
-        _leave(_line(error), BAD_INPUT)
+        _leave(reword(_line(error)), BAD_INPUT)
     except ModuleNotFoundError as error:
         if debug:
             raise

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from temperance.cli.console import Output, one_line_errors
+from temperance.cli.options import integer, refuse_unwritable
 
 if TYPE_CHECKING:
     from temperance.cli.comparisons import StoredStudy
@@ -38,7 +39,10 @@ def reproduce(
     verdicts: Annotated[
         bool, typer.Option("--verdicts", help="Judge the thesis' claims, on a page of their own.")
     ] = False,
-    repeats: Annotated[int, typer.Option(min=2, help="Data sets of each setting.")] = 30,
+    repeats: Annotated[
+        int,
+        typer.Option(parser=integer(least=2), metavar="INTEGER", help="Data sets of each setting."),
+    ] = 30,
     version: Annotated[
         VersionName,
         typer.Option(help="The settings of the thesis' text, of its published code, or both."),
@@ -50,8 +54,14 @@ def reproduce(
         Path | None,
         typer.Option(help="File of the verdicts.", show_default="OUT/reproduction.md"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Workers; -1 is one on each core.")] = -1,
+    seed: Annotated[
+        int,
+        typer.Option(parser=integer(least=0), metavar="INTEGER", help="Same seed, same numbers."),
+    ] = 0,
+    jobs: Annotated[
+        int,
+        typer.Option(parser=integer(), metavar="INTEGER", help="Workers; -1 is one on each core."),
+    ] = -1,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Reproduce the figures of the thesis, and judge its claims.
@@ -71,7 +81,13 @@ def reproduce(
         labels = _labels(figures or [], all_figures, verdicts)
         if verdicts and version != "both":
             raise ValueError("--verdicts judges both versions; leave --version out")
-        out.mkdir(parents=True, exist_ok=True)
+        if jobs == 0:
+            raise ValueError("--jobs must be a number of workers, -1 for one on each core, got 0")
+        if page is not None and not verdicts:
+            raise ValueError(f"--page {page} is the file of the verdicts; ask for --verdicts too")
+        _make_directory(out)
+        if page is not None:
+            refuse_unwritable("--page", page)
         clock = Clock(console)
         drawn = _drawn(labels, _versions(version))
         compare, data_sets = _compared(drawn, verdicts, repeats, seed, out, jobs, clock)
@@ -85,6 +101,14 @@ def reproduce(
             command = shlex.join(["temperance", "reproduce", *words])
             pictures = _pictures(out, file.parent)
             _judge(file, repeats, seed, compare, clock, jobs, command, data_sets, pictures)
+
+
+def _make_directory(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = str(error.strerror).lower()
+        raise ValueError(f"--out must name a directory, {out} cannot be made: {why}") from None
 
 
 class Clock:

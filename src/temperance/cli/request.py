@@ -137,12 +137,26 @@ class Request:
         return shlex.join(words)
 
 
+def as_written(message: str) -> str:
+    """Name what a message of the library is about as the command does."""
+    names = {"X and y": "the table", "X": "the inputs", "y": "the target"}
+    names |= {field.name: _dashed(field.name) for field in fields(Request)}
+    for name, written in names.items():
+        if message.startswith(f"{name} must "):
+            return written + message.removeprefix(name)
+    return message
+
+
+def _dashed(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
 def _option(name: str, value: Any) -> list[str]:
     if name == "data":
         return [f"./{value}" if str(value).startswith("-") else str(value)]
     if name in ("standardize", "intercept"):
         return [f"--no-{name}"]
-    option = "--" + name.replace("_", "-")
+    option = _dashed(name)
     if value is True:
         return [option]
     if name == "drop":

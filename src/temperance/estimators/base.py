@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
+from temperance.estimators.inputs import validated
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
@@ -94,9 +94,7 @@ class GibbsEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return self.coordinates_.rows(
-            validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        )
+        return self.coordinates_.rows(validated(self, X, reset=False))
 
 
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
@@ -129,15 +127,3 @@ def as_strategy(
             raise ValueError(f"X and y must have at least 2 distinct rows, got {most}")
         named = replace(named, n_folds=min(named.n_folds, most))
     return named
-
-
-def as_weights(sample_weight: Any, X: Array) -> Array:
-    """Return one non-negative weight per row."""
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-
-
-def as_seed(random_state: Any) -> int:
-    """Return an integer as it is, and draw one from a generator or from numpy's global one."""
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from temperance.calibration import Calibration
-from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
+from temperance.estimators.base import GibbsEstimator
+from temperance.estimators.inputs import as_seed, as_weights, validated
 from temperance.models import (
     FullCovarianceLogistic,
     JaakkolaLogistic,
@@ -156,9 +157,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """
         one_of("posterior", self.posterior, POSTERIORS)
         model = POSTERIORS[self.posterior](prior_cov=self._prior_variance)
-        inputs, labels = validate_data(
-            self, X, y, dtype=np.float64, order="C", ensure_min_samples=2
-        )
+        inputs, labels = validated(self, X, y, ensure_min_samples=2)
+        _refuse_labels_of_several_kinds(labels)
         check_classification_targets(labels)
         weights = as_weights(sample_weight, inputs)
         self.classes_ = np.unique(labels[weights > 0])
@@ -191,6 +191,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         By default at the choice, or at another ``beta``.
         """
         check_is_fitted(self)
+        if whole("k", k, 0) >= len(self._calibrations):
+            raise ValueError(f"k must be less than {len(self._calibrations)}, got {k!r}")
         return self.coordinates_.coefficients(self._posterior(k, beta))
 
     def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
@@ -257,3 +259,15 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def _posterior(self, k: int, beta: float | None = None) -> LogisticPosterior:
         chosen = self._calibrations[k]
         return chosen.posterior if beta is None else chosen.posterior_at(beta)
+
+
+def _refuse_labels_of_several_kinds(labels: Array) -> None:
+    """Refuse labels that have no order, of which scikit-learn would not say which."""
+    if labels.dtype.kind == "O":
+        kinds = sorted({type(label).__name__ for label in labels})
+        try:
+            np.unique(labels)
+        except TypeError:
+            raise ValueError(
+                f"y must hold labels of one kind, text or numbers, got {', '.join(kinds)}"
+            ) from None

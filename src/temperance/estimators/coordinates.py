@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from temperance.posteriors import StudentT
 from temperance.types import Array
+
+MOST_NUMBERS = 10**9  # in the terms of all rows: 8 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +101,23 @@ def coordinates_of(
         inputs, powers, terms = raw_scale(X.shape[1]), None, X
     else:
         inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
+        _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
         terms = powers.transform(inputs(X))
     columns = terms.shape[1]
     scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
     return Coordinates(inputs, powers, scale, intercept)
+
+
+def count_terms(columns: int, degree: int) -> int:
+    """Return the number of powers and products of inputs up to a degree."""
+    return comb(columns + degree, degree) - 1
+
+
+def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
+    count = count_terms(columns, degree)
+    if rows * count > MOST_NUMBERS:
+        raise ValueError(
+            f"degree must be small enough for {MOST_NUMBERS:.0e} numbers in all, got {degree!r}: "
+            f"{columns} columns have {count:.3g} powers and products in each of {rows} rows"
+        )

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from temperance.calibration import Calibration
-from temperance.estimators.base import GibbsEstimator, as_seed, as_weights
+from temperance.estimators.base import GibbsEstimator
 from temperance.estimators.coordinates import raw_scale, standard_scale
+from temperance.estimators.inputs import as_seed, as_weights, validated
 from temperance.estimators.noise import weak_noise_model
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
 from temperance.types import Array, Data, Risk, Strategy, Transfer
-from temperance.validation import as_data, one_of, positive, whole
+from temperance.validation import as_data, as_numbers, one_of, positive, whole
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -159,10 +160,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         -------
         The estimator itself.
         """
-        inputs, targets = validate_data(
-            self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2
-        )
-        response = np.asarray(targets, dtype=float)[:, None]
+        inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
+        response = as_numbers("y", targets, copy=False)[:, None]
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         self.terms_ = self.coordinates_.names(_check_feature_names_in(self))
@@ -224,7 +223,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         return [("", self.calibration_)]
 
     def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
-        yield self.calibration_, as_data(rows, self._response(y[:, None])[:, 0])
+        response = as_numbers("y", y)[:, None]
+        yield self.calibration_, as_data(rows, self._response(response)[:, 0])
 
     def _posterior(self, beta: float | None = None) -> Any:
         chosen = self.calibration_

@@ -102,6 +102,10 @@ class KFold(CurveStrategy):
 
     def _folds(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Give each of ``count`` pieces a fold."""
+        if count < 2:
+            raise ValueError(
+                f"X and y must have at least 2 distinct rows for KFold, got {count}; use Bayes()"
+            )
         if count < self.n_folds:
             raise ValueError(
                 f"n_folds must be at most the number of distinct rows, got {self.n_folds!r} for "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.selection import CurveStrategy
 from temperance.types import Data, Plan, PrefixPlan, Transfer
@@ -65,18 +64,11 @@ class SafeBayes(CurveStrategy):
             orders = np.stack([rng.permutation(n) for _ in range(self.permutations)])
         else:
             orders = np.arange(n)[None]
-        if self.stride in (None, 1):
-            growth = GROWTH if self.stride is None else 0.0
-            return PrefixPlan(data.weights, orders, self.start, self.transfer, growth)
-        return self._strides(data, orders, self.stride)
-
-    def _strides(self, data: Data, orders: NDArray[np.intp], s: int) -> Plan:
-        """Explicit pairs: the first k s rows train, the next s are tested."""
-        n = len(data)
-        ends = np.arange(-(-self.start // s) * s, n, s)
-        if not len(ends):
-            raise ValueError(f"stride must be less than the number of rows, got {s!r} for {n} rows")
-        place = np.argsort(orders, axis=1)[:, None]
-        train = (place < ends[:, None]) * data.weights
-        test = (place >= ends[:, None]) * (place < ends[:, None] + s) * data.weights
-        return Plan(train.reshape(-1, n), test.reshape(-1, n), data.size, self.transfer)
+        stride, growth = (1, GROWTH) if self.stride is None else (self.stride, 0.0)
+        first = -(-self.start // stride) * stride
+        if first >= n:
+            raise ValueError(
+                f"stride must be less than the number of rows, got {stride!r} for {n} rows"
+            )
+        prefixes = PrefixPlan(data.weights, orders, first, self.transfer, growth, stride)
+        return prefixes if stride == 1 else prefixes.pairs()  # which no model makes finer

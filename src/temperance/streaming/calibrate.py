@@ -92,6 +92,8 @@ def calibrate_blocks(
     if isinstance(chosen, str):
         chosen = strategy_named(chosen)
     limits, n_folds = as_bounds(bounds), _folds_of(chosen)
+    if isinstance(chosen, KFold):
+        chosen = replace(chosen, duplicates="apart")  # they are not seen
     if isinstance(chosen, Bayes) and not limits[0] <= 1 <= limits[1]:
         raise ValueError(f"bounds must contain beta = 1 for Bayes, got {limits!r}")
     with threads_for(0):

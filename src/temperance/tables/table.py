@@ -130,10 +130,13 @@ def diabetes() -> pandas.DataFrame:
 def _check_names(
     frame: pandas.DataFrame, target: str, dropped: list[str], weights: str | None
 ) -> None:
-    wanted = [target, *dropped] if weights is None else [target, *dropped, weights]
-    for column in wanted:
+    wanted = [("--target", target), *(("--drop", column) for column in dropped)]
+    if weights is not None:
+        wanted.append(("--weights", weights))
+    for option, column in wanted:
         if column not in frame.columns:
-            raise TableError(f"there is no column {shown(column)}{_hint(column, frame)}")
+            hint = _hint(column, frame)
+            raise TableError(f"there is no column {shown(column)} for {option}{hint}")
     if target in dropped:
         raise TableError(f"column {shown(target)} is the target and cannot be dropped")
     if weights == target:

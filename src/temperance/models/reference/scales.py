@@ -131,8 +131,8 @@ class UnknownVariance:
         """Weigh by Q^(-n/2), the integral over s; the mean is Q / (n - 2)."""
         if spectrum.size <= 2:
             raise ValueError(
-                "the observations must be more than 2 for a reference of unknown variance, copies "
-                f"counted once, got {spectrum.size:g}"
+                "X and y must hold more than 2 observations for a reference of unknown variance, "
+                f"copies counted once, got {spectrum.size:g}"
             )
         kappa = np.exp(log_kappa)
         misfit = np.maximum(spectrum.misfit(kappa), np.finfo(float).tiny)

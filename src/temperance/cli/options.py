@@ -1,0 +1,63 @@
+"""Options and what they accept: one line names the option, its value and what it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from temperance.validation import shown
+
+
+class Command(TyperCommand):
+    """A command whose options, when they are wrong, point to its own help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse them; an error about a missing value does not know its command."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+
+def integer(least: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers, of at least ``least`` if given."""
+    wanted = "an integer" if least is None else f"an integer of at least {least}"
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        if value is None or (least is not None and value < least):
+            raise typer.BadParameter(f"{shown(text)} is not {wanted}")
+        return value
+
+    return parse
+
+
+def number(text: str) -> float:
+    """Parse a real number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{shown(text)} is not a number") from None
+
+
+def refuse_unwritable(option: str, path: Path) -> None:
+    """Refuse a file that could not be written, before the work that it is for."""
+    if path.is_dir():
+        raise ValueError(f"{option} must name a file, {path} is a directory")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{option} must name a file, {path} is something else")
+    directory = path.resolve().parent
+    if not directory.is_dir():
+        raise ValueError(f"{option} {path} lies in a directory that does not exist")
+    if not os.access(directory, os.W_OK):
+        raise ValueError(f"{option} {path} lies in a directory that cannot be written to")

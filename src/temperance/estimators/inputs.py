@@ -1,0 +1,68 @@
+"""What scikit-learn would say of bad input in several lines, in one that names the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from temperance.types import Array
+from temperance.validation import as_numbers, refuse_non_finite, shown
+
+NOT_NUMBERS = ("could not convert", "setting an array element")  # how numpy begins to say so
+
+
+def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """Validate inputs, and responses if given, as scikit-learn does."""
+    try:
+        return validate_data(estimator, X, *y, dtype=np.float64, order="C", **options)
+    except ValueError as error:
+        _refuse(str(error), X, *y)
+        raise
+
+
+def _refuse(message: str, X: Any, *y: Any) -> None:
+    """Say what was wrong; some words are those that scikit-learn's checks insist on."""
+    if message.startswith("Expected 2D array"):
+        raise ValueError(
+            f"X must have two dimensions, got shape {np.shape(X)}. Reshape your data: X[:, None] "
+            "is one column, X[None] one row"
+        ) from None
+    if message.startswith("Complex data"):
+        raise ValueError(
+            "X and y must hold real numbers, got complex ones. Complex data not supported"
+        ) from None
+    if message.startswith("Input X contains"):
+        try:
+            refuse_non_finite("X", check_array(X, dtype=np.float64, ensure_all_finite=False))
+        except ValueError as found:
+            raise ValueError(f"{found}; impute NaN or leave such rows out") from None
+    if message.startswith(NOT_NUMBERS):
+        as_numbers("X", X)
+        if y:
+            as_numbers("y", y[0])
+
+
+def as_weights(sample_weight: Any, X: Array) -> Array:
+    """Return one non-negative weight per row."""
+    try:
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        if str(error).startswith(NOT_NUMBERS):
+            as_numbers("sample_weight", sample_weight)
+        raise
+
+
+def as_seed(random_state: Any) -> int:
+    """Return an integer as it is, and draw one from a generator or from numpy's global one."""
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError:
+        raise ValueError(
+            "random_state must be a non-negative integer, a RandomState or None, got "
+            f"{shown(random_state)}"
+        ) from None
