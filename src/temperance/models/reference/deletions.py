@@ -22,7 +22,12 @@ import numpy as np
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.interpolant import Interpolant, Variable, interpolate, points
+from temperance.models.reference.interpolant import (
+    Interpolant,
+    Variable,
+    chebyshev_points,
+    interpolate,
+)
 from temperance.models.reference.seen import Seen
 from temperance.types import Array
 
@@ -76,7 +81,9 @@ class SharedSums:
     def _clear(self) -> bool:
         """Whether what is left of the responses stands out from the rounding of all of them."""
         parts = self.source.from_gram
-        return parts is not None and parts.projection @ parts.projection < MOST * parts.remainder
+        if parts is None:
+            return False
+        return float(parts.projection @ parts.projection) < MOST * parts.remainder
 
     def _values(self, kappa: Array) -> Array:
         square, pull, left_out = np.zeros((3, len(kappa)))
@@ -121,7 +128,7 @@ class Deletions:
         """Return e_i^2 / k_i of each row, averaged over kappas with weights, shape (n,)."""
         variable = self._variable
         if variable is not None:
-            x, transform = points(int(variable.count))
+            x, transform = chebyshev_points(int(variable.size))
             basis = np.polynomial.chebyshev.chebvander(variable.at(kappa), len(x) - 1)
             kappa, weight = variable.kappa(x), weight @ basis @ transform
         noise = np.empty(len(self.seen.counts))
@@ -148,7 +155,7 @@ class Deletions:
             return None
         least = float(basis.lam.min()) * self._least_kept
         variable = Variable.between(self.lowest, self.highest, least, float(basis.lam.max()))
-        return variable if variable.count <= self.most else None
+        return variable if variable.size <= self.most else None
 
     @cached_property
     def _least_kept(self) -> float:

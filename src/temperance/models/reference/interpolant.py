@@ -55,7 +55,7 @@ class Variable(NamedTuple):
         return (1 + self.root) / max(1 - self.root, 1e-6)
 
     @property
-    def count(self) -> float:
+    def size(self) -> float:
         """How many points determine a function; infinite where a pole may lie at the end."""
         rate = np.log(self.rho)
         return float(np.ceil(-np.log(TOLERANCE) / rate)) + 2 if rate > 0 else np.inf
@@ -101,7 +101,7 @@ def interpolate(variable: Variable, functions: Callable[[Array], Array]) -> Inte
     Nothing where their last coefficients say that more points would be needed, or where a function
     is so much smaller at one point than at another that rounding would show.
     """
-    x, transform = points(int(variable.count))
+    x, transform = chebyshev_points(int(variable.size))
     values = functions(variable.kappa(x))
     series = transform @ values.T
     following = np.abs(series[-2:]).T / [variable.rho**2, variable.rho]
@@ -111,7 +111,7 @@ def interpolate(variable: Variable, functions: Callable[[Array], Array]) -> Inte
     return Interpolant(variable, series) if resolved.all() else None
 
 
-def points(count: int) -> tuple[Array, Array]:
+def chebyshev_points(count: int) -> tuple[Array, Array]:
     """Return Chebyshev points, and what takes values there to a series."""
     x = chebyshev.chebpts1(count)
     # Discrete orthogonality on the Chebyshev points.

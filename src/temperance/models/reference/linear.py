@@ -116,10 +116,10 @@ def reference_risk_curve(
     deletions = deletions_for(seen, scales)
     rows, plan = reference_rows(deletions, scales, weights, risk, intensity)
     curve = linear_risk_curve(rows_of(rows), plan, noise, risk)
-    shared = deletions.shared if np.all(weights == 1) else None
-    left_out = shared and linear_risk_curve(
-        seen.rows, LeaveOneOutPlan(weights), noise, risk, shared
-    )
+    left_out = None
+    if deletions.shared is not None and np.all(weights == 1):
+        each = LeaveOneOutPlan(weights)
+        left_out = linear_risk_curve(seen.rows, each, noise, risk, deletions.shared)
     return ReferenceCurve(curve.evaluate, curve.rows, curve.method, curve.costly, left_out=left_out)
 
 
@@ -161,10 +161,12 @@ def reference_rows(
     location = reference.location(inside)
     noise = np.concatenate([noise, np.full(len(axes), reference.noise)])
     deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
-    fresh = np.column_stack([inside, across])
+    fresh = inside
+    if across.any():  # one more coordinate, in which no row trains
+        fresh, train = np.column_stack([inside, across]), np.insert(train, -1, 0.0, axis=1)
     rows = np.concatenate(
         [
-            np.insert(train, -1, 0.0, axis=1),
+            train,
             np.column_stack([fresh, location - deviation]),
             np.column_stack([fresh, location + deviation]),
         ]

@@ -73,7 +73,10 @@ def shrinkage_intensity(Z: Array, weights: Array, moments: Array | None = None) 
 def _mean_fourths(Z: Array, share: Array, scale: Array) -> float:
     """Mean of sum_{i != j} x_i^2 x_j^2 with x^2 = z^2 times the scale of the column."""
     (n, d), total = Z.shape, 0.0
-    ones, most = np.ones(d), max(1, CACHED // d)
+    ones, most, root = np.ones(d), max(1, CACHED // d), np.sqrt(share)
+    alike = bool(np.all(root == root[0]))
+    if alike:
+        scale = root[0] * scale
     # Rows of few columns are scaled several at a time.
     together = max(1, min(most, LONG // d))
     scales = np.tile(scale, together)
@@ -82,8 +85,10 @@ def _mean_fourths(Z: Array, share: Array, scale: Array) -> float:
         whole = len(squares) - len(squares) % together
         squares[:whole].reshape(-1, len(scales))[...] *= scales
         squares[whole:] *= scale
-        rest = (squares @ ones) ** 2 - np.einsum("ij,ij->i", squares, squares)
-        total += float(share[part] @ rest)
+        if not alike:
+            squares *= root[part, None]
+        lengths = squares @ ones
+        total += float(lengths @ lengths - np.vdot(squares, squares))
     return total
 
 
