@@ -12,7 +12,7 @@ The rows returned here have exactly these moments; a risk curve on them is the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.rows import rows_of
+from temperance.models.linear.triangle import triangle_of_gram
 from temperance.models.reference.deletions import Deletions
 from temperance.models.reference.eigenbasis import Eigenbasis
 from temperance.models.reference.leverage import (
@@ -180,17 +181,17 @@ def reference_rows(
 
 
 def _training(seen: Seen, weights: Array, risk: Risk) -> tuple[Array, Array]:
-    """Rows [Z r] that train as those that were seen do with other weights, and their weights."""
-    if risk != "gibbs":
+    """Rows [Z r] that train as those that were seen do with their weights, and weights of these."""
+    rows = None
+    if risk == "gibbs" and 0 < len(seen.basis.sigma) < len(weights):
+        if np.array_equal(weights, seen.counts):
+            rows = seen.basis.condensed(seen.projection, seen.remainder)
+        else:
+            rows = triangle_of_gram(seen.rows.gram(weights=weights))
+    if rows is None:
         return np.column_stack([seen.coordinates, seen.rows.response]), weights
-    same = np.array_equal(weights, seen.counts)
-    posterior = seen if same else replace(seen, counts=weights)
-    rank, size = len(posterior.basis.sigma), float(weights.sum())
-    if not 0 < rank < len(weights):
-        return np.column_stack([seen.coordinates, seen.rows.response]), weights
-    train = posterior.basis.condensed(posterior.projection, posterior.remainder)
-    equal = np.full(len(train), size / len(train))
-    return train / np.sqrt(equal)[:, None], equal
+    equal = np.full(len(rows), float(weights.sum()) / len(rows))
+    return rows / np.sqrt(equal)[:, None], equal
 
 
 def _once_more(
