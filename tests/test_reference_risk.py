@@ -10,10 +10,16 @@ from scipy import stats
 from temperance import calibrate, models, strategies
 from temperance.calibration import mean_and_error
 from temperance.diagnostics import BoundWarning, TemperanceWarning
+from temperance.models.linear import leave_one_out
 from temperance.models.reference import eigenbasis, linear, scales, second_moment
-from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.leverage import careful_intensity, noise_at_leverage
+from temperance.models.reference.deletions import Deletions
+from temperance.models.reference.leverage import (
+    careful_intensity,
+    deletions_for,
+    noise_at_leverage,
+)
 from temperance.models.reference.second_moment import left_out_intensity, shrinkage_intensity
+from temperance.models.reference.seen import seen_rows
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference_risk import HasReference
 from temperance.study.rivals import FirstDescribed
@@ -22,6 +28,12 @@ from temperance.types import Data, LeaveOneOutPlan
 KNOWN = models.GaussianLinear(2.0, 0.3, covariance(3))
 UNKNOWN = models.NormalInverseGammaLinear(2.0, 3.0, [0.1, -0.2, 0.3], covariance(3))
 BETAS = np.array([0.0, 0.02, 0.4, 1.0, 2.8])
+
+
+def seen(Z, y, counts=None):
+    """Rows that were seen under a standard normal prior and unit noise."""
+    prior = models.GaussianLinear().prior(Z.shape[1])
+    return seen_rows(Z, y, np.ones(len(Z)) if counts is None else counts, prior)
 
 
 def problem(model, n=14, d=3, seed=0):
@@ -361,8 +373,10 @@ def test_rows_left_out_decide_how_far_to_shrink():
     def intensities(Z):
         ones = np.ones(len(Z))
         axes = np.diag(np.sqrt(Z.shape[1] * (Z**2).mean(axis=0)))
-        found = careful_intensity(Z, Eigenbasis.of(Z, ones), axes, np.zeros(Z.shape[1]))
-        naive = Naive(models.GaussianLinear(), Data(Z, rng.standard_normal(len(Z)), ones), ones)
+        y = rng.standard_normal(len(Z))
+        deletions = Deletions(seen(Z, y), 0.1, 10.0, 3)
+        found = careful_intensity(deletions, axes, np.zeros(Z.shape[1]))
+        naive = Naive(models.GaussianLinear(), Data(Z, y, ones), ones)
         assert found == pytest.approx(naive.intensity())
         return found, shrinkage_intensity(Z, ones)
 
@@ -390,15 +404,19 @@ def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     data = regression(n=50, d=4)
     # Columns so much alike that rows left out decide.
     Z = data.X[:, :1] + 0.1 * data.X
-    basis = Eigenbasis.of(Z, data.weights)
     axes = np.diag(np.sqrt(4 * (Z**2).mean(axis=0)))
+
+    def careful():
+        return careful_intensity(Deletions(seen(Z, data.y), 0.1, 10.0, 3), axes, np.zeros(4))
+
     whole = KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS)
-    careful = careful_intensity(Z, basis, axes, np.zeros(4))
-    assert 0 < careful < shrinkage_intensity(Z, data.weights)
+    at_once = careful()
+    assert 0 < at_once < shrinkage_intensity(Z, data.weights)
     monkeypatch.setattr(eigenbasis, "CACHED", 100)
     monkeypatch.setattr(second_moment, "CACHED", 100)
-    assert len(list(basis.parts(4))) == 2
-    assert careful_intensity(Z, basis, axes, np.zeros(4)) == pytest.approx(careful, rel=1e-12)
+    monkeypatch.setattr(leave_one_out, "CACHED", 100)
+    assert len(list(seen(Z, data.y).basis.parts(4))) == 5
+    assert careful() == pytest.approx(at_once, rel=1e-12)
     np.testing.assert_allclose(
         KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS), whole, rtol=1e-12
     )
@@ -410,12 +428,14 @@ def test_tall_rows_are_neither_decomposed_nor_tested_one_by_one(monkeypatch):
     monkeypatch.setattr(
         np.linalg, "svd", lambda a, *more, **k: sizes.append(a.shape) or original(a, *more, **k)
     )
-    prior = KNOWN_PLAIN.prior(4)
-    arguments = (data.X, data.y, data.weights, data.weights, prior, scales.AroundKnownVariance())
-    rows, _ = linear.reference_rows(*arguments, "gibbs")
-    assert sizes == [(4, 4)] and len(rows) == 5 + 2 * (4 + 4)
-    rows, _ = linear.reference_rows(*arguments, "predictive")
-    assert len(rows) == 200 + 2 * (200 + 4)
+    for counts, shapes in ((data.weights, []), (2 * data.weights, [(4, 4)])):
+        rows = seen(data.X, data.y, counts)
+        found = scales.likely_scales(rows.spectrum, scales.AroundKnownVariance())
+        arguments = (deletions_for(rows, found), found, counts)
+        fresh, _ = linear.reference_rows(*arguments, "gibbs")
+        assert sizes == shapes and len(fresh) == 5 + 2 * (4 + 4)
+    fresh, _ = linear.reference_rows(*arguments, "predictive")
+    assert len(fresh) == 200 + 2 * (200 + 4)
 
 
 @pytest.mark.parametrize("shape", [(20, 7), (10, 14)])
@@ -460,13 +480,9 @@ def test_leverage_correction_sees_noise_that_grows_with_leverage():
     belief = scales.UnknownVariance()
     for power, low, high in ((0.0, 0.8, 1.25), (1.0, 1.5, 4.0)):
         r = rng.standard_normal(400) * np.abs(Z[:, 1]) ** power
-        basis = Eigenbasis.of(Z, np.ones(400))
-        projection = basis.project(r)
-        outside = basis.outside(r, projection)
-        found = scales.likely_scales(
-            scales.Spectrum(basis.lam, projection, float(outside @ outside), 400.0), belief
-        )
-        phi, _ = noise_at_leverage(basis, projection, outside, found)
+        rows = seen(Z, r)
+        found = scales.likely_scales(rows.spectrum, belief)
+        phi = noise_at_leverage(deletions_for(rows, found), found)
         assert low < phi < high
 
 

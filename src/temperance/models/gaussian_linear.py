@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.rows import Rows, rows_of, whitened_rows
+from temperance.models.linear.rows import Rows, whitened_rows
 from temperance.models.prior import GaussianPrior
-from temperance.models.reference.linear import reference_rows
+from temperance.models.reference.linear import reference_risk_curve
 from temperance.models.reference.scales import AroundKnownVariance
+from temperance.models.reference.seen import seen_rows
 from temperance.models.regression import Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -53,12 +53,10 @@ class KnownVarianceRegression(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
-        Z, y = self.design(data.X), data.y
-        prior = self.prior(Z.shape[1])
-        if self.noise_variance != 1:
-            Z, y = Z / np.sqrt(self.noise_variance), y / np.sqrt(self.noise_variance)
-        rows, plan = reference_rows(Z, y, data.weights, counts, prior, AroundKnownVariance(), risk)
-        return linear_risk_curve(rows_of(rows), plan, KnownVariance(), risk)
+        Z = self.design(data.X)
+        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
+        belief, noise = AroundKnownVariance(), KnownVariance()
+        return reference_risk_curve(seen, data.weights, belief, noise, risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
         Z = self.design(data.X)

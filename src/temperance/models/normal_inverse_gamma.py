@@ -11,10 +11,11 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.rows import Rows, rows_of, whitened_rows
+from temperance.models.linear.rows import Rows, whitened_rows
 from temperance.models.prior import GaussianPrior
-from temperance.models.reference.linear import reference_rows
+from temperance.models.reference.linear import reference_risk_curve
 from temperance.models.reference.scales import UnknownVariance
+from temperance.models.reference.seen import seen_rows
 from temperance.models.regression import Regression
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -91,9 +92,9 @@ class NormalInverseGammaLinear(Regression):
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
         Z = self.design(data.X)
-        prior = self.prior(Z.shape[1])
-        rows, plan = reference_rows(Z, data.y, data.weights, counts, prior, UnknownVariance(), risk)
-        return linear_risk_curve(rows_of(rows), plan, InverseGammaVariance(self.a, self.b), risk)
+        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]))
+        noise = InverseGammaVariance(self.a, self.b)
+        return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
         Z = self.design(data.X)

@@ -32,6 +32,11 @@ class HasReference(Protocol):
         counts : array of shape (n,)
             How many observations each row is for the reference.
         risk : {"gibbs", "predictive"}
+
+        Returns
+        -------
+        RiskCurve
+            It may have leave-one-out's curve of the same weighted rows as ``left_out``.
         """
         ...
 
@@ -106,7 +111,9 @@ class ReferenceRisk:
             losses: _Total | _Scattered = _Total(reference)
         else:
             tested = _observations(rows) if apart else rows
-            left_out = model.risk_curve(tested, _leave_one_out(tested), risk)
+            plan = _leave_one_out(tested)
+            shared = None if apart else getattr(reference, "left_out", None)
+            left_out = shared or model.risk_curve(tested, plan, risk)
             least = minimum_of(left_out, bounds).beta
             choice = closest_tolerated(choice, left_out, least, tested.weights, bounds, self.veto)
             losses = _Scattered(reference, left_out)

@@ -14,18 +14,16 @@ from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.gaussian_linear import KnownVarianceRegression
-from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
-from temperance.models.linear.rows import rows_of
-from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.linear import reference_rows
+from temperance.models.reference.leverage import plain_intensity
+from temperance.models.reference.linear import reference_risk_curve
 from temperance.models.reference.scales import (
     SPREAD,
     AroundKnownVariance,
     Belief,
     UnknownVariance,
 )
-from temperance.models.reference.second_moment import shrinkage_intensity
+from temperance.models.reference.seen import seen_rows
 from temperance.optimise import Minimum
 from temperance.selection import conclude, minimum_of
 from temperance.strategies import Bootstrap, ReferenceRisk
@@ -103,31 +101,18 @@ class FirstDescribed(ReferenceRisk):
         belief: Belief
         noise: Noise
         if isinstance(model, NormalInverseGammaLinear):
-            belief, noise, scale = (
+            belief, noise, variance = (
                 UnknownVariance(SPREAD),
                 InverseGammaVariance(model.a, model.b),
                 1.0,
             )
         elif isinstance(model, KnownVarianceRegression):
-            belief, noise, scale = AroundKnownVariance(), KnownVariance(), model.noise_variance**0.5
+            belief, noise, variance = AroundKnownVariance(), KnownVariance(), model.noise_variance
         else:
             raise ValueError(f"model must be linear, got {type(model).__name__}")
-        Z = model.design(rows.X) / scale
-        fresh, plan = reference_rows(
-            Z,
-            rows.y / scale,
-            rows.weights,
-            counts,
-            model.prior(Z.shape[1]),
-            belief,
-            risk,
-            _ledoit_wolf,
-        )
-        return linear_risk_curve(rows_of(fresh), plan, noise, risk)
-
-
-def _ledoit_wolf(Z: Array, basis: Eigenbasis, axes: Array, beyond: Array) -> float:
-    return shrinkage_intensity(Z, basis.weights)
+        Z = model.design(rows.X)
+        seen = seen_rows(Z, rows.y, counts, model.prior(Z.shape[1]), variance)
+        return reference_risk_curve(seen, rows.weights, belief, noise, risk, plain_intensity)
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,16 @@ from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, Risk
 DEAR = 2**17  # elements of the rows beyond which a beta that looks at all of them is dear
 
 
-def linear_risk_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:
+def linear_risk_curve(
+    rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk, source: MomentSource | None = None
+) -> RiskCurve:
     """Curve of whitened rows [Z r] in units of the noise; exact for every plan.
 
     Only SafeBayes at fixed alpha interpolates, to the tolerance stated in
-    :mod:`temperance.models.linear.own_betas`.
+    :mod:`temperance.models.linear.own_betas`.  A source of the plan's moments that is shared with
+    others may be given.
     """
-    losses = LinearLosses(moment_source(rows, plan), noise, risk, len(rows))
+    losses = LinearLosses(source or moment_source(rows, plan), noise, risk, len(rows))
     by_rows = risk == "predictive" or (
         noise.pairwise and isinstance(plan, LeaveOneOutPlan | PrefixPlan)
     )

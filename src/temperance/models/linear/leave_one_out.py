@@ -139,44 +139,55 @@ class LeaveOneOutMoments:
         return iter([self._interpolant.at(beta)])
 
     @cached_property
-    def _interpolant(self) -> SumsInterpolant | None:
-        """Interpolate the sums over all rows, where few betas determine them."""
+    def eigenvalues(self) -> tuple[float, float] | None:
+        """Bounds on those of all training sets, where few betas determine sums over all rows."""
         parts = self._decomposition
         if np.ptp(self.plan.exponents) != 0 or not parts.rotates or self._most_leverage > 0.5:
             return None
         lam = self.plan.exponents[0] * parts.sigma**2
         # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
         low, high = float(lam.min()) * (1 - self._most_leverage), float(lam.max())
-        nodes = count_nodes(low, high)
-        if nodes is None:
+        return None if count_nodes(low, high) is None else (low, high)
+
+    @cached_property
+    def _interpolant(self) -> SumsInterpolant | None:
+        """Interpolate the sums over all rows, where few betas determine them."""
+        if self.eigenvalues is None:
             return None
+        low, high = self.eigenvalues
+        nodes = count_nodes(low, high) or 0
         exponent, tested = float(self.plan.exponents[0]), self.plan.size
         exposure = exponent * (len(self.rows) - 1) * tested
         return interpolate_sums(low, high, nodes, self._values, exposure, tested)
 
     def _values(self, beta: Array) -> tuple[Array, Array]:
-        """Sum up weighted squares of errors, and variances, of all rows, which share an exponent.
+        """Sum up weighted squares of errors, and variances, over all rows."""
+        square, spread = np.zeros((2, len(beta)))
+        for _, residual, leverage, inverse in self.deleted(beta):
+            spread += np.einsum("gi,gi->g", leverage, inverse)
+            residual *= inverse
+            square += np.einsum("gi,gi->g", residual, residual)
+        return square, spread / (self.plan.exponents[0] * beta)
 
-        The weights cancel: A has their roots.
+    def deleted(self, beta: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """Yield e, c h and 1 / kappa of parts of the rows, (g, rows) each, free to be changed.
+
+        For rows that share an exponent, in the coordinates of a Gram matrix, with leverages well
+        below 1.  The weights cancel: A has their roots.
         """
         parts, c = self._decomposition, self.plan.exponents[0] * beta[:, None]
         weight = c * parts.sigma**2
         weight /= 1.0 + weight  # 1 - s: e_i = r_i - sum_j A_ij g_j (1 - s_j)
         fit = weight * parts.projection
-        square, spread = np.zeros((2, len(beta)))
         for part in batches(len(self.rows), len(parts.sigma) + 4 * len(beta), CACHED):
             a = parts.factor.T @ self.rows.inputs[part].T  # (rank, rows): rows in memory
             if self._weights is not None:
                 a *= np.sqrt(self._weights[part])
             residual = fit @ a
-            a *= a
-            leverage = weight @ a  # times c
-            inverse = np.reciprocal(1.0 - leverage)
-            spread += np.einsum("gi,gi->g", leverage, inverse)
             np.subtract(parts.response[part], residual, out=residual)
-            residual *= inverse
-            square += np.einsum("gi,gi->g", residual, residual)
-        return square, spread / c[:, 0]
+            a *= a
+            leverage = weight @ a
+            yield part, residual, leverage, np.reciprocal(1.0 - leverage)
 
     def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
         """Delete each of some rows that have these exponents, or one for all of them."""
@@ -265,23 +276,33 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _decomposition(self) -> Decomposition:
-        response = self.rows.response
-        if self._weights is not None:
-            response = response * np.sqrt(self._weights)
-        return self._from_gram(response) or self._from_rows(response)
+        return self.from_gram or self._from_rows(self._response)
 
-    def _from_gram(self, response: Array) -> Decomposition | None:
-        """Take A = Z U / sigma, where the Gram matrix tells U and sigma."""
+    @cached_property
+    def _response(self) -> Array:
+        response = self.rows.response
+        return response if self._weights is None else response * np.sqrt(self._weights)
+
+    @cached_property
+    def from_gram(self) -> Decomposition | None:
+        """Decomposition with A = Z U / sigma, where the Gram matrix tells U and sigma."""
         rows, weights = self.rows, self._weights
         if len(rows) <= rows.width:
             return None
-        spectrum, safe = spectrum_of_grams(rows.gram(weights=weights)[None], np.array([len(rows)]))
+        gram = rows.second_moments if weights is None else rows.gram(weights=weights)
+        spectrum, safe = spectrum_of_grams(gram[None], np.array([len(rows)]))
         if not safe[0]:
             return None
         sigma = spectrum.sigma[0]
         rotation = rows.scale[:, None] * spectrum.vectors[0] / sigma
-        remainder = float(spectrum.remainder[0])
-        return Decomposition(sigma, spectrum.projection[0], response, remainder, rotation, True)
+        return Decomposition(
+            sigma,
+            spectrum.projection[0],
+            self._response,
+            float(spectrum.remainder[0]),
+            rotation,
+            rotates=True,
+        )
 
     def _from_rows(self, response: Array) -> Decomposition:
         scaled = self.rows.take(slice(None), self._weights)

@@ -55,6 +55,11 @@ class Rows:
             found *= np.sqrt(_some(weights, which))[:, None]
         return found
 
+    @cached_property
+    def second_moments(self) -> Array:
+        """Second moments of all rows, each counted once, shape (k + 1, k + 1)."""
+        return self.gram()
+
     def gram(self, which: slice = slice(None), weights: Array | None = None) -> Array:
         """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
         width = self.width + 1

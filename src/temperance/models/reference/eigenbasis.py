@@ -10,7 +10,8 @@ diagonal in the right singular vectors of W^1/2 Z, and kappa I across them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -28,38 +29,66 @@ class Eigenbasis:
 
     Parameters
     ----------
-    left, sigma, directions : arrays of shape (n, rank), (rank,), (k, rank)
-        W^1/2 Z = left diag(sigma) directions'.
+    inputs : array of shape (n, k)
+    rotation : array of shape (k, rank), or None
+        What takes inputs to left singular vectors, less the roots of the weights:
+        W^1/2 Z = left diag(sigma) directions', left = W^1/2 inputs rotation.  None if the inputs
+        are the left vectors.
+    sigma, directions : arrays of shape (rank,), (k, rank)
     weights : array of shape (n,)
-    spans_rows : bool
-        Whether any response lies in the span: differences would leave rounding there.
     """
 
-    left: Array
+    inputs: Array
+    rotation: Array | None
     sigma: Array
     directions: Array
     weights: Array
-    spans_rows: bool
 
     @classmethod
-    def of(cls, rows: Array, weights: Array) -> Self:
-        """Decompose rows (n, k); directions that rounding alone makes are left out."""
+    def of(cls, rows: Array, weights: Array, gram: Array | None = None) -> Self:
+        """Decompose rows (n, k); directions that rounding alone makes are left out.
+
+        The weighted second moments are told by ``gram`` where they are known.
+        """
         n, k = rows.shape
-        scaled = rows if np.all(weights == 1) else np.sqrt(weights)[:, None] * rows
-        root = triangle_of_gram(scaled.T @ scaled) if n >= TALL * k else None
+        if n < TALL * k:
+            root = None
+        else:
+            known = (rows.T * weights) @ rows if gram is None else gram
+            root = triangle_of_gram(known)
         if root is None:
-            left, sigma, right = np.linalg.svd(scaled, full_matrices=False)
+            left, sigma, right = np.linalg.svd(np.sqrt(weights)[:, None] * rows, False)
         else:
             _, sigma, right = np.linalg.svd(root)
         kept = sigma > np.finfo(float).eps * max(n, k) * sigma.max(initial=0.0)
         sigma, directions = sigma[kept], right[kept].T
-        left = left[:, kept] if root is None else scaled @ (directions / sigma)
-        return cls(left, sigma, directions, weights, n == len(sigma))
+        if root is None:
+            return cls(left[:, kept], None, sigma, directions, weights)
+        return cls(rows, directions / sigma, sigma, directions, weights)
 
-    def parts(self, width: int) -> Iterator[tuple[slice, Self]]:
-        """Yield rows after rows, as many as stay in a cache with ``width`` columns."""
-        for part in batches(len(self.left), max(width, len(self.sigma)), CACHED):
-            yield part, replace(self, left=self.left[part], weights=self.weights[part])
+    def parts(self, width: int) -> Iterator[tuple[slice, Array]]:
+        """Yield left vectors (rank, rows) of as many rows as stay in a cache with ``width`` more.
+
+        Rows are neighbours in memory: what follows is done for many of them at a time.
+        """
+        for part in batches(len(self.inputs), len(self.sigma) + width, CACHED):
+            if self.rotation is None:
+                yield part, self.inputs[part].T
+                continue
+            left = self.rotation.T @ self.inputs[part].T
+            if self.weighted:
+                left *= np.sqrt(self.weights[part])
+            yield part, left
+
+    @cached_property
+    def weighted(self) -> bool:
+        """Whether rows count other than once."""
+        return bool(np.any(self.weights != 1))
+
+    @property
+    def spans_rows(self) -> bool:
+        """Whether any response lies in the span: differences would leave rounding there."""
+        return len(self.inputs) == len(self.sigma)
 
     @property
     def lam(self) -> Array:
@@ -68,47 +97,39 @@ class Eigenbasis:
 
     def project(self, response: Array) -> Array:
         """Return the projections of W^1/2 r on the left vectors, shape (rank,)."""
-        return self.left.T @ (np.sqrt(self.weights) * response)
+        if self.rotation is None:
+            return self.inputs.T @ (np.sqrt(self.weights) * response)
+        return ((self.weights * response) @ self.inputs) @ self.rotation
 
     def outside(self, response: Array, projection: Array) -> Array:
         """Return what of W^1/2 r lies outside, shape (n,)."""
         if self.spans_rows:
             return np.zeros_like(response)
-        return np.sqrt(self.weights) * response - self.left @ projection
+        if self.rotation is None:
+            return np.sqrt(self.weights) * response - self.inputs @ projection
+        return np.sqrt(self.weights) * (response - self.inputs @ (self.rotation @ projection))
 
-    def condensed(self, projection: Array, outside: Array) -> Array:
+    def condensed(self, projection: Array, remainder: float) -> Array:
         """Return the fewest rows [Z r] whose second moments are the weighted ones of all."""
         rows = np.zeros((len(self.sigma) + 1, len(self.directions) + 1))
         rows[:-1, :-1] = self.sigma[:, None] * self.directions.T
-        rows[:-1, -1], rows[-1, -1] = projection, np.linalg.norm(outside)
+        rows[:-1, -1], rows[-1, -1] = projection, np.sqrt(remainder)
         return rows
 
     def shrinkage(self, kappa: Array) -> Array:
-        """Return 1 / (1 + kappa lam), shape (rank, kappas)."""
-        return 1 / (1 + np.multiply.outer(self.lam, kappa))
+        """Return 1 / (1 + kappa lam), shape (kappas, rank)."""
+        return 1 / (1 + np.multiply.outer(kappa, self.lam))
 
-    def leverages(self, kappa: Array) -> tuple[Array, Array]:
-        """Return h = w z'V z of all copies of a row, and 1 - h of one copy, both (n, kappas).
-
-        A row of weight k is k rows, each with the k-th part of the leverage.
-        """
-        shrinkage, square = self.shrinkage(kappa), self.left**2
-        across = (
-            0.0
-            if self.spans_rows
-            else np.maximum(1 - square @ np.ones(square.shape[1]), 0.0)[:, None]
-        )
-        kept = square @ shrinkage
-        kept += across  # 1 - h, without cancellation
-        if np.any(self.weights > 1):
-            single = (np.minimum(self.weights, 1.0) / self.weights)[:, None]
-            kept = 1 - single + single * kept
-        return square @ (1 - shrinkage), kept
+    def total_leverage(self, kappa: Array) -> Array:
+        """Return the leverage of all rows together, sum_j kappa lam_j / (1 + kappa lam_j)."""
+        return kappa * (self.shrinkage(kappa) @ self.lam)
 
     def variance(self, rows: Array, across: Array, kappa: Array) -> Array:
         """Return z'V z (m, kappas) of rows (m, k) that reach ``across`` beyond the coordinates."""
         inside, outside = self.resolve(rows, across)
-        return inside**2 @ (kappa * self.shrinkage(kappa)) + np.multiply.outer(outside, kappa)
+        return inside**2 @ (kappa[:, None] * self.shrinkage(kappa)).T + np.multiply.outer(
+            outside, kappa
+        )
 
     def resolve(self, rows: Array, across: Array) -> tuple[Array, Array]:
         """Coordinates of rows in this basis (m, rank), and the squared length outside it (m,)."""

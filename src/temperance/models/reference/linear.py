@@ -16,14 +16,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.models.prior import GaussianPrior, row_space
+from temperance.curves import RiskCurve
+from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.noise import Noise
+from temperance.models.linear.rows import rows_of
+from temperance.models.linear.triangle import triangle_of_gram
+from temperance.models.reference.deletions import Deletions
 from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.leverage import careful_intensity, noise_at_leverage
-from temperance.models.reference.scales import Belief, Spectrum, likely_scales
-from temperance.models.reference.second_moment import mean_squares
-from temperance.types import Array, Plan, Risk
+from temperance.models.reference.leverage import (
+    careful_intensity,
+    deletions_for,
+    noise_at_leverage,
+)
+from temperance.models.reference.scales import Belief, Scales, likely_scales
+from temperance.models.reference.seen import Seen
+from temperance.types import Array, LeaveOneOutPlan, Plan, Risk
 
-Intensity = Callable[[Array, Eigenbasis, Array, Array], float]
+Intensity = Callable[[Deletions, Array, Array], float]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceCurve(RiskCurve):
+    """Risk that a reference expects, with leave-one-out's curve of the rows where sums are shared.
+
+    Leave-one-out gives each row its weight, as the posterior that is judged does.
+    """
+
+    left_out: RiskCurve | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +61,6 @@ class Reference:
         Variance in every direction that the rows do not span.
     noise : float
         Expected noise variance s.
-    row_noise : array of shape (n,)
-        The same at each row that was seen, from its residual, with the same mean.
     """
 
     basis: Eigenbasis
@@ -52,7 +69,6 @@ class Reference:
     means: Array
     prior_variance: float
     noise: float
-    row_noise: Array
 
     def location(self, rows: Array) -> Array:
         """Return z'm of rows (m, k)."""
@@ -68,38 +84,50 @@ class Reference:
         )
 
 
-def linear_reference(
-    basis: Eigenbasis, projection: Array, outside: Array, belief: Belief
-) -> Reference:
-    """Posterior of the reference model, given whitened rows and responses in units of the noise."""
-    weights, lam = basis.weights, basis.lam
-    spectrum = Spectrum(lam, projection, float(outside @ outside), float(weights.sum()))
-    scales = likely_scales(spectrum, belief)
-    phi, row_noise = noise_at_leverage(basis, projection, outside, scales)
+def linear_reference(seen: Seen, scales: Scales, phi: float) -> Reference:
+    """Posterior of the reference model, given whitened rows and responses in units of the noise.
+
+    Where rows have leverage the noise is larger by the factor phi.
+    """
+    basis = seen.basis
     # phi / kappa stands for 1 / kappa.
-    precision = phi / scales.kappa[:, None] + lam
-    means = basis.sigma * projection / precision
+    precision = phi / scales.kappa[:, None] + basis.lam
+    means = basis.sigma * seen.projection / precision
     mean = scales.weight @ means
-    noise = float(scales.weight @ scales.noise)
-    mean_noise = float(weights @ row_noise / weights.sum())
     return Reference(
         basis,
         mean,
         (scales.weight * scales.noise) @ (phi / precision),
         np.sqrt(scales.weight)[:, None] * (means - mean),
         float(scales.weight @ (scales.noise * scales.kappa)),
-        noise,
-        row_noise * (noise / mean_noise) if mean_noise > 0 else np.full(len(weights), noise),
+        float(scales.weight @ scales.noise),
     )
 
 
-def reference_rows(
-    Z: Array,
-    y: Array,
+def reference_risk_curve(
+    seen: Seen,
     weights: Array,
-    counts: Array,
-    prior: GaussianPrior,
     belief: Belief,
+    noise: Noise,
+    risk: Risk,
+    intensity: Intensity = careful_intensity,
+) -> ReferenceCurve:
+    """Curve that a reference expects of rows that were seen; see :func:`reference_rows`."""
+    scales = likely_scales(seen.spectrum, belief)
+    deletions = deletions_for(seen, scales)
+    rows, plan = reference_rows(deletions, scales, weights, risk, intensity)
+    curve = linear_risk_curve(rows_of(rows), plan, noise, risk)
+    left_out = None
+    if deletions.shared is not None and np.all(weights == 1):
+        each = LeaveOneOutPlan(weights)
+        left_out = linear_risk_curve(seen.rows, each, noise, risk, deletions.shared)
+    return ReferenceCurve(curve.evaluate, curve.rows, curve.method, curve.costly, left_out=left_out)
+
+
+def reference_rows(
+    deletions: Deletions,
+    scales: Scales,
+    weights: Array,
     risk: Risk,
     intensity: Intensity = careful_intensity,
 ) -> tuple[Array, Plan]:
@@ -109,76 +137,88 @@ def reference_rows(
     seen, and one along each axis.  Its response is one of two points with the right moments; at
     rows that were seen the noise is that of their own residuals, with the same mean.  Only second
     moments matter to the Gibbs risk, so that fewer rows stand for those that were seen, in training
-    as well where posterior and reference count them alike.
+    as well.
 
     Parameters
     ----------
-    Z, y : arrays of shape (n, d) and (n,), in units of the noise
+    deletions : Deletions
+        Of the rows that were seen.
+    scales : Scales
+        What is known of the reference's scales.
     weights : array of shape (n,)
         How much each row counts in the posterior that is judged.
-    counts : array of shape (n,)
-        How many observations each row is for the reference.
-    prior : GaussianPrior
-    belief : Belief
-        What is believed of the scales.
     risk : {"gibbs", "predictive"}
     intensity : function
         What gives rho.
     """
-    n, d = Z.shape
-    coordinates, along = row_space(prior.whiten(Z))
-    response = y - Z @ prior.mean if prior.mean.any() else y
-    basis = Eigenbasis.of(coordinates, counts)
-    projection = basis.project(response)
-    outside = basis.outside(response, projection)
-    reference = linear_reference(basis, projection, outside, belief)
-    share = counts / counts.sum()
-    axes, beyond = _along_axes(Z, share, prior, along)
-    rho = intensity(Z, basis, axes, beyond)
-    seen, noise = coordinates, reference.row_noise
-    rank, size = len(basis.sigma), float(weights.sum())
-    fewer = risk == "gibbs" and 0 < rank < n
-    if fewer:
-        seen = np.sqrt(rank / counts.sum()) * basis.sigma[:, None] * basis.directions.T
-        share, noise = np.full(rank, 1 / rank), np.full(rank, reference.noise)
-    if fewer and np.array_equal(weights, counts):
-        train = basis.condensed(projection, outside)
-        weights = np.full(len(train), size / len(train))
-        train /= np.sqrt(weights)[:, None]
-    else:
-        train = np.column_stack([coordinates, response])
-    inside = np.concatenate([seen, axes])
-    across = np.concatenate([np.zeros(len(seen)), beyond])
+    seen = deletions.seen
+    reference = linear_reference(seen, scales, noise_at_leverage(deletions, scales))
+    axes, beyond = _along_axes(seen)
+    rho = intensity(deletions, axes, beyond)
+    train, trained = _training(seen, weights, risk)
+    old, share, noise = _once_more(deletions, scales, reference, risk)
+    inside = np.concatenate([old, axes])
+    across = np.concatenate([np.zeros(len(old)), beyond])
     location = reference.location(inside)
-    noise = np.concatenate([noise, np.full(d, reference.noise)])
+    noise = np.concatenate([noise, np.full(len(axes), reference.noise)])
     deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
-    fresh = np.column_stack([inside, across])
+    fresh = inside
+    if across.any():  # one more coordinate, in which no row trains
+        fresh, train = np.column_stack([inside, across]), np.insert(train, -1, 0.0, axis=1)
     rows = np.concatenate(
         [
-            np.insert(train, -1, 0.0, axis=1),
+            train,
             np.column_stack([fresh, location - deviation]),
             np.column_stack([fresh, location + deviation]),
         ]
     )
-    test = np.tile(np.concatenate([(1 - rho) * share, np.full(d, rho / d)]), 2) / 2
+    test = np.tile(np.concatenate([(1 - rho) * share, np.full(len(axes), rho / len(axes))]), 2) / 2
     return rows, Plan(
-        np.concatenate([weights, np.zeros(len(test))])[None],
+        np.concatenate([trained, np.zeros(len(test))])[None],
         np.concatenate([np.zeros(len(train)), test])[None],
-        size,
+        float(weights.sum()),
     )
 
 
-def _along_axes(
-    Z: Array, share: Array, prior: GaussianPrior, along: Array | None
-) -> tuple[Array, Array]:
+def _training(seen: Seen, weights: Array, risk: Risk) -> tuple[Array, Array]:
+    """Rows [Z r] that train as those that were seen do with their weights, and weights of these."""
+    rows = None
+    if risk == "gibbs" and 0 < len(seen.basis.sigma) < len(weights):
+        if np.array_equal(weights, seen.counts):
+            rows = seen.basis.condensed(seen.projection, seen.remainder)
+        else:
+            rows = triangle_of_gram(seen.rows.gram(weights=weights))
+    if rows is None:
+        return np.column_stack([seen.coordinates, seen.rows.response]), weights
+    equal = np.full(len(rows), float(weights.sum()) / len(rows))
+    return rows / np.sqrt(equal)[:, None], equal
+
+
+def _once_more(
+    deletions: Deletions, scales: Scales, reference: Reference, risk: Risk
+) -> tuple[Array, Array, Array]:
+    """Rows that stand for those that were seen, their shares of 1, and the noise at each."""
+    seen = deletions.seen
+    basis, counts = seen.basis, seen.counts
+    rank, share = len(basis.sigma), counts / counts.sum()
+    if risk == "gibbs" and 0 < rank < len(counts):
+        rows = np.sqrt(rank / counts.sum()) * basis.sigma[:, None] * basis.directions.T
+        return rows, np.full(rank, 1 / rank), np.full(rank, reference.noise)
+    noise = deletions.row_noise(scales.kappa, scales.weight)
+    mean = float(share @ noise)
+    noise = noise * (reference.noise / mean) if mean > 0 else np.full(len(counts), reference.noise)
+    return seen.coordinates, share, noise
+
+
+def _along_axes(seen: Seen) -> tuple[Array, Array]:
     """Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
 
     And how far they reach across these: one more coordinate, of which only the square matters.
     """
-    d = Z.shape[1]
-    reach = np.sqrt(d * mean_squares(Z, share))
-    axes = reach[:, None] * prior.unwhiten(np.eye(d))
-    if along is None:
+    squares = seen.mean_squares
+    d = len(squares)
+    axes = np.sqrt(d * squares)[:, None] * seen.prior.unwhiten(np.eye(d))
+    if seen.along is None:
         return axes, np.zeros(d)
-    inside = axes @ along
-    return inside, np.linalg.norm(axes - inside @ along.T, axis=1)
+    inside = axes @ seen.along
+    return inside, np.linalg.norm(axes - inside @ seen.along.T, axis=1)

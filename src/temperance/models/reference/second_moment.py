@@ -7,6 +7,8 @@ import numpy as np
 from temperance.models.linear.rows import CACHED
 from temperance.types import Array, batches
 
+LONG = 256  # elements of a row that make light of a loop over rows
+
 
 def mean_squares(Z: Array, share: Array) -> Array:
     """Mean square of each column, the rows weighed by shares that sum to 1."""
@@ -17,7 +19,17 @@ def mean_squares(Z: Array, share: Array) -> Array:
     return squares
 
 
-def shrinkage_intensity(Z: Array, weights: Array) -> float:
+def second_moments(Z: Array, share: Array) -> Array:
+    """Mean products of the columns (d, d), the rows weighed by shares that sum to 1."""
+    n, d = Z.shape
+    products = np.zeros((d, d))
+    for part in batches(n, d, CACHED):
+        scaled = np.sqrt(share[part])[:, None] * Z[part]
+        products += scaled.T @ scaled
+    return products
+
+
+def shrinkage_intensity(Z: Array, weights: Array, moments: Array | None = None) -> float:
     r"""How far the off-diagonal second moments should be shrunk to zero, from 0 to 1.
 
     .. math::
@@ -26,6 +38,7 @@ def shrinkage_intensity(Z: Array, weights: Array) -> float:
         c_{ij} = \overline{x_i x_j},
 
     with the columns x scaled to mean square 1 and the variance of a mean estimated from the rows.
+    The mean products of the columns of Z may be given where they are known.
 
     References
     ----------
@@ -36,25 +49,47 @@ def shrinkage_intensity(Z: Array, weights: Array) -> float:
     """
     share = weights / weights.sum()
     n, d = Z.shape
-    square = mean_squares(Z, share)
-    unit = np.sqrt(np.where(square > 0, square, 1.0))
-    products, fourths, ones = np.zeros((d, d) if d <= n else (n, n)), 0.0, np.ones(d)
-    # Sums over all pairs, less those with i = j; |X'X| = |XX'|, whichever is smaller.
-    for part in batches(n, d, CACHED if d <= n else Z.size):
-        X = np.sqrt(share[part])[:, None] * (Z[part] / unit)
-        products += X.T @ X if d <= n else X @ X.T
-        squared = X * X
-        rest = (squared @ ones) ** 2 - np.einsum("ij,ij->i", squared, squared)
-        fourths += float(rest @ (1 / share[part]))
     if d <= n:
-        # A difference would leave the rounding of columns that are orthogonal.
-        np.fill_diagonal(products, 0.0)
-        squares = float((products**2).sum())
+        products = second_moments(Z, share) if moments is None else moments
+        square = np.diag(products)
     else:
-        squares = float((products**2).sum()) - np.count_nonzero(square)
+        square = mean_squares(Z, share)
+    unit = np.sqrt(np.where(square > 0, square, 1.0))
+    if d <= n:
+        correlations = products / unit / unit[:, None]
+        # A difference would leave the rounding of columns that are orthogonal.
+        np.fill_diagonal(correlations, 0.0)
+        squares = float((correlations**2).sum())
+    else:
+        # |X'X| = |XX'|, less those with i = j.
+        X = np.sqrt(share)[:, None] * (Z / unit)
+        squares = float(((X @ X.T) ** 2).sum()) - np.count_nonzero(square)
     if squares <= np.finfo(float).eps * d**2:
         return 0.0
+    fourths = _mean_fourths(Z, share, 1 / unit**2)
     return float(np.clip((fourths - squares) / (weights.sum() * squares), 0.0, 1.0))
+
+
+def _mean_fourths(Z: Array, share: Array, scale: Array) -> float:
+    """Mean of sum_{i != j} x_i^2 x_j^2 with x^2 = z^2 times the scale of the column."""
+    (n, d), total = Z.shape, 0.0
+    ones, most, root = np.ones(d), max(1, CACHED // d), np.sqrt(share)
+    alike = bool(np.all(root == root[0]))
+    if alike:
+        scale = root[0] * scale
+    # Rows of few columns are scaled several at a time.
+    together = max(1, min(most, LONG // d))
+    scales = np.tile(scale, together)
+    for part in batches(n, 1, most - most % together):
+        squares = np.square(Z[part], order="C")
+        whole = len(squares) - len(squares) % together
+        squares[:whole].reshape(-1, len(scales))[...] *= scales
+        squares[whole:] *= scale
+        if not alike:
+            squares *= root[part, None]
+        lengths = squares @ ones
+        total += float(lengths @ lengths - np.vdot(squares, squares))
+    return total
 
 
 def left_out_intensity(seen: Array, along: Array, left_out: Array) -> float:
