@@ -15,6 +15,7 @@ from scipy import stats
 
 from temperance import GibbsClassifier, GibbsRegressor, models, report
 from temperance.calibration import Calibration, KnownErrors
+from temperance.curves import RiskCurve
 from temperance.explanation import explain, explanations
 from temperance.held_out import Forecasts, HeldOut, hold_out
 from temperance.optimise import Minimum
@@ -460,9 +461,8 @@ def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", mod
         bounds=bounds,
         minimum=Minimum(beta, **found),
         risk=1.0,
-        bayes_risk=1.0 + gain,
         errors=KnownErrors(0.1, error),
-        curve=None,
+        curve=RiskCurve(lambda beta: (1.0 + gain + 0 * beta, 0 * beta), rows=None, method=""),
     )
 
 
