@@ -18,7 +18,7 @@ from temperance.types import Array
 
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
-ROUGH_TOLERANCE = 3e-2
+ROUGH_STEP = 3e-2
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
 MOST_NEWTON_STEPS = 12
 MOST_STEPS = 400
@@ -47,12 +47,19 @@ class Path:
 
     A guide knows solutions of a similar system, or of nearly this one: what remains to be predicted
     is how far apart they are, a smaller thing than the solutions.  A path ``among`` many remembers
-    its share.
+    its share.  The last step to a rough solution is below ``rough_step``.
     """
 
-    def __init__(self, system: System, guide: Guide | None = None, among: int = 1) -> None:
+    def __init__(
+        self,
+        system: System,
+        guide: Guide | None = None,
+        among: int = 1,
+        rough_step: float = ROUGH_STEP,
+    ) -> None:
         self.system = system
         self.guide = guide
+        self.rough_step = rough_step
         if guide is None:
             x = system.start()
             first = Anchor(0.0, x, system.newton(x, 0.0)[1](False))
@@ -75,7 +82,7 @@ class Path:
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         if self.system.admissible(start):
-            found = _correct(self.system, start, beta, rough)
+            found = _correct(self.system, start, beta, self.rough_step if rough else None)
             if found is not None:
                 return self._remember(found)
         return self._climb(self._anchors[place - 1], beta)
@@ -157,8 +164,11 @@ def _settling(around: list[Anchor], beta: float, first: float) -> Array:
     return above.x + high * (1 - high / (beta + first)) * above.tangent
 
 
-def _correct(system: System, x: Array, beta: float, rough: bool = False) -> Anchor | None:
-    before, tolerance = np.inf, ROUGH_TOLERANCE if rough else TOLERANCE
+def _correct(
+    system: System, x: Array, beta: float, rough_step: float | None = None
+) -> Anchor | None:
+    rough = rough_step is not None
+    before, tolerance = np.inf, TOLERANCE if rough_step is None else rough_step
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
     rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)

@@ -49,6 +49,15 @@ def fold_rows(rows: Rows, plan: FoldPlan) -> FoldRows:
     order = sorting_order(plan.fold, plan.n_folds)
     ends = np.cumsum(np.bincount(plan.fold, minlength=plan.n_folds)).tolist()
     folds = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
-    again = np.append(order, order)
-    twice = Rows(rows.Z[again], rows.offset[again], rows.y[again], plan.weights[None, again])
-    return FoldRows(order, twice, folds, plan.exponents)
+    Z, offset, y, weights = (
+        _twice(part, order) for part in (rows.Z, rows.offset, rows.y, plan.weights)
+    )
+    return FoldRows(order, Rows(Z, offset, y, weights[None]), folds, plan.exponents)
+
+
+def _twice(values: Array, order: NDArray[np.intp]) -> Array:
+    """Return values in this order, and again."""
+    found = np.empty((2, *values.shape))
+    np.take(values, order, axis=0, out=found[0], mode="clip")
+    found[1] = found[0]
+    return found.reshape(-1, *values.shape[1:])

@@ -40,6 +40,7 @@ from temperance.types import Array
 
 STEP = 1e-4  # of the scale on which solutions move, for differences in beta
 REMEMBERED = 16  # betas
+ROUGH_STEP = 0.1  # to the fit of all rows; the folds' own steps go on from there
 
 
 class Fits(NamedTuple):
@@ -87,7 +88,7 @@ class FoldSketch:
 
     @cached_property
     def _whole(self) -> Path:
-        return Path(self.approximation.system(self.rows.once))
+        return Path(self.approximation.system(self.rows.once), rough_step=ROUGH_STEP)
 
     def _moving(self, beta: float) -> MovingFits:
         found, system = self._whole.at(beta, rough=True), self._whole.system

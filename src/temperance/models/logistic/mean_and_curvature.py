@@ -39,7 +39,7 @@ from temperance.types import Array
 Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 1e-2  # enough for Newton's steps, which correct each other
-TIGHT = 1e-10  # for tangents, unless rough ones will do
+ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
 NEGLIGIBLE = 1e-10  # part of a precision
 
 
@@ -140,7 +140,7 @@ class Equations:
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -times(self.inverse_hessian, pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
-        tolerance = LOOSE if rough else TIGHT
+        tolerance = ROUGH if rough else TIGHT
         x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
         return self._turned_back(x)
 
