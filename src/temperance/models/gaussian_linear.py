@@ -23,7 +23,7 @@ from temperance.validation import as_data, non_negative, positive
 
 
 class KnownVarianceRegression(Regression):
-    """What regressions with a known noise variance share; a preset writes its ``design``."""
+    """What regressions with a known noise variance share; a preset writes its ``features``."""
 
     noise_variance: float
     reference_by_default: ClassVar[bool] = True
@@ -53,7 +53,7 @@ class KnownVarianceRegression(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
-        Z, y = self.design(data.X), data.y
+        Z, y = self.features(data.X), data.y
         prior = self.prior(Z.shape[1])
         if self.noise_variance != 1:
             Z, y = Z / np.sqrt(self.noise_variance), y / np.sqrt(self.noise_variance)
@@ -61,7 +61,7 @@ class KnownVarianceRegression(Regression):
         return linear_risk_curve(rows_of(rows), plan, KnownVariance(), risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
         return *whitened_rows(Z, data.y, prior, self.noise_variance), prior
 

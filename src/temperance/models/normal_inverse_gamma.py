@@ -90,12 +90,12 @@ class NormalInverseGammaLinear(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
         rows, plan = reference_rows(Z, data.y, data.weights, counts, prior, UnknownVariance(), risk)
         return linear_risk_curve(rows_of(rows), plan, InverseGammaVariance(self.a, self.b), risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
         return *whitened_rows(Z, data.y, prior), prior

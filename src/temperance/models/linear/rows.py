@@ -17,7 +17,8 @@ from temperance.types import Array, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
 SORTED = 2**18  # the same, where rows are sorted by their labels
-FEW_COLUMNS = 24  # up to which a symmetric product takes longer than a plain one, twice the work
+FEW_COLUMNS = 32  # up to which a symmetric product takes longer than plain ones, twice the work
+SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
 
 Labels = NDArray[np.integer[Any]]
 Index = NDArray[np.intp] | slice
@@ -66,7 +67,7 @@ class Rows:
             if weights is not None:
                 root = np.sqrt(weights[here])
                 z, r = z * root[:, None], r * root
-            total[:-1, :-1] += z.T @ z
+            _add_products(total[:-1, :-1], z)
             total[-1, :-1] += r @ z
             total[-1, -1] += r @ r
         return self._finished(total)
@@ -92,9 +93,10 @@ class Rows:
         return self._finished(totals)
 
     def _finished(self, totals: Array) -> Array:
-        """Scale second moments of inputs and responses, whose last row stands for the column."""
+        """Scale second moments of inputs and responses, whose last rows stand for the columns."""
         totals[..., :-1] *= self.scale
         totals[..., :-1, :-1] *= self.scale[:, None]
+        totals[..., :-2, -2] = totals[..., -2, :-2]
         totals[..., :-1, -1] = totals[..., -1, :-1]
         return totals
 
@@ -106,12 +108,16 @@ def _runs(labels: Labels, count: int) -> Iterator[slice]:
 
 
 def _add_products(total: Array, rows: Array) -> None:
-    """Add the second moments of rows [z r], with r'z in the last row at least."""
-    if rows.shape[1] > FEW_COLUMNS:
+    """Add the second moments of rows; those of the last column to the last row at least."""
+    width = rows.shape[1]
+    if width > FEW_COLUMNS:
         total += rows.T @ rows
-    else:
-        total[:, :-1] += rows.T @ rows[:, :-1]
-        total[-1, -1] += rows[:, -1] @ rows[:, -1]
+        return
+    for part in batches(len(rows), width**2, SMALL):
+        some = rows[part]
+        # All columns but one make a product that is not symmetric.
+        total[:, :-1] += some.T @ some[:, :-1]
+        total[-1, -1] += some[:, -1] @ some[:, -1]
 
 
 def _some(array: Array, which: Index) -> Array:
