@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from temperance.grouping import first_places, number_distinct, sorting_order
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.triangle import triangle, triangles_of_grams
-from temperance.types import Array, FoldPlan, Plan
+from temperance.types import Array, FoldPlan, Labels, Plan, all_ones
 
 MOST_PAIRS = 64
 SAMPLE = 1000
@@ -31,7 +31,8 @@ class Blocks(NamedTuple):
 class Partition(NamedTuple):
     """Blocks of rows, and what a block weighs in each pair, relative to the rows' weights."""
 
-    labels: NDArray[np.intp]  # (n,): the block of each row
+    labels: Labels  # (n,): the block of each row
+    counts: NDArray[np.intp]  # (blocks,): how many rows they have
     weights: Array  # (n,)
     train: Array  # (pairs, blocks)
     test: Array  # (pairs, blocks)
@@ -44,15 +45,16 @@ class Partition(NamedTuple):
     @property
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each block, in order."""
-        ends = np.cumsum(np.bincount(self.labels, minlength=self.blocks))
-        return np.split(sorting_order(self.labels, self.blocks), ends[:-1])
+        order = sorting_order(self.labels, self.blocks)
+        return np.split(order, np.cumsum(self.counts)[:-1])
 
 
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
     if isinstance(plan, FoldPlan):
         test = np.eye(plan.n_folds)[plan.start :]
-        return Partition(plan.fold, plan.weights, (1 - test) * plan.exponents[:, None], test)
+        train = (1 - test) * plan.exponents[:, None]
+        return Partition(plan.fold, plan.counts, plan.weights, train, test)
     pairs, n = plan.test.shape
     if pairs > MOST_PAIRS:
         return None
@@ -66,24 +68,22 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     if count > max(2 * pairs, n // columns):
         return None
     shares = profile[:, first_places(labels, count)].astype(float)
-    return Partition(labels, weights, shares[:pairs], shares[pairs:])
+    return Partition(labels, np.bincount(labels), weights, shares[:pairs], shares[pairs:])
 
 
 def blocks_of(rows: Rows, partition: Partition) -> Blocks:
     """Sum up the rows of each block."""
-    uniform = bool(np.all(partition.weights == 1.0))
-    weights = None if uniform else partition.weights
+    weights = None if all_ones(partition.weights) else partition.weights
     grams = rows.grams(partition.labels, partition.blocks, weights)
-    counts = np.bincount(partition.labels, minlength=partition.blocks)
     # Fewer rows than columns are their own factor.
-    tall = np.flatnonzero(counts > grams.shape[1])
+    tall = np.flatnonzero(partition.counts > grams.shape[1])
     known = zip(tall.tolist(), triangles_of_grams(grams[tall]), strict=True)
     factors = {block: factor for block, factor in known if factor is not None}
     if len(factors) < partition.blocks:
         for block, members in enumerate(partition.members):
             if block not in factors:
                 factors[block] = triangle(rows.take(members, weights))
-    return Blocks(grams, [factors[block] for block in range(partition.blocks)], counts)
+    return Blocks(grams, [factors[block] for block in range(partition.blocks)], partition.counts)
 
 
 def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:
