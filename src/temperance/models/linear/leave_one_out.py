@@ -22,14 +22,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.interpolant import SumsInterpolant, count_nodes, interpolate_sums
+from temperance.models.linear.interpolant import (
+    SumsInterpolant,
+    count_nodes,
+    interpolate_sums,
+    node_betas,
+)
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.models.linear.spectrum import spectrum_of_grams
-from temperance.types import Array, LeaveOneOutPlan, Plan, batches
+from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
 ALONE = 1e-4
+# Every how many rows their lengths are asked for, how many times as much leverage all may have,
+# and how much that may be, lest it take more betas than need be.
+SOME, LONGER, LITTLE = 16, 4.0, 0.02
 
 
 class Decomposition(NamedTuple):
@@ -100,7 +108,7 @@ class LeaveOneOutMoments:
 
     def _moments(self, beta: Array, misfit: bool) -> Iterator[Moments]:
         weights, exponents, size = self.plan.weights, self.plan.exponents, self.plan.size
-        shared, uniform = bool(np.ptp(exponents) == 0), bool(np.all(weights == 1.0))
+        shared, uniform = self._shared, self._weights is None
         none = np.empty((0, len(beta)))
         alone = self._alone
         together = np.flatnonzero(~alone) if alone.any() else None
@@ -140,43 +148,60 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _interpolant(self) -> SumsInterpolant | None:
-        """Interpolate the sums over all rows, where few betas determine them."""
-        parts = self._decomposition
-        if np.ptp(self.plan.exponents) != 0 or not parts.rotates or self._most_leverage > 0.5:
+        """Interpolate the sums over all rows, where few betas determine them.
+
+        How many do depends on the largest leverage, which a look at all rows tells beside their
+        sums: the lengths of some say what to expect, and all are looked at again if it is more.
+        """
+        if not self._shared or not self._decomposition.rotates:
             return None
-        lam = self.plan.exponents[0] * parts.sigma**2
+        expected = LONGER * self._leverage_by_length(slice(None, None, SOME))
+        if expected < LITTLE:
+            found, most = self._interpolated(expected)
+            if most <= expected:
+                return found
+        return self._interpolated(self._most_leverage)[0] if self._most_leverage <= 0.5 else None
+
+    def _interpolated(self, leverage: float) -> tuple[SumsInterpolant | None, float]:
+        """Interpolate the sums as if no row had more leverage, and return what they have."""
+        exponent, tested = float(self.plan.exponents[0]), self.plan.size
+        lam = exponent * self._decomposition.sigma**2
         # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
-        low, high = float(lam.min()) * (1 - self._most_leverage), float(lam.max())
+        low, high = float(lam.min()) * (1 - leverage), float(lam.max())
         nodes = count_nodes(low, high)
         if nodes is None:
-            return None
-        exponent, tested = float(self.plan.exponents[0]), self.plan.size
+            return None, leverage
+        square, spread, most = self._values(node_betas(low, high, nodes))
         exposure = exponent * (len(self.rows) - 1) * tested
-        return interpolate_sums(low, high, nodes, self._values, exposure, tested)
+        return interpolate_sums(low, high, square, spread, exposure, tested), most
 
-    def _values(self, beta: Array) -> tuple[Array, Array]:
+    def _values(self, beta: Array) -> tuple[Array, Array, float]:
         """Sum up weighted squares of errors, and variances, of all rows, which share an exponent.
 
-        The weights cancel: A has their roots.
+        The weights cancel: A has their roots.  Returns a bound on sum_j A_ij^2 as well: c h_i at
+        the last beta, over the least 1 - s_j.
         """
         parts, c = self._decomposition, self.plan.exponents[0] * beta[:, None]
         weight = c * parts.sigma**2
         weight /= 1.0 + weight  # 1 - s: e_i = r_i - sum_j A_ij g_j (1 - s_j)
         fit = weight * parts.projection
         square, spread = np.zeros((2, len(beta)))
-        for part in batches(len(self.rows), len(parts.sigma) + 4 * len(beta), CACHED):
+        most = 0.0
+        for part in batches(len(self.rows), len(parts.sigma) + 3 * len(beta), 2 * CACHED):
             a = parts.factor.T @ self.rows.inputs[part].T  # (rank, rows): rows in memory
             if self._weights is not None:
                 a *= np.sqrt(self._weights[part])
-            residual = fit @ a
+            error = fit @ a
+            np.subtract(parts.response[part], error, out=error)
             a *= a
-            leverage = weight @ a  # times c
-            inverse = np.reciprocal(1.0 - leverage)
-            spread += np.einsum("gi,gi->g", leverage, inverse)
-            np.subtract(parts.response[part], residual, out=residual)
-            residual *= inverse
-            square += np.einsum("gi,gi->g", residual, residual)
-        return square, spread / c[:, 0]
+            variance = weight @ a  # times c
+            most = max(most, float(variance[-1].max()))
+            kappa = 1.0 - variance
+            error /= kappa
+            variance /= kappa
+            square += np.einsum("gi,gi->g", error, error)
+            spread += variance.sum(axis=1)
+        return square, spread / c[:, 0], most / float(weight[-1].min())
 
     def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
         """Delete each of some rows that have these exponents, or one for all of them."""
@@ -226,18 +251,27 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _weights(self) -> Array | None:
-        return None if np.all(self.plan.weights == 1.0) else self.plan.weights
+        return None if all_ones(self.plan.weights) else self.plan.weights
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether all training sets have one exponent."""
+        return self.plan.transfer == "beta" or bool(np.ptp(self.plan.weights) == 0)
 
     @cached_property
     def _most_leverage(self) -> float:
         """Bound on sum_j A_ij^2: by the rows' lengths if that says enough, else exact."""
-        rows, sigma = self.rows, self._decomposition.sigma
-        squares, longest = rows.scale**2, 0.0
-        for part in batches(len(rows), rows.width, CACHED):
-            lengths = (rows.inputs[part] ** 2 @ squares) * self.plan.weights[part]
-            longest = max(longest, float(lengths.max()))
-        bound = longest / float(sigma.min(initial=np.inf)) ** 2
+        bound = self._leverage_by_length(slice(None))
         return bound if bound < 0.5 else float(1 - self._slack.min())
+
+    def _leverage_by_length(self, which: slice) -> float:
+        """Bound on sum_j A_ij^2 of some rows."""
+        inputs, weights = self.rows.inputs[which], self.plan.weights[which]
+        squares, longest = self.rows.scale**2, 0.0
+        for part in batches(len(inputs), self.rows.width, CACHED):
+            lengths = (inputs[part] ** 2 @ squares) * weights[part]
+            longest = max(longest, float(lengths.max()))
+        return longest / float(self._decomposition.sigma.min(initial=np.inf)) ** 2
 
     @cached_property
     def _slack(self) -> Array:
