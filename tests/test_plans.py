@@ -518,7 +518,8 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
     blocks = blocks_of(rows, partition)
     for shares, expected in ((partition.train, plan.train), (partition.test, plan.test)):
         wanted = [(rows.whole.T * w) @ rows.whole for w in expected]
-        for grams in (blocks.grams, np.stack([each.T @ each for each in blocks.factors])):
+        factors = blocks.factors(np.arange(partition.blocks))
+        for grams in (blocks.grams, np.stack([each.T @ each for each in factors])):
             found = np.tensordot(shares, grams, axes=1)
             np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * weights.max())
 
