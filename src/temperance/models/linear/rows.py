@@ -65,7 +65,9 @@ class Rows:
             if weights is not None:
                 root = np.sqrt(weights[here])
                 z, r = z * root[:, None], r * root
-            _add_moments(total, z, r)
+            _add_products(total[:-1, :-1], z)
+            total[-1, :-1] += r @ z
+            total[-1, -1] += r @ r
         return self._finished(total)
 
     def grams(self, labels: Labels, count: int, weights: Array | None = None) -> Array:
@@ -76,18 +78,17 @@ class Rows:
         totals = np.zeros((count, width, width))
         # Rows are sorted in a cache, but as many as make products worth their calls.
         height = min(len(self), max(SORTED // width, count * width))
-        near, ordered = np.empty((2, height, self.width))
+        near, ordered = np.empty((2, height, width))
         for part in batches(len(self), 1, height):
             order = sorting_order(labels[part], count)
-            z, r = near[: len(order)], self.response[part].take(order)
-            z[:] = self.inputs[part]
-            z = z.take(order, axis=0, out=ordered[: len(order)], mode="clip")
+            rows = near[: len(order)]
+            _copy_rows(rows[:, :-1], self.inputs[part])
+            rows[:, -1] = self.response[part]
             if weights is not None:
-                root = np.sqrt(weights[part].take(order))
-                z *= root[:, None]
-                r *= root
+                rows *= np.sqrt(weights[part])[:, None]
+            rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
             for total, each in zip(totals, _runs(labels[part].take(order), count), strict=True):
-                _add_moments(total, z[each], r[each])
+                _add_products(total, rows[each])
         return self._finished(totals)
 
     def _finished(self, totals: Array) -> Array:
@@ -105,18 +106,26 @@ def _runs(labels: Labels, count: int) -> Iterator[slice]:
     return (slice(*each) for each in pairwise(ends))
 
 
-def _add_moments(total: Array, z: Array, r: Array) -> None:
-    """Add the second moments of rows [z r], those of the last two columns to rows at least."""
-    total[-1, :-1] += r @ z
-    total[-1, -1] += r @ r
-    if z.shape[1] > FEW_COLUMNS:
-        total[:-1, :-1] += z.T @ z
+def _copy_rows(target: Array, rows: Array) -> None:
+    """Copy rows; those that lie together as bytes, not as a few numbers each: twice as fast."""
+    if rows.flags.c_contiguous:
+        whole = np.dtype((np.void, rows.strides[0]))
+        target.view(whole)[:] = rows.view(whole)
+    else:
+        target[:] = rows
+
+
+def _add_products(total: Array, rows: Array) -> None:
+    """Add the second moments of rows; those of the last column to the last row at least."""
+    width = rows.shape[1]
+    if width > FEW_COLUMNS:
+        total += rows.T @ rows
         return
-    for part in batches(len(z), z.shape[1] ** 2, SMALL):
-        some = z[part]
+    for part in batches(len(rows), width**2, SMALL):
+        some = rows[part]
         # All columns but one make a product that is not symmetric.
-        total[:-1, :-2] += some.T @ some[:, :-1]
-        total[-2, -2] += some[:, -1] @ some[:, -1]
+        total[:, :-1] += some.T @ some[:, :-1]
+        total[-1, -1] += some[:, -1] @ some[:, -1]
 
 
 def _some(array: Array, which: Index) -> Array:
