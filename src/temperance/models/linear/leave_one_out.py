@@ -35,9 +35,9 @@ from temperance.models.linear.spectrum import spectrum_of_grams
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
 ALONE = 1e-4
-# Every how many rows their lengths are asked for, how many times as much leverage all may have,
-# and how much that may be, lest it take more betas than need be.
-SOME, LONGER, LITTLE = 16, 4.0, 0.02
+# How many rows are asked for their lengths, and how much leverage they may make expect, lest it
+# take more betas than need be.
+SOME, LITTLE = 2**14, 0.02
 
 
 class Decomposition(NamedTuple):
@@ -155,11 +155,14 @@ class LeaveOneOutMoments:
         """
         if not self._shared or not self._decomposition.rotates:
             return None
-        expected = LONGER * self._leverage_by_length(slice(None, None, SOME))
-        if expected < LITTLE:
-            found, most = self._interpolated(expected)
-            if most <= expected:
-                return found
+        every = len(self.rows) // SOME
+        if every > 1:
+            # The largest of many grow no faster than this where lengths have two moments.
+            expected = np.sqrt(every) * self._leverage_by_length(slice(None, None, every))
+            if expected < LITTLE:
+                found, most = self._interpolated(expected)
+                if most <= expected:
+                    return found
         return self._interpolated(self._most_leverage)[0] if self._most_leverage <= 0.5 else None
 
     def _interpolated(self, leverage: float) -> tuple[SumsInterpolant | None, float]:
@@ -184,15 +187,19 @@ class LeaveOneOutMoments:
         parts, c = self._decomposition, self.plan.exponents[0] * beta[:, None]
         weight = c * parts.sigma**2
         weight /= 1.0 + weight  # 1 - s: e_i = r_i - sum_j A_ij g_j (1 - s_j)
-        fit = weight * parts.projection
+        rank = len(parts.sigma)
+        residual = np.column_stack([-weight * parts.projection, np.ones(len(beta))])
         square, spread = np.zeros((2, len(beta)))
         most = 0.0
-        for part in batches(len(self.rows), len(parts.sigma) + 3 * len(beta), 2 * CACHED):
-            a = parts.factor.T @ self.rows.inputs[part].T  # (rank, rows): rows in memory
+        # Columns that are a power of two apart would shut each other out of a cache.
+        height = 2 * CACHED // (rank + 3 * len(beta)) | 8
+        for part in batches(len(self.rows), 1, height):
+            known = np.empty((rank + 1, part.stop - part.start))  # A' and r': rows in memory
+            a, known[-1] = known[:-1], parts.response[part]
+            np.matmul(parts.factor.T, self.rows.inputs[part].T, out=a)
             if self._weights is not None:
                 a *= np.sqrt(self._weights[part])
-            error = fit @ a
-            np.subtract(parts.response[part], error, out=error)
+            error = residual @ known
             a *= a
             variance = weight @ a  # times c
             most = max(most, float(variance[-1].max()))
