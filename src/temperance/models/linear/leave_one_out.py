@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.decomposition import Decomposition, decompose
 from temperance.models.linear.interpolant import (
     SumsInterpolant,
     count_nodes,
@@ -31,29 +32,12 @@ from temperance.models.linear.interpolant import (
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
-from temperance.models.linear.spectrum import spectrum_of_grams
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
 ALONE = 1e-4
 # How many rows are asked for their lengths, and how much leverage they may make expect, lest it
 # take more betas than need be.
 SOME, LITTLE = 2**14, 0.02
-
-
-class Decomposition(NamedTuple):
-    """Decomposition of all rows, scaled by the roots of their weights."""
-
-    sigma: Array  # (rank,)
-    projection: Array  # (rank,): g
-    response: Array  # (n,)
-    remainder: float  # |o|^2
-    factor: Array  # (n, rank): A, or (k, rank): what makes the inputs A
-    rotates: bool
-
-    @property
-    def square(self) -> bool:
-        """Whether the rows span everything."""
-        return len(self.response) == len(self.sigma)
 
 
 class Deletion(NamedTuple):
@@ -306,32 +290,4 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _decomposition(self) -> Decomposition:
-        response = self.rows.response
-        if self._weights is not None:
-            response = response * np.sqrt(self._weights)
-        return self._from_gram(response) or self._from_rows(response)
-
-    def _from_gram(self, response: Array) -> Decomposition | None:
-        """Take A = Z U / sigma, where the Gram matrix tells U and sigma."""
-        rows, weights = self.rows, self._weights
-        if len(rows) <= rows.width:
-            return None
-        spectrum, safe = spectrum_of_grams(rows.gram(weights=weights)[None], np.array([len(rows)]))
-        if not safe[0]:
-            return None
-        sigma = spectrum.sigma[0]
-        rotation = rows.scale[:, None] * spectrum.vectors[0] / sigma
-        remainder = float(spectrum.remainder[0])
-        return Decomposition(sigma, spectrum.projection[0], response, remainder, rotation, True)
-
-    def _from_rows(self, response: Array) -> Decomposition:
-        scaled = self.rows.take(slice(None), self._weights)
-        left, sigma, _ = np.linalg.svd(scaled[:, :-1], full_matrices=False)
-        kept = sigma > np.finfo(float).eps * max(scaled.shape) * sigma.max(initial=0.0)
-        left, sigma = left[:, kept], sigma[kept]
-        g = left.T @ response
-        if left.shape[0] == left.shape[1]:
-            # The rows span everything: exact zeros, where differences would leave rounding noise.
-            return Decomposition(sigma, g, response, 0.0, left, False)
-        remainder = float(((response - left @ g) ** 2).sum())
-        return Decomposition(sigma, g, response, remainder, left, False)
+        return decompose(self.rows, self._weights)
