@@ -41,7 +41,7 @@ class Data:
         """Return the number of rows."""
         return len(self.y)
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The number of observations: the sum of the weights."""
         return float(self.weights.sum())
@@ -115,7 +115,7 @@ class FoldPlan:
     transfer: Transfer = "beta"
     start: int = 0
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
         return float(self.weights.sum())

@@ -141,7 +141,7 @@ class LeaveOneOutMoments:
             return None
         every = len(self.rows) // SOME
         if every > 1:
-            # The largest of many grow no faster than this where lengths have two moments.
+            # The largest of many grows no faster than this where leverages have two moments.
             expected = np.sqrt(every) * self._leverage_by_length(slice(None, None, every))
             if expected < LITTLE:
                 found, most = self._interpolated(expected)
