@@ -135,7 +135,7 @@ class LeaveOneOutMoments:
         """Interpolate the sums over all rows, where few betas determine them.
 
         How many do depends on the largest leverage, which a look at all rows tells beside their
-        sums: the lengths of some say what to expect, and all are looked at again if it is more.
+        sums: the lengths of some say what to expect, and all are looked at again if it takes more.
         """
         if not self._shared or not self._decomposition.rotates:
             return None
@@ -144,23 +144,27 @@ class LeaveOneOutMoments:
             # The largest of many grows no faster than this where leverages have two moments.
             expected = np.sqrt(every) * self._leverage_by_length(slice(None, None, every))
             if expected < LITTLE:
-                found, most = self._interpolated(expected)
-                if most <= expected:
+                found, enough = self._interpolated(expected)
+                if enough:
                     return found
         return self._interpolated(self._most_leverage)[0] if self._most_leverage <= 0.5 else None
 
-    def _interpolated(self, leverage: float) -> tuple[SumsInterpolant | None, float]:
-        """Interpolate the sums as if no row had more leverage, and return what they have."""
+    def _interpolated(self, leverage: float) -> tuple[SumsInterpolant | None, bool]:
+        """Interpolate the sums as if no row had more leverage, and say whether that is enough."""
         exponent, tested = float(self.plan.exponents[0]), self.plan.size
         lam = exponent * self._decomposition.sigma**2
         # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
         low, high = float(lam.min()) * (1 - leverage), float(lam.max())
         nodes = count_nodes(low, high)
         if nodes is None:
-            return None, leverage
+            return None, True
         square, spread, most = self._values(node_betas(low, high, nodes))
+        # Poles beyond ``low`` are as far out as others beyond ``high``, about the same middle.
+        least = float(lam.min()) * (1 - min(most, 0.5))
+        needed = count_nodes(least, max(high, low * high / least))
+        enough = most <= 0.5 and needed is not None and needed <= nodes
         exposure = exponent * (len(self.rows) - 1) * tested
-        return interpolate_sums(low, high, square, spread, exposure, tested), most
+        return interpolate_sums(low, high, square, spread, exposure, tested), enough
 
     def _values(self, beta: Array) -> tuple[Array, Array, float]:
         """Sum up weighted squares of errors, and variances, of all rows, which share an exponent.
