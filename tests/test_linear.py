@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.diagnostics import BoundWarning
+from temperance.models.linear import leave_one_out
 from temperance.models.linear.blocks import partition_of
 from temperance.models.linear.curve import moment_source
 from temperance.models.linear.interpolant import MOST_NODES, count_nodes
@@ -130,8 +131,8 @@ def test_leave_one_out_adds_up_the_weights_once(monkeypatch):
 @pytest.mark.parametrize(
     "model", [models.GaussianLinear(), models.NormalInverseGammaLinear()], ids=repr
 )
-def test_inputs_are_searched_for_bad_values_twice_at_most(model, monkeypatch):
-    """At the door, and by the model's design, which others may call as well."""
+def test_inputs_are_searched_for_bad_values_once(model, monkeypatch):
+    """At the door: a model takes the data's word for it."""
     seen = []
     original = validation.refuse_non_finite
     monkeypatch.setattr(
@@ -141,7 +142,7 @@ def test_inputs_are_searched_for_bad_values_twice_at_most(model, monkeypatch):
     )
     data = gaussian_data(500, 4)
     calibrate(model, data.X, data.y, strategies.KFold())
-    assert seen.count(data.X.size) == 2
+    assert seen.count(data.X.size) == 1
 
 
 def test_rows_that_a_gram_matrix_cannot_tell_apart_are_factored(rows_seen, decompositions):
@@ -188,6 +189,52 @@ def test_interpolated_sums_are_those_of_the_rows(kind, n, spread, weighted):
         found.d_square + found.d_spread, direct.d_square + direct.d_spread, rtol=1e-8
     )
     np.testing.assert_allclose(found.tested, direct.tested, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "far, weighted, count",
+    [(1.0, False, 1), (1.0, True, 1), (4.4, False, 1), (12.0, False, 2), (12.0, True, 2)]
+    + [(1000.0, False, 1), (1000.0, True, 1)],
+)
+def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, monkeypatch):
+    """Only some rows are asked for their lengths: the sums do not depend on which."""
+    monkeypatch.setattr(leave_one_out, "SOME", 100)
+    monkeypatch.setattr(leave_one_out, "LITTLE", 0.2)
+    data = gaussian_data(2000, 4)
+    X, y = data.X.copy(), data.y.copy()
+    X[7], y[7] = far, 50.0
+    weights = data.weights if weighted else np.ones(len(data))
+    source = moment_source(Rows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
+    looks = []
+    interpolated = leave_one_out.LeaveOneOutMoments._interpolated
+    monkeypatch.setattr(
+        leave_one_out.LeaveOneOutMoments,
+        "_interpolated",
+        lambda self, leverage: looks.append(leverage) or interpolated(self, leverage),
+    )
+    betas = np.array([0.0, 1e-4, 1e-2, 1.0, 3.0, 1e2])
+    (found,) = source.sums(betas, pairwise=False)
+    direct = [summed(moments, False) for moments in source.moments(betas)]
+    for names, tolerance in ((("square", "spread"), 1e-11), (("d_square", "d_spread"), 1e-7)):
+        total, expected = (
+            sum(getattr(each, name) for each in sums for name in names)
+            for sums in ([found], direct)
+        )
+        np.testing.assert_allclose(total, expected, rtol=tolerance)
+    left = np.linalg.svd(np.sqrt(weights)[:, None] * X, full_matrices=False)[0]
+    most = (left**2).sum(axis=1).max()
+    assert (most > looks[0]) == (far > 1.0)
+    # A little more than expected takes no further betas, and a row alone cannot be interpolated.
+    assert len(looks) == count
+
+
+def test_the_sums_tell_the_largest_leverage():
+    data = gaussian_data(500, 4)
+    source = moment_source(Rows(data.X, data.y, np.ones(4)), LeaveOneOutPlan(data.weights))
+    _, _, bound = source._values(np.array([1e-3, 1.0]))
+    left = np.linalg.svd(np.sqrt(data.weights)[:, None] * data.X, full_matrices=False)[0]
+    most = (left**2).sum(axis=1).max()
+    assert most <= bound < 1.05 * most
 
 
 def test_few_betas_determine_well_conditioned_sums():
@@ -252,6 +299,7 @@ def test_second_moments_of_labels_are_sums_over_their_rows(
     if chunk:
         monkeypatch.setattr("temperance.models.linear.rows.SORTED", chunk * (k + 1))
         monkeypatch.setattr("temperance.models.linear.rows.CACHED", chunk)
+        monkeypatch.setattr("temperance.models.linear.rows.SMALL", 7 * k**2)
     rng = np.random.default_rng(k)
     n = 301
     rows = Rows(

@@ -12,7 +12,8 @@ from temperance import calibrate, expected_risk, models, strategies
 from temperance.grouping import distinct_rows, joined_rows, number_distinct, takes_few_values
 from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.rows import Rows
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, all_ones
+from temperance.validation import as_data
 
 # Where the minimum lies is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
@@ -518,7 +519,8 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
     blocks = blocks_of(rows, partition)
     for shares, expected in ((partition.train, plan.train), (partition.test, plan.test)):
         wanted = [(rows.whole.T * w) @ rows.whole for w in expected]
-        for grams in (blocks.grams, np.stack([each.T @ each for each in blocks.factors])):
+        factors = blocks.factors(np.arange(partition.blocks))
+        for grams in (blocks.grams, np.stack([each.T @ each for each in factors])):
             found = np.tensordot(shares, grams, axes=1)
             np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * weights.max())
 
@@ -609,3 +611,22 @@ def test_rows_are_joined_only_where_they_can_be_the_same(many, monkeypatch):
     other = Data(data.X, np.repeat([-0.0, 0.0], 6), data.weights)
     assert len(joined_rows(other)) == 12
     assert len(joined_rows(Data(data.X * 0.0, other.y, data.weights))) == 1
+
+
+def test_weights_that_nobody_gave_are_one_number():
+    """They take no memory, cannot be written to, and are known to be 1 without a look at each."""
+    weights = as_data(np.zeros((5, 1)), np.zeros(5)).weights
+    np.testing.assert_array_equal(weights, np.ones(5))
+    assert weights.strides == (0,) and not weights.flags.writeable
+    assert all_ones(weights) and all_ones(np.ones(5))
+    assert not all_ones(np.broadcast_to(2.0, 5))
+    assert not all_ones(np.array([1.0, 1.0, 0.5]))
+
+
+@pytest.mark.parametrize("given", [None, np.array([1.0, 2.0, 0.5, 1.0, 3.0])], ids=str)
+def test_folds_know_their_rows_and_weights(given):
+    weights = np.broadcast_to(1.0, 5) if given is None else given
+    plan = FoldPlan(weights, np.array([0, 2, 0, 1, 2], dtype=np.int8), 4, start=1)
+    np.testing.assert_array_equal(plan.counts, [2, 1, 2, 0])
+    expected = [weights[[3]].sum(), weights[[1, 4]].sum(), 0.0]
+    np.testing.assert_array_equal(plan.tested, expected)

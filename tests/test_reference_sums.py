@@ -232,7 +232,7 @@ def test_rows_that_weigh_otherwise_share_nothing():
 
 def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
     data, grams, passes = problem(), [], []
-    gram, deleted = Rows.gram, LeaveOneOutMoments.deleted
+    gram, deleted = Rows.gram, LeaveOneOutMoments.fitted
 
     def counted_gram(self, *arguments, **options):
         grams.append(len(self))
@@ -243,7 +243,7 @@ def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
         return deleted(self, kappa)
 
     monkeypatch.setattr(Rows, "gram", counted_gram)
-    monkeypatch.setattr(LeaveOneOutMoments, "deleted", counted_pass)
+    monkeypatch.setattr(LeaveOneOutMoments, "fitted", counted_pass)
     monkeypatch.setattr(deletions, "studentised", None)
     chosen(data, models.GaussianLinear(1.0))
     assert grams.count(len(data)) == 1 and len(passes) == 1 and passes[0] < 20

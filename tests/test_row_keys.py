@@ -227,3 +227,20 @@ def test_the_risk_is_the_same_however_folds_are_drawn(monkeypatch):
     # Trained and tested by the same rows, the risk would be another.
     naive = calibrate(MODEL, data.X, data.y, "naive").risk
     assert stats.ttest_1samp(hashed, naive).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("count", [2**7, 2**7 + 1, 2**15, 2**15 + 1])
+def test_labels_are_as_small_as_their_number_allows(count):
+    """Every part is reached, and the fewest bits that do are taken."""
+    keys = np.arange(count, dtype=np.uint64) * np.uint64(2**64 // count) + np.uint64(2**40)
+    labels = parts_of(keys, count)
+    np.testing.assert_array_equal(labels, np.arange(count))
+    assert labels.dtype == {2**7: np.int8, 2**7 + 1: np.int16, 2**15: np.int16}.get(count, np.intp)
+
+
+def test_keys_are_counted_in_chunks(monkeypatch):
+    rng = np.random.default_rng(0)
+    keys = rng.integers(2**64, size=1000, dtype=np.uint64)
+    whole = [shared_weight(keys, each) for each in (np.ones(1000), np.full(1000, 2.0))]
+    monkeypatch.setattr(row_keys, "COUNTED", 300)
+    assert [shared_weight(keys, each) for each in (np.ones(1000), np.full(1000, 2.0))] == whole

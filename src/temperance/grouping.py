@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.distinct import all_distinct
-from temperance.types import Array, Data
+from temperance.types import Array, Data, Labels
 
 MANY = 2**16  # rows whose sorting takes longer than their sums
 
@@ -46,10 +46,14 @@ def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     return first
 
 
-def sorting_order(labels: NDArray[np.integer[Any]], count: int) -> NDArray[np.intp]:
+def label_type(count: int) -> type[np.signedinteger[Any]]:
+    """Return the smallest integers that number ``count`` labels: the fewer bits, the faster."""
+    return np.int8 if count <= 2**7 else np.int16 if count <= 2**15 else np.intp
+
+
+def sorting_order(labels: Labels, count: int) -> NDArray[np.intp]:
     """Return the order that sorts labels below ``count`` and keeps equal ones in place."""
-    small = labels.astype(np.int16, copy=False) if count < 2**15 else labels  # sorted by radix
-    return np.argsort(small, kind="stable")
+    return np.argsort(labels.astype(label_type(count), copy=False), kind="stable")
 
 
 def number_rows(data: Data) -> NDArray[np.intp]:

@@ -15,13 +15,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array, Data, batches
+from temperance.grouping import label_type
+from temperance.types import Array, Data, Labels, all_ones, batches
 
 Keys = NDArray[np.uint64]
 
 BITS = 16  # of a key, that number the bins
 MOST_SHARED = 1.5  # weight behind a key, on average, at which keys tell rows apart
 CHUNK = 2**15  # keys that stay in a processor's cache while they are mixed
+COUNTED = 2**18  # keys whose counting takes longer than that of the bins
 HALF = np.uint64(32)
 
 
@@ -41,14 +43,20 @@ def telling_keys(data: Data, rng: np.random.Generator) -> Keys | None:
 
 def shared_weight(keys: Keys, weights: Array) -> float:
     """Estimate the weight that shares a row's key, on average over observations."""
-    bins = np.bincount((keys >> np.uint64(64 - BITS)).view(np.int64), weights, 2**BITS)
+    bins, once = np.zeros(2**BITS), all_ones(weights)
+    for part in batches(len(keys), 1, COUNTED):
+        places = (keys[part] >> np.uint64(64 - BITS)).view(np.int64)
+        bins += np.bincount(places, None if once else weights[part], 2**BITS)
     size = float(weights.sum())
     return float(bins @ bins - size**2 / 2**BITS) / size
 
 
-def parts_of(keys: Keys, count: int) -> NDArray[np.intp]:
+def parts_of(keys: Keys, count: int) -> Labels:
     """Cut the range of the keys into ``count`` equal parts, fewer than 2^32, and number them."""
-    return ((keys >> HALF) * np.uint64(count) >> HALF).view(np.int64)
+    labels = np.empty(len(keys), dtype=label_type(count))
+    for part in batches(len(keys), 1, CHUNK):
+        labels[part] = (keys[part] >> HALF) * np.uint64(count) >> HALF
+    return labels
 
 
 def _mix(keys: Keys, column: Array, rng: np.random.Generator) -> None:

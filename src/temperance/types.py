@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from temperance.curves import RiskCurve
 
 Array = NDArray[np.floating[Any]]
+Labels = NDArray[np.integer[Any]]
 Risk = Literal["gibbs", "predictive"]
 Transfer = Literal["beta", "alpha"]
 
@@ -40,7 +41,7 @@ class Data:
         """Return the number of rows."""
         return len(self.y)
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The number of observations: the sum of the weights."""
         return float(self.weights.sum())
@@ -109,19 +110,26 @@ class FoldPlan:
     """
 
     weights: Array
-    fold: NDArray[np.intp]
+    fold: Labels
     n_folds: int
     transfer: Transfer = "beta"
     start: int = 0
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
         return float(self.weights.sum())
 
     @cached_property
+    def counts(self) -> NDArray[np.intp]:
+        """Number of rows of each fold, shape (n_folds,)."""
+        return np.bincount(self.fold, minlength=self.n_folds)
+
+    @cached_property
     def tested(self) -> Array:
         """Weight of each tested fold, shape (n_folds - start,)."""
+        if all_ones(self.weights):
+            return self.counts[self.start :].astype(float)
         return np.bincount(self.fold, self.weights, self.n_folds)[self.start :].astype(float)
 
     @property
@@ -154,7 +162,7 @@ class LeaveOneOutPlan:
     def exponents(self) -> Array:
         """Factor on beta in each row's training set, shape (n,)."""
         if self.transfer == "beta":
-            return np.ones_like(self.weights)
+            return np.broadcast_to(1.0, len(self.weights))
         return self.size / (self.size - self.weights)
 
     def pairs(self) -> Plan:
@@ -281,6 +289,11 @@ class Strategy(Protocol):
     ) -> Calibration:
         """Return the choice and what is known about it."""
         ...
+
+
+def all_ones(weights: Array) -> bool:
+    """Whether every row weighs 1; no look at each where one number stands for all."""
+    return bool(np.all((weights[:1] if weights.strides == (0,) else weights) == 1.0))
 
 
 def batches(count: int, elements_each: int, budget: int = 2**22) -> Iterator[slice]:

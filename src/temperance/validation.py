@@ -32,7 +32,7 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {n}")
     refuse_non_finite("y", response)
     if weights is None:
-        return Data(_read_only(inputs), _read_only(response), np.ones(n))
+        return Data(_read_only(inputs), _read_only(response), np.broadcast_to(1.0, n))
     weight = as_numbers("weights", weights, copy=False)
     if weight.shape != (n,):
         raise ValueError(f"weights must have shape ({n},), got shape {weight.shape}")

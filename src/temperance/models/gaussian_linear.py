@@ -23,7 +23,7 @@ from temperance.validation import as_data, non_negative, positive
 
 
 class KnownVarianceRegression(Regression):
-    """What regressions with a known noise variance share; a preset writes its ``design``."""
+    """What regressions with a known noise variance share; a preset writes its ``features``."""
 
     noise_variance: float
     reference_by_default: ClassVar[bool] = True
@@ -53,13 +53,13 @@ class KnownVarianceRegression(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
         belief, noise = AroundKnownVariance(), KnownVariance()
         return reference_risk_curve(seen, data.weights, belief, noise, risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
         return *whitened_rows(Z, data.y, prior, self.noise_variance), prior
 

@@ -33,4 +33,8 @@ class GaussianMean(KnownVarianceRegression):
 
     def design(self, X: ArrayLike | None) -> Array:
         """One column of ones, whatever the inputs; one row for ``None``."""
-        return np.ones((1 if X is None else len(as_inputs(X)), 1))
+        return self.features(np.empty((1, 0)) if X is None else as_inputs(X))
+
+    def features(self, inputs: Array) -> Array:
+        """One column of ones."""
+        return np.ones((len(inputs), 1))

@@ -91,12 +91,12 @@ class NormalInverseGammaLinear(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]))
         noise = InverseGammaVariance(self.a, self.b)
         return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
-        Z = self.design(data.X)
+        Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
         return *whitened_rows(Z, data.y, prior), prior

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from temperance.models.gaussian_linear import KnownVarianceRegression
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.types import Array
-from temperance.validation import as_inputs, whole
+from temperance.validation import whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +44,8 @@ class Polynomial(KnownVarianceRegression):
         super().__post_init__()
         whole("n_powers", self.n_powers, 1)
 
-    def design(self, X: ArrayLike) -> Array:
+    def features(self, inputs: Array) -> Array:
         """Vandermonde rows of the single input."""
-        inputs = as_inputs(X)
         if inputs.shape[1] != 1:
             raise ValueError(f"X must have one column for Polynomial, got {inputs.shape[1]}")
         return np.vander(inputs[:, 0], self.n_powers, increasing=True)

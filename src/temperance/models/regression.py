@@ -16,8 +16,11 @@ class Regression:
     prior_cov: ArrayLike | None
 
     def design(self, X: ArrayLike) -> Array:
-        """Take inputs as rows; add a column of ones for an intercept."""
-        inputs = as_inputs(X)
+        """Check inputs and turn them into rows."""
+        return self.features(as_inputs(X))
+
+    def features(self, inputs: Array) -> Array:
+        """Take valid inputs as rows; add a column of ones for an intercept."""
         if inputs.shape[1] == 0:
             raise ValueError("X must have at least one column, got 0 (None is for GaussianMean)")
         return inputs
@@ -28,4 +31,4 @@ class Regression:
 
     def check(self, data: Data) -> None:
         """Refuse inputs that do not fit the design or the prior."""
-        self.prior(self.design(data.X[:1]).shape[1])  # one row tells the width
+        self.prior(self.features(data.X[:1]).shape[1])  # one row tells the width

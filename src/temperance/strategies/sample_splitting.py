@@ -51,7 +51,7 @@ class SampleSplitting(CurveStrategy):
         """Return one split as two folds of which the second is tested: models know folds."""
         if self.both_directions or self.repeats > 1:
             return data, self.plan(data, rng)
-        fold = (~self._first_halves(len(data), rng)[0]).astype(np.intp)
+        fold = (~self._first_halves(len(data), rng)[0]).view(np.int8)
         return data, FoldPlan(data.weights, fold, 2, self.transfer, start=1)
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:

@@ -6,7 +6,9 @@ columns become ten Gram matrices of d + 1 columns, and the rows that train a pai
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +16,18 @@ from numpy.typing import NDArray
 from temperance.grouping import first_places, number_distinct, sorting_order
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.triangle import triangle, triangles_of_grams
-from temperance.types import Array, FoldPlan, Plan
+from temperance.types import Array, FoldPlan, Labels, Plan, all_ones
 
 MOST_PAIRS = 64
 SAMPLE = 1000
 
 
-class Blocks(NamedTuple):
-    """Second moments of blocks of weighted rows [Z r], and square roots of them."""
-
-    grams: Array  # (blocks, k + 1, k + 1)
-    factors: list[Array]  # (at most k + 1 rows, k + 1) each
-    counts: NDArray[np.intp]  # (blocks,): how many rows they were
-
-
-class Partition(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Partition:
     """Blocks of rows, and what a block weighs in each pair, relative to the rows' weights."""
 
-    labels: NDArray[np.intp]  # (n,): the block of each row
+    labels: Labels  # (n,): the block of each row
+    counts: NDArray[np.intp]  # (blocks,): how many rows they have
     weights: Array  # (n,)
     train: Array  # (pairs, blocks)
     test: Array  # (pairs, blocks)
@@ -41,18 +37,59 @@ class Partition(NamedTuple):
         """Their number."""
         return self.train.shape[1]
 
-    @property
+    @cached_property
+    def different(self) -> Array | None:
+        """The weights of the rows, unless all are 1."""
+        return None if all_ones(self.weights) else self.weights
+
+    @cached_property
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each block, in order."""
-        ends = np.cumsum(np.bincount(self.labels, minlength=self.blocks))
-        return np.split(sorting_order(self.labels, self.blocks), ends[:-1])
+        order = sorting_order(self.labels, self.blocks)
+        return np.split(order, np.cumsum(self.counts)[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Second moments of blocks of weighted rows [Z r], and square roots of those asked for."""
+
+    rows: Rows
+    partition: Partition
+    grams: Array  # (blocks, k + 1, k + 1)
+    _factors: dict[int, Array] = field(default_factory=dict)
+
+    def factors(self, which: NDArray[np.intp]) -> list[Array]:
+        """Square roots of the second moments of some blocks, of at most k + 1 rows each."""
+        asked = which.tolist()
+        missing = [block for block in asked if block not in self._factors]
+        if missing:
+            self._factors.update(self._found(missing))
+        return [self._factors[block] for block in asked]
+
+    def _found(self, which: list[int]) -> Iterator[tuple[int, Array]]:
+        # Fewer rows than columns are their own factor.
+        tall = [block for block in which if self.partition.counts[block] > self.grams.shape[1]]
+        known = dict(zip(tall, triangles_of_grams(self.grams[tall]), strict=True))
+        for block in which:
+            factor = known.get(block)
+            if factor is None:
+                members, weights = self.partition.members[block], self.partition.different
+                factor = triangle(self.rows.take(members, weights))
+            yield block, factor
+
+
+def blocks_of(rows: Rows, partition: Partition) -> Blocks:
+    """Sum up the rows of each block."""
+    grams = rows.grams(partition.labels, partition.blocks, partition.different)
+    return Blocks(rows, partition, grams)
 
 
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
     if isinstance(plan, FoldPlan):
         test = np.eye(plan.n_folds)[plan.start :]
-        return Partition(plan.fold, plan.weights, (1 - test) * plan.exponents[:, None], test)
+        train = (1 - test) * plan.exponents[:, None]
+        return Partition(plan.fold, plan.counts, plan.weights, train, test)
     pairs, n = plan.test.shape
     if pairs > MOST_PAIRS:
         return None
@@ -66,24 +103,7 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     if count > max(2 * pairs, n // columns):
         return None
     shares = profile[:, first_places(labels, count)].astype(float)
-    return Partition(labels, weights, shares[:pairs], shares[pairs:])
-
-
-def blocks_of(rows: Rows, partition: Partition) -> Blocks:
-    """Sum up the rows of each block."""
-    uniform = bool(np.all(partition.weights == 1.0))
-    weights = None if uniform else partition.weights
-    grams = rows.grams(partition.labels, partition.blocks, weights)
-    counts = np.bincount(partition.labels, minlength=partition.blocks)
-    # Fewer rows than columns are their own factor.
-    tall = np.flatnonzero(counts > grams.shape[1])
-    known = zip(tall.tolist(), triangles_of_grams(grams[tall]), strict=True)
-    factors = {block: factor for block, factor in known if factor is not None}
-    if len(factors) < partition.blocks:
-        for block, members in enumerate(partition.members):
-            if block not in factors:
-                factors[block] = triangle(rows.take(members, weights))
-    return Blocks(grams, [factors[block] for block in range(partition.blocks)], counts)
+    return Partition(labels, np.bincount(labels), weights, shares[:pairs], shares[pairs:])
 
 
 def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:

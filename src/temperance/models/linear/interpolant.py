@@ -17,7 +17,6 @@ for less than values and slopes at half as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -29,9 +28,6 @@ from temperance.types import Array
 
 TOLERANCE = 1e-13
 MOST_NODES = 32  # beyond them the betas themselves are as cheap
-
-
-Values = Callable[[Array], tuple[Array, Array]]
 
 
 class SumsInterpolant(NamedTuple):
@@ -70,26 +66,30 @@ def count_nodes(low: float, high: float) -> int | None:
     return nodes if nodes <= MOST_NODES else None
 
 
+def node_betas(low: float, high: float, nodes: int) -> Array:
+    """Return betas (nodes,), ascending, that determine sums with eigenvalues in [low, high]."""
+    x, _, _ = _interpolation(nodes)
+    beta: Array = (1 + x) / (1 - x) / np.sqrt(low * high)
+    return beta
+
+
 def interpolate_sums(
-    low: float, high: float, nodes: int, values: Values, exposure: float, tested: float
+    low: float, high: float, square: Array, spread: Array, exposure: float, tested: float
 ) -> SumsInterpolant:
-    """Evaluate square and spread at the nodes and pass polynomials through them.
+    """Pass polynomials through the sums at :func:`node_betas`.
 
     Parameters
     ----------
     low, high : float
         Where the eigenvalues lie.
-    nodes : int
-        How many betas to ask for.
-    values : function
-        From betas (g,) to the sums square and spread, (g,) each.
+    square, spread : arrays of shape (nodes,)
     exposure, tested : float
         Their weights; see :class:`Sums`.
     """
-    x, transform, derivative = _interpolation(nodes)
-    middle = float(np.sqrt(low * high))
-    found = np.column_stack(values((1 + x) / (1 - x) / middle))
+    _, transform, derivative = _interpolation(len(square))
+    found = np.column_stack([square, spread])
     series = np.concatenate([transform @ found, derivative @ found], axis=1)
+    middle = float(np.sqrt(low * high))
     return SumsInterpolant(series, middle, np.array([exposure]), np.array([tested]))
 
 

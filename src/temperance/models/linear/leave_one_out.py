@@ -22,30 +22,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.interpolant import SumsInterpolant, count_nodes, interpolate_sums
+from temperance.models.linear.decomposition import Decomposition, from_gram, from_rows
+from temperance.models.linear.interpolant import (
+    SumsInterpolant,
+    count_nodes,
+    interpolate_sums,
+    node_betas,
+)
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
-from temperance.models.linear.spectrum import spectrum_of_grams
-from temperance.types import Array, LeaveOneOutPlan, Plan, batches
+from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
 ALONE = 1e-4
-
-
-class Decomposition(NamedTuple):
-    """Decomposition of all rows, scaled by the roots of their weights."""
-
-    sigma: Array  # (rank,)
-    projection: Array  # (rank,): g
-    response: Array  # (n,)
-    remainder: float  # |o|^2
-    factor: Array  # (n, rank): A, or (k, rank): what makes the inputs A
-    rotates: bool
-
-    @property
-    def square(self) -> bool:
-        """Whether the rows span everything."""
-        return len(self.response) == len(self.sigma)
+# How many rows are asked for their lengths, and how much leverage they may make expect, lest it
+# take more betas than need be.
+SOME, LITTLE = 2**14, 0.02
 
 
 class Deletion(NamedTuple):
@@ -100,7 +92,7 @@ class LeaveOneOutMoments:
 
     def _moments(self, beta: Array, misfit: bool) -> Iterator[Moments]:
         weights, exponents, size = self.plan.weights, self.plan.exponents, self.plan.size
-        shared, uniform = bool(np.ptp(exponents) == 0), bool(np.all(weights == 1.0))
+        shared, uniform = self._shared, self._weights is None
         none = np.empty((0, len(beta)))
         alone = self._alone
         together = np.flatnonzero(~alone) if alone.any() else None
@@ -141,53 +133,91 @@ class LeaveOneOutMoments:
     @cached_property
     def eigenvalues(self) -> tuple[float, float] | None:
         """Bounds on those of all training sets, where few betas determine sums over all rows."""
-        parts = self._decomposition
-        if np.ptp(self.plan.exponents) != 0 or not parts.rotates or self._most_leverage > 0.5:
+        if not self._shared or not self._decomposition.rotates or self._most_leverage > 0.5:
             return None
-        lam = self.plan.exponents[0] * parts.sigma**2
-        # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
-        low, high = float(lam.min()) * (1 - self._most_leverage), float(lam.max())
+        low, high = self._between(self._most_leverage)
         return None if count_nodes(low, high) is None else (low, high)
+
+    def _between(self, leverage: float) -> tuple[float, float]:
+        """Bound the eigenvalues of training sets without one row of no more leverage."""
+        lam = self.plan.exponents[0] * self._decomposition.sigma**2
+        # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
+        return float(lam.min()) * (1 - leverage), float(lam.max())
 
     @cached_property
     def _interpolant(self) -> SumsInterpolant | None:
-        """Interpolate the sums over all rows, where few betas determine them."""
-        if self.eigenvalues is None:
+        """Interpolate the sums over all rows, where few betas determine them.
+
+        How many do depends on the largest leverage, which a look at all rows tells beside their
+        sums: the lengths of some say what to expect, and all are looked at again if it takes more.
+        """
+        if not self._shared or not self._decomposition.rotates:
             return None
-        low, high = self.eigenvalues
-        nodes = count_nodes(low, high) or 0
+        every = len(self.rows) // SOME
+        if every > 1:
+            # The largest of many grows no faster than this where leverages have two moments.
+            expected = np.sqrt(every) * self._leverage_by_length(slice(None, None, every))
+            if expected < LITTLE:
+                found, enough = self._interpolated(expected)
+                if enough:
+                    return found
+        return self._interpolated(self._most_leverage)[0] if self._most_leverage <= 0.5 else None
+
+    def _interpolated(self, leverage: float) -> tuple[SumsInterpolant | None, bool]:
+        """Interpolate the sums as if no row had more leverage, and say whether that is enough."""
         exponent, tested = float(self.plan.exponents[0]), self.plan.size
+        low, high = self._between(leverage)
+        nodes = count_nodes(low, high)
+        if nodes is None:
+            return None, True
+        square, spread, most = self._values(node_betas(low, high, nodes))
+        # Poles beyond ``low`` are as far out as others beyond ``high``, about the same middle.
+        least, _ = self._between(min(most, 0.5))
+        needed = count_nodes(least, max(high, low * high / least))
+        enough = most <= 0.5 and needed is not None and needed <= nodes
         exposure = exponent * (len(self.rows) - 1) * tested
-        return interpolate_sums(low, high, nodes, self._values, exposure, tested)
+        return interpolate_sums(low, high, square, spread, exposure, tested), enough
 
-    def _values(self, beta: Array) -> tuple[Array, Array]:
-        """Sum up weighted squares of errors, and variances, over all rows."""
+    def _values(self, beta: Array) -> tuple[Array, Array, float]:
+        """Sum up weighted squares of errors, and variances, of all rows, which share an exponent.
+
+        The weights cancel: A has their roots.  Returns a bound on sum_j A_ij^2 as well: c h_i at
+        the last beta, over the least 1 - s_j.
+        """
         square, spread = np.zeros((2, len(beta)))
-        for _, residual, leverage, inverse in self.deleted(beta):
-            spread += np.einsum("gi,gi->g", leverage, inverse)
-            residual *= inverse
-            square += np.einsum("gi,gi->g", residual, residual)
-        return square, spread / (self.plan.exponents[0] * beta)
+        most = 0.0
+        for error, leverage in self.fitted(beta):
+            most = max(most, float(leverage[-1].max()))
+            kappa = 1.0 - leverage
+            error /= kappa
+            leverage /= kappa
+            square += np.einsum("gi,gi->g", error, error)
+            spread += leverage.sum(axis=1)
+        c = self.plan.exponents[0] * beta
+        least = c[-1] * float((self._decomposition.sigma**2).min())
+        return square, spread / c, most * (1.0 + least) / least
 
-    def deleted(self, beta: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
-        """Yield e, c h and 1 / kappa of parts of the rows, (g, rows) each, free to be changed.
+    def fitted(self, beta: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield e and c h of parts of the rows, (g, rows) each, free to be changed.
 
-        For rows that share an exponent, in the coordinates of a Gram matrix, with leverages well
-        below 1.  The weights cancel: A has their roots.
+        For rows that share an exponent, in the coordinates of a Gram matrix.
         """
         parts, c = self._decomposition, self.plan.exponents[0] * beta[:, None]
         weight = c * parts.sigma**2
         weight /= 1.0 + weight  # 1 - s: e_i = r_i - sum_j A_ij g_j (1 - s_j)
-        fit = weight * parts.projection
-        for part in batches(len(self.rows), len(parts.sigma) + 4 * len(beta), CACHED):
-            a = parts.factor.T @ self.rows.inputs[part].T  # (rank, rows): rows in memory
+        rank = len(parts.sigma)
+        residual = np.column_stack([-weight * parts.projection, np.ones(len(beta))])
+        # Columns that are a power of two apart would shut each other out of a cache.
+        height = 2 * CACHED // (rank + 3 * len(beta)) | 8
+        for part in batches(len(self.rows), 1, height):
+            known = np.empty((rank + 1, part.stop - part.start))  # A' and r': rows in memory
+            a, known[-1] = known[:-1], parts.response[part]
+            np.matmul(parts.factor.T, self.rows.inputs[part].T, out=a)
             if self._weights is not None:
                 a *= np.sqrt(self._weights[part])
-            residual = fit @ a
-            np.subtract(parts.response[part], residual, out=residual)
+            error = residual @ known
             a *= a
-            leverage = weight @ a
-            yield part, residual, leverage, np.reciprocal(1.0 - leverage)
+            yield error, weight @ a
 
     def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
         """Delete each of some rows that have these exponents, or one for all of them."""
@@ -237,18 +267,27 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _weights(self) -> Array | None:
-        return None if np.all(self.plan.weights == 1.0) else self.plan.weights
+        return None if all_ones(self.plan.weights) else self.plan.weights
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether all training sets have one exponent."""
+        return self.plan.transfer == "beta" or bool(np.ptp(self.plan.weights) == 0)
 
     @cached_property
     def _most_leverage(self) -> float:
         """Bound on sum_j A_ij^2: by the rows' lengths if that says enough, else exact."""
-        rows, sigma = self.rows, self._decomposition.sigma
-        squares, longest = rows.scale**2, 0.0
-        for part in batches(len(rows), rows.width, CACHED):
-            lengths = (rows.inputs[part] ** 2 @ squares) * self.plan.weights[part]
-            longest = max(longest, float(lengths.max()))
-        bound = longest / float(sigma.min(initial=np.inf)) ** 2
+        bound = self._leverage_by_length(slice(None))
         return bound if bound < 0.5 else float(1 - self._slack.min())
+
+    def _leverage_by_length(self, which: slice) -> float:
+        """Bound on sum_j A_ij^2 of some rows."""
+        inputs, weights = self.rows.inputs[which], self.plan.weights[which]
+        squares, longest = self.rows.scale**2, 0.0
+        for part in batches(len(inputs), self.rows.width, CACHED):
+            lengths = (inputs[part] ** 2 @ squares) * weights[part]
+            longest = max(longest, float(lengths.max()))
+        return longest / float(self._decomposition.sigma.min(initial=np.inf)) ** 2
 
     @cached_property
     def _slack(self) -> Array:
@@ -275,43 +314,10 @@ class LeaveOneOutMoments:
         return PairMoments(self.rows, plan)
 
     @cached_property
-    def _decomposition(self) -> Decomposition:
-        return self.from_gram or self._from_rows(self._response)
-
-    @cached_property
-    def _response(self) -> Array:
-        response = self.rows.response
-        return response if self._weights is None else response * np.sqrt(self._weights)
-
-    @cached_property
     def from_gram(self) -> Decomposition | None:
-        """Decomposition with A = Z U / sigma, where the Gram matrix tells U and sigma."""
-        rows, weights = self.rows, self._weights
-        if len(rows) <= rows.width:
-            return None
-        gram = rows.second_moments if weights is None else rows.gram(weights=weights)
-        spectrum, safe = spectrum_of_grams(gram[None], np.array([len(rows)]))
-        if not safe[0]:
-            return None
-        sigma = spectrum.sigma[0]
-        rotation = rows.scale[:, None] * spectrum.vectors[0] / sigma
-        return Decomposition(
-            sigma,
-            spectrum.projection[0],
-            self._response,
-            float(spectrum.remainder[0]),
-            rotation,
-            rotates=True,
-        )
+        """Decomposition of all rows, where their Gram matrix tells it."""
+        return from_gram(self.rows, self._weights)
 
-    def _from_rows(self, response: Array) -> Decomposition:
-        scaled = self.rows.take(slice(None), self._weights)
-        left, sigma, _ = np.linalg.svd(scaled[:, :-1], full_matrices=False)
-        kept = sigma > np.finfo(float).eps * max(scaled.shape) * sigma.max(initial=0.0)
-        left, sigma = left[:, kept], sigma[kept]
-        g = left.T @ response
-        if left.shape[0] == left.shape[1]:
-            # The rows span everything: exact zeros, where differences would leave rounding noise.
-            return Decomposition(sigma, g, response, 0.0, left, False)
-        remainder = float(((response - left @ g) ** 2).sum())
-        return Decomposition(sigma, g, response, remainder, left, False)
+    @cached_property
+    def _decomposition(self) -> Decomposition:
+        return self.from_gram or from_rows(self.rows, self._weights)

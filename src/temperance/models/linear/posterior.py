@@ -11,7 +11,7 @@ from temperance.models.linear.spectrum import Spectrum, posterior_state
 from temperance.models.linear.training import guarded_spectra
 from temperance.models.linear.triangle import triangle
 from temperance.models.prior import GaussianPrior
-from temperance.types import Array
+from temperance.types import Array, all_ones
 
 
 class LinearPosterior(NamedTuple):
@@ -26,7 +26,7 @@ def linear_posterior(
     rows: Rows, basis: Array | None, weights: Array, alpha: float, prior: GaussianPrior
 ) -> LinearPosterior:
     r"""Posterior ∝ exp(-alpha sum_i w_i (y_i - z_i'theta)^2 / 2 sum_i w_i) N(theta; mu_0, S_0)."""
-    different = None if np.all(weights == 1.0) else weights
+    different = None if all_ones(weights) else weights
     spectrum = guarded_spectra(
         rows.gram(weights=different)[None],
         np.array([len(rows)]),

@@ -21,7 +21,12 @@ from temperance.models.linear.innovations import (
     blocks_of,
     row_spectra,
 )
-from temperance.models.linear.interpolant import SumsInterpolant, count_nodes, interpolate_sums
+from temperance.models.linear.interpolant import (
+    SumsInterpolant,
+    count_nodes,
+    interpolate_sums,
+    node_betas,
+)
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.own_betas import Interpolant, interpolate
 from temperance.models.linear.rows import CACHED, Rows
@@ -86,15 +91,11 @@ class PrefixMoments:
                 weight = self.plan.weights[self.plan.orders[which]]
                 tested = weight[first + skipped : last]
                 before = np.cumsum(weight)[first + skipped - 1 : last - 1]
-
-                def values(beta: Array) -> tuple[Array, Array]:
-                    # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
-                    sums = [blocks.sums_after(skipped, float(at)) for at in beta]
-                    square, spread = np.array(sums).T
-                    return square, spread
-
+                beta = node_betas(low, high, nodes)
+                # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
+                square, spread = np.array([blocks.sums_after(skipped, float(at)) for at in beta]).T
                 self._sums[key] = interpolate_sums(
-                    low, high, nodes, values, float(before.sum()), float(tested.sum())
+                    low, high, square, spread, float(before.sum()), float(tested.sum())
                 )
         return self._sums[key]
 

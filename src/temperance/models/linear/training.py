@@ -30,13 +30,14 @@ def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
     spectra, flat = [], blocks.grams.reshape(len(blocks.grams), -1)
     for part in batches(len(train), flat.shape[1]):
         grams = (train[part] @ flat).reshape(-1, *blocks.grams.shape[1:])
-        counts = (train[part] > 0) @ blocks.counts
+        counts = (train[part] > 0) @ blocks.partition.counts
 
         def factor(pair: int, at: int = part.start) -> Array:
-            return _stacked(blocks.factors, train[at + pair])
+            return _stacked(blocks, train[at + pair])
 
         spectra.append(guarded_spectra(grams, counts, factor))
-    return Training(_joined(spectra), _padded([_stacked(blocks.factors, each) for each in test]))
+    blocks.factors(np.flatnonzero(test.any(axis=0)))  # those of all tests at once
+    return Training(_joined(spectra), _padded([_stacked(blocks, each) for each in test]))
 
 
 def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
@@ -69,12 +70,16 @@ def guarded_spectra(
     return spectrum
 
 
-def _stacked(factors: list[Array], weights: Array) -> Array:
-    """Square root of the weighted sum of the second moments."""
+def _stacked(blocks: Blocks, weights: Array) -> Array:
+    """Square root of the weighted sum of the blocks' second moments."""
     (used,) = weights.nonzero()
+    factors = blocks.factors(used)
     if len(used) == 1 and weights[used[0]] == 1.0:
-        return factors[used[0]]
-    return triangle(np.concatenate([np.sqrt(weights[each]) * factors[each] for each in used]))
+        return factors[0]
+    roots = np.sqrt(weights[used])
+    return triangle(
+        np.concatenate([root * each for root, each in zip(roots, factors, strict=True)])
+    )
 
 
 def _padded(factors: list[Array]) -> Array:

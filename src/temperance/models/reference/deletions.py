@@ -87,7 +87,8 @@ class SharedSums:
 
     def _values(self, kappa: Array) -> Array:
         square, pull, left_out = np.zeros((3, len(kappa)))
-        for _, error, leverage, inverse in self.source.deleted(kappa):
+        for error, leverage in self.source.fitted(kappa):
+            inverse = np.reciprocal(1.0 - leverage)
             error *= inverse
             left_out += np.einsum("gi,gi->g", leverage, inverse)
             square += np.einsum("gi,gi->g", error, error)
