@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scenarios import LOGISTIC
 from scipy import special
 
-from temperance import models, strategies
+from temperance import calibrate, models, strategies
 from temperance.models.logistic import fold_sketch, folds
 from temperance.models.logistic.fold_rows import fold_rows
 from temperance.models.logistic.system import Rows
@@ -165,3 +167,22 @@ def test_training_sets_are_views():
 def test_few_rows_or_folds_are_fitted_one_by_one(n, n_folds, start, many):
     plan = FoldPlan(np.ones(n), np.arange(n) % n_folds, n_folds, start=start)
     assert folds.many_in_folds(plan, 3) == many
+
+
+def test_a_calibration_can_be_sent_to_other_processes():
+    data = labelled(1000)
+    found = calibrate(models.LaplaceLogistic(), data.X, data.y, "k-fold", risk="predictive")
+    again = pickle.loads(pickle.dumps(found))
+    assert again.curve(0.3) == pytest.approx(found.curve(0.3), rel=1e-10)
+    assert again.bayes_risk == pytest.approx(found.bayes_risk, rel=1e-10)
+
+
+def test_the_sketch_forgets_old_betas():
+    data = labelled(1000)
+    model = LOGISTIC["laplace"]
+    sketch = fold_sketch.FoldSketch(fold_rows(whitened(model, data), uneven(data)), model)
+    first = sketch.at(0.1)
+    assert sketch.at(0.1) is first
+    for beta in np.linspace(0.2, 1.0, fold_sketch.REMEMBERED):
+        sketch.at(float(beta))
+    assert sketch.at(0.1) is not first

@@ -17,9 +17,8 @@ mean over the folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -65,11 +64,15 @@ class FoldSketch:
 
     rows: FoldRows
     approximation: Approximation
+    _known: dict[float, MovingFits] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def at(self) -> Callable[[float], MovingFits]:
-        """From beta to the fits, and how they move with that of all rows."""
-        return lru_cache(REMEMBERED)(self._moving)
+    def at(self, beta: float) -> MovingFits:
+        """Return the fits, and how they move with that of all rows; the latest are remembered."""
+        if beta not in self._known:
+            if len(self._known) == REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[beta] = self._moving(beta)
+        return self._known[beta]
 
     def law(self, fold: int, beta: float) -> Law:
         """Return the Gaussian without a fold, and its movement."""
