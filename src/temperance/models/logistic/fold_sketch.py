@@ -33,13 +33,16 @@ from temperance.models.logistic.system import (
     PortableSystem,
     inverse_root,
     predictor_moments,
+    times,
     weighted_gram,
 )
 from temperance.types import Array
 
+Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k)
+
 STEP = 1e-4  # of the scale on which solutions move, for differences in beta
 REMEMBERED = 16  # betas
-ROUGH_STEP = 0.1  # to the fit of all rows; the folds' own steps go on from there
+ROUGH_STEP = 0.05  # to the fit of all rows; the folds' own steps go on from there
 
 
 class Fits(NamedTuple):
@@ -47,6 +50,13 @@ class Fits(NamedTuple):
 
     mean: Array  # (folds, k)
     curvature: Array  # (folds, k, k), or (folds, k) where it is diagonal
+
+
+class Others(NamedTuple):
+    """What the rows outside each fold add to its equations at the fit of all rows."""
+
+    pull: Array  # (folds, k)
+    hessian: Array  # (folds, k, k)
 
 
 class MovingFits(NamedTuple):
@@ -60,10 +70,15 @@ class MovingFits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FoldSketch:
-    """Fits without each fold, by a Newton step from the fit of all rows."""
+    """Fits without each fold, by a Newton step from the fit of all rows.
+
+    They move along beta by what the step does there and a little ahead.  Where slopes need not be
+    as good as values, a fold's fit moves like that of all rows, but for its own pull and Hessian.
+    """
 
     rows: FoldRows
     approximation: Approximation
+    good_slopes: bool = True
     _known: dict[float, MovingFits] = field(default_factory=dict, repr=False)
 
     def at(self, beta: float) -> MovingFits:
@@ -95,29 +110,57 @@ class FoldSketch:
 
     def _moving(self, beta: float) -> MovingFits:
         found, system = self._whole.at(beta, rough=True), self._whole.system
-        step = STEP * (found.beta + system.rows.first_step)
-        now, ahead = (
-            self._left_out(
-                system.gaussian(found.x + move * found.tangent, found.beta + move),
-                found.beta + move,
-            )
-            for move in (0.0, step)
+        beta, step = found.beta, STEP * (found.beta + system.rows.first_step)
+        here, there = (
+            system.gaussian(found.x + move * found.tangent, beta + move) for move in (0.0, step)
         )
-        return MovingFits(found.beta, now, step, ahead)
+        now, others = self._left_out(here, beta)
+        if self.good_slopes:
+            ahead, _ = self._left_out(there, beta + step)
+        else:
+            ahead = self._carried(now, others, (here, there), beta, step)
+        return MovingFits(beta, now, step, ahead)
 
-    def _left_out(self, gaussian: tuple[Array, Array], beta: float) -> Fits:
+    def _carried(
+        self, now: Fits, others: Others, whole: tuple[Gaussian, Gaussian], beta: float, step: float
+    ) -> Fits:
+        """Carry the fits along with that of all rows.
+
+        It moves by -H^-1 G, G the pull, and by what variances do to the mean, where fold k's moves
+        by -H_k^-1 G_k, G_k the pull of the others at its own mean.
+        """
+        (u, root), (u_ahead, root_ahead) = whole
+        prior = np.eye(u.shape[1])
+        pull = others.pull + times(others.hessian, now.mean - u)
+        own = _solve(prior + beta * others.hessian, pull)
+        common = _solve(prior + beta * others.hessian.mean(axis=0), others.pull.mean(axis=0)[None])
+        mean = now.mean + (u_ahead - u) + step * (common - own)
+        if beta == 0:
+            return Fits(mean, now.curvature)
+        change = self._curvature(root_ahead, beta + step) - self._curvature(root, beta)
+        return Fits(mean, now.curvature + change)
+
+    def _curvature(self, root: Array, beta: float) -> Array:
+        """From a covariance root (1, k, k) to the curvature."""
+        if self.approximation.diagonal:
+            return (1 / np.diagonal(root[0]) ** 2 - 1) / beta
+        precision = np.linalg.inv(root[0] @ root[0].T)
+        return (precision - np.eye(len(precision))) / beta
+
+    def _left_out(self, gaussian: Gaussian, beta: float) -> tuple[Fits, Others]:
         """Take each fold out of a fit of all rows."""
         rows, w, u = self.rows.once, self.rows.weights, gaussian[0][0]
         diagonal = self.approximation.diagonal
         force = self.approximation.forces(*predictor_moments(rows, gaussian, diagonal))
         pull = self._products(w * (force.pull - rows.y), rows.Z)
         hessian = self._grams(w * force.hessian)
-        right = (u + beta * pull)[:, :, None]
-        mean = u - np.linalg.solve(np.eye(len(u)) + beta * hessian, right)[:, :, 0]
+        mean = u - _solve(np.eye(len(u)) + beta * hessian, u + beta * pull)
         if diagonal:
-            return Fits(mean, self._products(w * force.curvature, rows.squares))
-        same = force.curvature is force.hessian
-        return Fits(mean, hessian if same else self._grams(w * force.curvature))
+            curvature = self._products(w * force.curvature, rows.squares)
+        else:
+            same = force.curvature is force.hessian
+            curvature = hessian if same else self._grams(w * force.curvature)
+        return Fits(mean, curvature), Others(pull, hessian)
 
     def _products(self, values: Array, columns: Array) -> Array:
         """Sum the rows of columns, times values, over the other folds: (folds, k)."""
@@ -133,6 +176,12 @@ class FoldSketch:
         """From sums over the rows of each fold to weighted ones over the others."""
         exponents = self.rows.exponents.reshape(-1, *[1] * (sums.ndim - 1))
         return exponents * (sums.sum(axis=0) - sums)
+
+
+def _solve(matrices: Array, vectors: Array) -> Array:
+    """Solve systems (m, k, k), or one for all, for vectors (m, k)."""
+    solved: Array = np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0]
+    return solved
 
 
 @dataclass(frozen=True, eq=False)

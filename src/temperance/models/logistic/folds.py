@@ -65,7 +65,8 @@ class FoldLosses:
 
     @cached_property
     def _sketch(self) -> FoldSketch:
-        return FoldSketch(self.rows, self.approximation)
+        # Under the predictive risk what mean and variance do to the slope all but cancels.
+        return FoldSketch(self.rows, self.approximation, good_slopes=self.risk == "predictive")
 
     @cached_property
     def _paths(self) -> list[Path]:
