@@ -264,15 +264,23 @@ def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Tan
 def solve_newton(
     jacobian: Array, prior: Array, drift: Array, beta: float, prior_after: Callable[[Array], Array]
 ) -> tuple[Array, Tangent]:
-    """Solve F = prior + beta drift = 0 to first order, and for the tangent, -J^-1 drift.
+    """Solve F = prior + beta drift = 0 to first order, and for the tangent -J^-1 drift; J = J'.
 
     After the step drift = -prior / beta, to second order: the tangent is then as good as the step's
     error, however much the data outweigh the prior.
     """
-    step = np.linalg.solve(jacobian, -(prior + beta * drift)[:, :, None])[:, :, 0]
+    solve = _symmetric_solver(jacobian)
+    step = solve(-(prior + beta * drift))
+    return step, lambda rough: solve(prior_after(step) / beta if beta > 0 else -drift)
 
-    def tangent(rough: bool) -> Array:
-        right = prior_after(step) / beta if beta > 0 else -drift
-        return np.linalg.solve(jacobian, right[:, :, None])[:, :, 0]
 
-    return step, tangent
+def _symmetric_solver(matrices: Array) -> Callable[[Array], Array]:
+    """Return what solves systems (m, k, k) for (m, k): by their roots, where they have some."""
+    roots, failures = zip(
+        *(lapack.dpotrf(matrix.T, clean=False) for matrix in matrices), strict=True
+    )
+    if any(failures):
+        return lambda right: np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+    return lambda right: np.stack(
+        [lapack.dpotrs(root, each)[0] for root, each in zip(roots, right, strict=True)]
+    )
