@@ -60,7 +60,10 @@ The sum over all settings takes the method that the thesis took.
 LOGISTIC = """
 ## Logistic models with many rows
 
-Five folds beside scikit-learn's five folds.
+Five folds beside scikit-learn's five folds. One fit of all rows, and a Newton step that takes each
+fold out of it, sketch the curve; the folds themselves are fitted where the sketch is smallest, and
+where it leaves a doubt. Bayes' risk and standard errors are computed when asked for, which takes
+another point of the curve.
 """
 GROWTH = """
 ## Growth
@@ -69,7 +72,7 @@ GROWTH = """
 
 Exponents of growth, fitted to the upper half of the sizes on logarithmic scales, of linear models,
 and of a logistic one where it says mean-field.
-Logistic models are fitted once for every pair of folds or draws. Beyond 500 rows leave-one-out fits
+Logistic models are fitted for every pair of folds or draws. Beyond 500 rows leave-one-out fits
 all rows once and takes each out by a Newton step, and SafeBayes fits prefixes that grow by a
 fiftieth, fifty times the rows in all: both are linear, too.
 Below the theory's exponents there are costs that do not grow; they still show at these sizes.

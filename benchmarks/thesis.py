@@ -41,9 +41,9 @@ REPETITIONS = 30
 LOGISTIC = {  # with many rows, and the largest ratios that we accept
     "Jaakkola": (models.JaakkolaLogistic(), 3.0),
     "mean-field": (models.MeanFieldLogistic(), 3.0),
+    "full covariance": (models.FullCovarianceLogistic(), None),
     "Laplace": (models.LaplaceLogistic(), None),
 }
-PATIENCE = 60.0  # seconds beyond which a calibration is not measured, judged by a tenth of its rows
 CARRIED = f"some of the pairs of a step timed, carried to all and to {method.STEPS} steps"
 
 
@@ -108,28 +108,36 @@ def _beside_descent(name: str, n: int, d: int, strategy: str) -> Record:
 
 
 def _large() -> Iterator[Record]:
-    last = dict.fromkeys(LOGISTIC, 0.0)
+    """Yield five folds beside scikit-learn's, then other strategies beside five folds."""
     for n in (1000, 10_000, 100_000):
         X, y = classification(n, 20)
-        for name, before in last.items():
-            if 10 * before > PATIENCE:
-                continue
-            model, aim = LOGISTIC[name]
-            took = seconds(
-                {
-                    "ours": partial(calibrate, model, X, y, strategies.KFold(5)),
-                    "theirs": lambda X=X, y=y: LogisticRegressionCV(Cs=10, cv=5).fit(X, y),
-                },
-                repeats=2,
-                budget=5.0,
-            )
-            last[name] = took["ours"]
-            yield Record(
-                "logistic",
-                f"{name}, 5-fold",
-                named(n, 20),
-                took["ours"],
-                "LogisticRegressionCV, 10 penalties",
-                took["theirs"],
-                aim,
-            )
+        for name, (model, aim) in LOGISTIC.items():
+            ours = partial(calibrate, model, X, y, strategies.KFold(5))
+            calls = {"": ours}
+            if n == 100_000:
+                calls[", predictive risk"] = partial(ours, risk="predictive")
+                calls[", with standard errors"] = lambda ours=ours: repr(ours())
+            theirs = {"theirs": lambda X=X, y=y: LogisticRegressionCV(Cs=10, cv=5).fit(X, y)}
+            took = seconds(calls | theirs, repeats=4, budget=12.0)
+            for what in calls:
+                yield Record(
+                    "logistic",
+                    f"{name}, 5-fold{what}",
+                    named(n, 20),
+                    took[what],
+                    "LogisticRegressionCV, 10 penalties",
+                    took["theirs"],
+                    None if what else aim,
+                )
+    yield from _other_strategies(10_000, 20)
+
+
+def _other_strategies(n: int, d: int) -> Iterator[Record]:
+    X, y = classification(n, d)
+    plain, model = "mean-field, 5-fold", models.MeanFieldLogistic()
+    calls = {plain: partial(calibrate, model, X, y, strategies.KFold(5))}
+    for strategy in ("sample-splitting", "leave-one-out", "safe-bayes"):
+        calls[f"mean-field, {strategy}"] = partial(calibrate, model, X, y, strategy)
+    took = seconds(calls, repeats=2, budget=12.0)
+    for work in list(calls)[1:]:
+        yield Record("logistic", work, named(n, d), took[work], plain, took[plain])
