@@ -97,6 +97,7 @@ def test_a_bound_is_one_only_where_the_curve_falls_towards_it():
     assert found.beta == pytest.approx(2.99, abs=1e-7) and not found.at_bound
 
 
-def test_a_flat_curve_is_flat_whatever_the_sketch_says():
-    found = minimise_by_sketch(lambda b: (1 + 0 * b, 0 * b), curve(turning), (0, 3))
+@pytest.mark.parametrize("sketch", [turning, lambda b: 1 + 0 * b, lambda b: 1 - 1e-15 * b])
+def test_a_flat_curve_is_flat_whatever_the_sketch_says(sketch):
+    found = minimise_by_sketch(lambda b: (1 + 0 * b, 0 * b), curve(sketch), (0, 3))
     assert found.flat and found.beta == 1.0

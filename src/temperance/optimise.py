@@ -87,7 +87,7 @@ def scan(
 
 def is_flat(curve: Curve) -> bool:
     """Tell whether all differences may be rounding."""
-    return bool(np.ptp(curve[1]) <= _rounding(curve[1]))
+    return bool(np.ptp(curve[1]) <= rounding_of(curve[1]))
 
 
 def lowest(curve: Curve) -> Point:
@@ -148,7 +148,7 @@ def _refined(
     cubic = ruler.cubics(points, values, slopes, search.doubt)
     for _ in range(MOST_REFINEMENTS):
         span = float(np.ptp(values))
-        unsafe = cubic.doubt > max(1e-3 * span, _rounding(values))
+        unsafe = cubic.doubt > max(1e-3 * span, rounding_of(values))
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * span
         split = unsafe & (hidden | (cubic.depth - cubic.doubt < values.min()))
@@ -165,8 +165,8 @@ def _refined(
     return (points, values, slopes), cubic
 
 
-def _rounding(values: Array) -> float:
-    """Differences that may be rounding."""
+def rounding_of(values: Array) -> float:
+    """Return how large differences may be that are rounding."""
     return ROUNDING * float(np.abs(values).max())
 
 

@@ -28,6 +28,7 @@ from temperance.optimise import (
     evaluate_finite,
     lowest,
     minimise,
+    rounding_of,
     scan,
     turning_point,
 )
@@ -91,7 +92,7 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
     """Tell which other points may be as low, when the curve has this first point at the bottom."""
     points, values, _ = curve
     turned = abs(first.slope - bottom.slope) * (bottom.beta - ruler.lower + ruler.grain)
-    error = TRUST * (abs(first.value - bottom.value) + turned)
+    error = TRUST * (abs(first.value - bottom.value) + turned) + rounding_of(values)
     low = (1 - ABOVE) * (values - bottom.value) <= error
     return low & (points != bottom.beta)
 
