@@ -21,6 +21,12 @@ NAMES = ["jaakkola", "full", "laplace", "mean-field"]
 BETAS = np.array([0.0, 1e-3, 0.02, 0.3, 1.0, 3.0])
 
 
+@pytest.fixture(autouse=True)
+def many_numbers(monkeypatch):
+    """Take folds out by Newton steps where it does not pay yet."""
+    monkeypatch.setattr(folds, "MANY_NUMBERS", 0)
+
+
 def labelled(n, d=3, signal=1.0, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
@@ -161,12 +167,22 @@ def test_training_sets_are_views():
 
 
 @pytest.mark.parametrize(
-    "n, n_folds, start, many",
-    [(700, 4, 0, True), (700, 2, 0, False), (700, 2, 1, False), (400, 4, 0, False)],
+    "n, columns, n_folds, start, many",
+    [
+        (5000, 10, 4, 0, True),
+        (4999, 10, 4, 0, False),
+        (5000, 10, 2, 0, False),
+        (5000, 10, 2, 1, False),
+        (5000, 10, 50, 0, True),
+        (5000, 10, 51, 0, False),
+        (900, 100, 4, 0, True),
+        (700, 100, 4, 0, False),  # training sets have fewer than six rows for each column
+    ],
 )
-def test_few_rows_or_folds_are_fitted_one_by_one(n, n_folds, start, many):
+def test_few_rows_or_folds_are_fitted_one_by_one(n, columns, n_folds, start, many, monkeypatch):
+    monkeypatch.setattr(folds, "MANY_NUMBERS", 50_000)
     plan = FoldPlan(np.ones(n), np.arange(n) % n_folds, n_folds, start=start)
-    assert folds.many_in_folds(plan, 3) == many
+    assert folds.many_in_folds(plan, columns) == many
 
 
 def test_a_calibration_can_be_sent_to_other_processes():
@@ -177,12 +193,15 @@ def test_a_calibration_can_be_sent_to_other_processes():
     assert again.bayes_risk == pytest.approx(found.bayes_risk, rel=1e-10)
 
 
-def test_the_sketch_forgets_old_betas():
+def test_the_sketch_forgets_old_betas(monkeypatch):
     data = labelled(1000)
     model = LOGISTIC["laplace"]
     sketch = fold_sketch.FoldSketch(fold_rows(whitened(model, data), uneven(data)), model)
     first = sketch.at(0.1)
     assert sketch.at(0.1) is first
-    for beta in np.linspace(0.2, 1.0, fold_sketch.REMEMBERED):
-        sketch.at(float(beta))
+    monkeypatch.setattr(fold_sketch, "MOST_REMEMBERED", 2 * first.now.curvature.size * 3)
+    for beta in (0.2, 0.3):
+        sketch.at(beta)
+    assert sketch.at(0.1) is first
+    sketch.at(0.4)
     assert sketch.at(0.1) is not first

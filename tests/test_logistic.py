@@ -491,3 +491,19 @@ def test_stochastic_optimiser_agrees_with_the_curve():
     assert not curve.at_bound
     # The covariance is not the slope of an approximation: near, not equal.
     assert abs(descent.beta - curve.beta) < 0.35
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
+def test_a_tangent_is_good_beside_its_solution_however_much_data_outweigh_the_prior(name, rough):
+    """A pull from before the step would err by the step over beta, a thousand tangents here."""
+    data, rng = binary_data(20_000, 3), np.random.default_rng(0)
+    system = LOGISTIC[name].system(Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000))))
+    solution = continuation.Path(system).at(1.0)
+    away = 3e-3 * system.scale(solution.x) * rng.standard_normal(solution.x.shape)
+    _, tangent = system.newton(solution.x + away, 1.0)
+    # Coefficients, then what their precision is made of.
+    for part in (slice(0, 3), slice(3, None)):
+        expected = solution.tangent[:, part]
+        error = np.abs(tangent(rough)[:, part] - expected).max(initial=0.0)
+        assert error <= 0.05 * np.abs(expected).max(initial=0.0)

@@ -230,6 +230,7 @@ def test_joined_rows_are_planned_like_the_rows(duplicates):
     plain = strategy.plan(data, generator())
     assert len(rows) == 6
     number = number_distinct([data.y, *data.X.T])
+    joined = joined.pairs()
     for part, whole in ((joined.train, plain.train), (joined.test, plain.test)):
         summed = np.stack([np.bincount(number, weights=weights) for weights in whole])
         np.testing.assert_allclose(part, summed, atol=1e-12)

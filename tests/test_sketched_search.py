@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_optimise import KNOWN, SEVERAL, curve
+from test_optimise import KNOWN, SEVERAL, curve, well
 
-from temperance.optimise import THOROUGH, THRIFTY, minimise
-from temperance.sketched_search import ABOVE, minimise_by_sketch
+from temperance.optimise import THOROUGH, THRIFTY, evaluate_at, minimise
+from temperance.sketched_search import Valley, _settled, minimise_by_sketch
 
 GRAIN = 1e-3
+ABOVE = 0.2  # part of its own height by which a sketch may be wrong
 
 
 def sketched(f, bounds, share=1e-5, above=ABOVE, turn=0.0):
@@ -91,10 +92,29 @@ def test_a_sketch_of_something_else_is_found_out(wrong):
 
 
 def test_a_bound_is_one_only_where_the_curve_falls_towards_it():
-    f = lambda b: 0.5 * (b - 2.99) ** 2  # noqa: E731
-    sketch = lambda b: 0.5 * (b - 2.99) ** 2 - 0.02 * (b - 2.99)  # noqa: E731
-    found = minimise_by_sketch(curve(f), curve(sketch), (0, 3))
-    assert found.beta == pytest.approx(2.99, abs=1e-7) and not found.at_bound
+    """Where the sketch is good, but does not tell the bound from a point next to it."""
+    f = lambda b: 0.5 * (b - 2.9999) ** 2  # noqa: E731
+    evaluate, asked = asking(f)
+    found = minimise_by_sketch(evaluate, curve(lambda b: f(b) - 1.5e-4 * (b - 2.9999)), (0, 3))
+    assert asked[0] == 3.0
+    assert found.beta == pytest.approx(2.9999, abs=1e-7) and not found.at_bound
+
+
+def test_a_sketch_that_is_exact_at_its_bottom_alone_does_not_hide_another_valley():
+    """As sketches of posteriors are at beta = 0, where there is nothing to fit."""
+    f = lambda b: np.log1p(300 * b) / 50 + well(b, 1.0, 0.3, 0.13)  # noqa: E731
+    wrong = lambda b: f(b) + 0.02 * -np.expm1(-b / 0.01)  # noqa: E731
+    reference = minimise(curve(f), (0, 3), search=THOROUGH)
+    assert f(reference.beta) < f(0.0) < wrong(reference.beta)
+    found = minimise_by_sketch(curve(f), curve(wrong), (0, 3))
+    assert found.beta == pytest.approx(reference.beta, abs=1e-7) and not found.at_bound
+
+
+def test_newtons_method_does_not_leave_the_valley():
+    f = curve(lambda b: (b - 2) ** 2)
+    here = evaluate_at(f, 1.0)
+    assert _settled(f, f, Valley(0.5, here, 1.5), here, 1e-9) is None
+    assert _settled(f, f, Valley(0.5, here, 2.5), here, 1e-9) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("sketch", [turning, lambda b: 1 + 0 * b, lambda b: 1 - 1e-15 * b])

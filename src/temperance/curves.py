@@ -35,7 +35,7 @@ class RiskCurve:
         From betas of shape (g,) to the Monte Carlo standard error of the risk, where the curve
         comes from draws.
     sketch : function, optional
-        As `evaluate`, for less: risks to a few digits, good enough far from a minimum.
+        As `evaluate`, for less and to a few digits: where to ask the curve for its minimum.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]

@@ -1,13 +1,14 @@
 r"""Minimisation with a sketch: a curve that costs less and is a little wrong.
 
 The sketch is searched, and the curve is asked where the sketch is smallest.  There the differences
-of their values, and of their slopes in log beta, show how good the sketch is.  Elsewhere heights
-above the minimum are taken to be wrong by at most
+of their values, and of their slopes in log beta, show how good the sketch is nearby: heights above
+the minimum are taken to be wrong by at most
 
-    TRUST (|difference of values| + |difference of slopes|) + ABOVE (height),
+    TRUST (|difference of values| + |difference of slopes|),
 
-because errors are smooth in log beta.  If nothing else can then be as low, Newton's method finds
-the curve's own minimum nearby; where something can, the curve itself is asked.
+or by as little as cannot hide them.  Of other valleys, farther off, this says less: the curve is
+asked there as well, unless they are higher by much.  If nothing else can be as low, Newton's method
+finds the curve's own minimum; where something can, the curve itself is asked.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from temperance.optimise import (
 )
 from temperance.ruler import Point, Ruler
 
-TRUST, ABOVE = 4.0, 0.2
+TRUST = 4.0
+MUCH = 0.05  # of the sketch's span
 LOOSE = 1e-3  # part of a bracket to which the sketch's minimum is found
 STEP = 0.03  # part of the way to a bracket's end over which its curvature is taken
 MOST_STEPS = 8
@@ -84,16 +86,19 @@ def _searched(sketch: Evaluate, ruler: Ruler, search: Search) -> tuple[Curve, Va
     bottoms = np.array([valley.bottom for valley in valleys]).T
     points, values, slopes = np.concatenate([np.stack(curve), bottoms], axis=1)
     points, places = np.unique(points, return_index=True)
-    valley = min(reversed(valleys), key=lambda valley: valley.bottom.value)
+    valley = min(valleys, key=lambda valley: valley.bottom.value)
     return (points, values[places], slopes[places]), valley
 
 
 def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[np.bool_]:
     """Tell which other points may be as low, when the curve has this first point at the bottom."""
     points, values, _ = curve
+    heights = values - bottom.value
     turned = abs(first.slope - bottom.slope) * (bottom.beta - ruler.lower + ruler.grain)
     error = TRUST * (abs(first.value - bottom.value) + turned) + rounding_of(values)
-    low = (1 - ABOVE) * (values - bottom.value) <= error
+    around = np.pad(heights, 1, constant_values=np.inf)
+    valleys = (heights <= around[:-2]) & (heights <= around[2:])
+    low = (heights <= error) | (valleys & (heights <= MUCH * np.ptp(values)))
     return low & (points != bottom.beta)
 
 

@@ -57,11 +57,14 @@ class KFold(CurveStrategy):
         if hashed is not None:
             return data, hashed
         number = number_rows(data)
-        if int(number.max()) + 1 < len(data) or np.any(self._pieces(data) > 1):
-            rows, _ = distinct_rows(data)
+        if int(number.max()) + 1 == len(data) and np.all(self._pieces(data) == 1):
+            fold = self._folds(len(data), rng)[number]
+            return data, FoldPlan(data.weights, fold, self.n_folds, self.transfer)
+        rows, _ = distinct_rows(data)
+        if np.any(self._pieces(rows) > 1):
             return rows, self._over(rows, rng)
-        fold = self._folds(len(data), rng)[number]
-        return data, FoldPlan(data.weights, fold, self.n_folds, self.transfer)
+        fold = self._folds(len(rows), rng)
+        return rows, FoldPlan(rows.weights, fold, self.n_folds, self.transfer)
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per fold."""

@@ -41,7 +41,8 @@ class FoldRows:
         """Return the training set of a fold: from its end, round, to its begin."""
         tested = self.folds[fold]
         which = slice(tested.stop, tested.start + len(self.order))
-        return shared_rows(self.twice, which, self.exponents[fold] * self.twice.weights[:, which])
+        weights, exponent = self.twice.weights[:, which], float(self.exponents[fold])
+        return shared_rows(self.twice, which, weights if exponent == 1 else exponent * weights)
 
 
 def fold_rows(rows: Rows, plan: FoldPlan) -> FoldRows:

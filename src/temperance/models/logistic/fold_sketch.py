@@ -9,10 +9,10 @@ There the rows of fold j add to pull, Hessian and curvature, with expected losse
 and one pass over the rows gives those of all folds.  With c_k beta times the exponent of the
 training set without fold k, and sums over the other folds, a Newton step for the mean leads to
 
-    u_k = u - (I + c_k sum_j H_j)^-1 (u + c_k sum_j G_j),    S_k^-1 = I + c_k sum_j B_j.
+    u_k = u - (I + c_k sum_j H_j)^-1 (u + c_k sum_j G_j),    S_k^-1 = I + c_k sum_j B_j,
 
-What the step does to the curvature is left out: of the order 1/sqrt(n), it has, to first order, no
-mean over the folds.
+of which mean-field takes the diagonal; the Laplace approximation has v = 0.  What the step does to
+the curvature is left out: of the order 1/sqrt(n), it has, to first order, no mean over the folds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from temperance.types import Array
 Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k)
 
 STEP = 1e-4  # of the scale on which solutions move, for differences in beta
-REMEMBERED = 16  # betas
+MOST_REMEMBERED = 2**20  # elements of curvatures
 ROUGH_STEP = 0.05  # to the fit of all rows; the folds' own steps go on from there
 
 
@@ -84,9 +84,11 @@ class FoldSketch:
     def at(self, beta: float) -> MovingFits:
         """Return the fits, and how they move with that of all rows; the latest are remembered."""
         if beta not in self._known:
-            if len(self._known) == REMEMBERED:
+            found = self._moving(beta)
+            most = max(2, MOST_REMEMBERED // (2 * found.now.curvature.size))
+            if len(self._known) >= most:
                 del self._known[next(iter(self._known))]
-            self._known[beta] = self._moving(beta)
+            self._known[beta] = found
         return self._known[beta]
 
     def law(self, fold: int, beta: float) -> Law:

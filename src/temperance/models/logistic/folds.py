@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
@@ -13,18 +14,25 @@ from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import QUADRATURE, Approximation, predictor_loss
 from temperance.models.logistic.fold_rows import FoldRows, fold_rows
 from temperance.models.logistic.fold_sketch import FoldGuide, FoldSketch
-from temperance.models.logistic.leave_one_out import many_rows
-from temperance.models.logistic.system import Law, PortableSystem, Rows
+from temperance.models.logistic.system import Law, PortableSystem, Rows, few_rows
 from temperance.types import Array, FoldPlan, Risk
 
 FEW_FOLDS = 2  # up to which one fit of all rows spares nothing
+# Numbers in all, and rows of a fold, below which several folds at a time take less than one by one.
+MANY_NUMBERS, MANY_ROWS = 50_000, 100
 
 
 def many_in_folds(plan: FoldPlan, columns: int) -> bool:
-    """Tell whether each fold matters little enough to be taken out by a Newton step."""
-    largest = int(np.bincount(plan.fold).max())
-    several = plan.start == 0 and plan.n_folds > FEW_FOLDS
-    return several and many_rows(len(plan.fold) - largest, columns)
+    """Tell whether it pays to sketch the folds by a Newton step from one fit of all rows."""
+    n = len(plan.fold)
+    trained = n - int(np.bincount(plan.fold).max())
+    return (
+        plan.start == 0
+        and plan.n_folds > FEW_FOLDS
+        and n >= MANY_ROWS * plan.n_folds
+        and n * columns >= MANY_NUMBERS
+        and not few_rows(trained, columns)
+    )
 
 
 def fold_risk_curve(
@@ -73,7 +81,6 @@ class FoldLosses:
         return [self._path(fold) for fold in range(len(self.rows.folds))]
 
     def _path(self, fold: int) -> Path:
-        system = self.approximation.system(self.rows.outside(fold))
-        if not isinstance(system, PortableSystem):
-            return Path(system)
-        return Path(system, FoldGuide(self._sketch, fold, system))
+        # The equations of many rows are about coefficients.
+        system = cast(PortableSystem, self.approximation.system(self.rows.outside(fold)))
+        return Path(system, FoldGuide(self._sketch, fold, system), among=len(self.rows.folds))
