@@ -61,9 +61,9 @@ LOGISTIC = """
 ## Logistic models with many rows
 
 Five folds beside scikit-learn's five folds. From 5e4 numbers on, one fit of all rows, and a Newton
-step that takes each fold out of it, sketch the curve; the folds themselves are fitted where the sketch
-is smallest, and where it leaves a doubt. Bayes' risk and standard errors are computed when asked for,
-which takes another point of the curve.
+step that takes each fold out of it, sketch the curve; the folds themselves are fitted where the
+sketch is smallest, and where it leaves a doubt. Bayes' risk and standard errors are computed when
+asked for, which takes another point of the curve.
 """
 GROWTH = """
 ## Growth
