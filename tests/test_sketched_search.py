@@ -121,3 +121,30 @@ def test_newtons_method_does_not_leave_the_valley():
 def test_a_flat_curve_is_flat_whatever_the_sketch_says(sketch):
     found = minimise_by_sketch(lambda b: (1 + 0 * b, 0 * b), curve(sketch), (0, 3))
     assert found.flat and found.beta == 1.0
+
+
+def test_noise_of_a_sketch_is_not_carried_to_the_curve():
+    noise = np.random.default_rng(0)
+    f = curve(turning)
+    evaluate, asked = asking(turning)
+
+    def noisy(beta):
+        value, slope = f(beta)
+        return value + 0.1 * noise.standard_normal(len(beta)), slope
+
+    found = minimise_by_sketch(evaluate, noisy, (0, 3))
+    assert found.beta == pytest.approx(minimise(f, (0, 3)).beta, abs=1e-7)
+    assert len(asked) < 40
+
+
+def test_a_bound_next_to_the_bottom_is_asked():
+    """A sketch from rough fits may be worst where it was asked first."""
+    evaluate, asked = asking(falling)
+    sketch = curve(falling)
+
+    def wrong_at_the_bound(beta):
+        value, slope = sketch(beta)
+        return value + 1e-4 * (beta == 3.0), slope
+
+    found = minimise_by_sketch(evaluate, wrong_at_the_bound, (0, 3))
+    assert 3.0 in asked and found.at_bound and found.beta == 3.0

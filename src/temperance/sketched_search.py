@@ -7,8 +7,9 @@ the minimum are taken to be wrong by at most
     TRUST (|difference of values| + |difference of slopes|),
 
 or by as little as cannot hide them.  Of other valleys, farther off, this says less: the curve is
-asked there as well, unless they are higher by much.  If nothing else can be as low, Newton's method
-finds the curve's own minimum; where something can, the curve itself is asked.
+asked there as well, unless they are higher by much, and at a bound that is next.  If nothing else
+can be as low, Newton's method finds the curve's own minimum; where something can, the curve itself
+is asked.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ MUCH = 0.05  # of the sketch's span
 LOOSE = 1e-3  # part of a bracket to which the sketch's minimum is found
 STEP = 0.03  # part of the way to a bracket's end over which its curvature is taken
 MOST_STEPS = 8
+MOST_POINTS = 40  # beyond them it is the sketch's noise that was refined
 
 
 class Valley(NamedTuple):
@@ -60,6 +62,8 @@ def minimise_by_sketch(
     """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points."""
     ruler = Ruler(*bounds)
     curve, valley = _searched(sketch, ruler, search)
+    if len(curve[0]) > MOST_POINTS:
+        return minimise(evaluate, bounds, tolerance, search)
     first = evaluate_at(evaluate, valley.bottom.beta)
     unsure = _unsure(curve, valley.bottom, first, ruler)
     if not unsure.any():
@@ -99,7 +103,11 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
     around = np.pad(heights, 1, constant_values=np.inf)
     valleys = (heights <= around[:-2]) & (heights <= around[2:])
     low = (heights <= error) | (valleys & (heights <= MUCH * np.ptp(values)))
-    return low & (points != bottom.beta)
+    at = int(np.searchsorted(points, bottom.beta))
+    low[0] |= at == 1
+    low[-1] |= at == len(points) - 2
+    low[at] = False
+    return low
 
 
 def _corrected(
