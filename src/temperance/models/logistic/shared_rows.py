@@ -21,6 +21,16 @@ class SharedRows(Rows):
         """Z^2 elementwise, a view."""
         return self.whole.squares[self.which]
 
+    @cached_property
+    def lengths(self) -> Array:
+        """Squared lengths of the rows, a view."""
+        return self.whole.lengths[self.which]
+
+    @cached_property
+    def reach(self) -> Array:
+        """Largest effect on f of a unit step in each coefficient, of any of the rows."""
+        return self.whole.reach
+
 
 def shared_rows(whole: Rows, which: slice, weights: Array) -> SharedRows:
     """Return views of some rows with these weights, (m, rows)."""

@@ -156,6 +156,11 @@ class Rows:
         return self.Z**2
 
     @cached_property
+    def lengths(self) -> Array:
+        """Squared lengths of the rows, (n,)."""
+        return np.einsum("nk,nk->n", self.Z, self.Z)
+
+    @cached_property
     def reach(self) -> Array:
         """Largest effect on f of a unit step in each coefficient."""
         return np.maximum(self.Z.max(axis=0, initial=0.0), -self.Z.min(axis=0, initial=0.0))
@@ -167,7 +172,7 @@ class Rows:
     @cached_property
     def first_step(self) -> float:
         """A beta at which the data weigh about as much as the prior: information inverted."""
-        information = 0.25 * (self.weights @ np.einsum("nk,nk->n", self.Z, self.Z)).max()
+        information = 0.25 * (self.weights @ self.lengths).max()
         return 1.0 / float(information) if information > 0 else 1.0
 
 
