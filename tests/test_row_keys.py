@@ -201,9 +201,9 @@ def test_few_values_are_ranked(copies):
         data = Data((data.X > 0) + 0.0, (data.y > 0) + 0.0, data.weights)
     assert telling_keys(data, np.random.default_rng(3)) is None
     joined, plan = strategies.KFold().planned(data, np.random.default_rng(3))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, FoldPlan if copies else Plan)
     assert len(joined) == (len(data) // 2 if copies else 8)
-    assert np.all((plan.test > 0).sum(axis=0) == (1 if copies else 10))
+    assert np.all((plan.pairs().test > 0).sum(axis=0) == (1 if copies else 10))
 
 
 def test_observations_that_are_kept_apart_are_ranked():

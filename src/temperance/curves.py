@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,26 +128,17 @@ class _Averages:
     index: NDArray[np.intp]
     weight: Array
     n: int
-    _latest: dict[float, tuple[Array, Array]] = field(default_factory=dict, init=False)
-
-    def _at(self, beta: float) -> tuple[Array, Array]:
-        """Losses and slopes; the latest are kept, as who minimises asks for rows next."""
-        if beta not in self._latest:
-            found = self.losses(beta)
-            self._latest.clear()
-            self._latest[beta] = found
-        return self._latest[beta]
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         sums = np.empty((len(beta), 2))
         # Coarse to fine, for models whose solutions start from those found on either side.
         for j in np.argsort(beta)[coarse_to_fine(len(beta))]:
-            sums[j] = [(self.weight * part).sum() for part in self._at(float(beta[j]))]
+            sums[j] = [(self.weight * part).sum() for part in self.losses(float(beta[j]))]
         total = self.weight.sum()
         return sums[:, 0] / total, sums[:, 1] / total
 
     def rows(self, beta: float) -> tuple[Array, Array]:
-        value, _ = self._at(beta)
+        value, _ = self.losses(beta)
         summed, share = np.zeros(self.n), np.zeros(self.n)
         np.add.at(summed, self.index, self.weight * value)
         np.add.at(share, self.index, self.weight)
