@@ -136,8 +136,13 @@ def _other_strategies(n: int, d: int) -> Iterator[Record]:
     X, y = classification(n, d)
     plain, model = "mean-field, 5-fold", models.MeanFieldLogistic()
     calls = {plain: partial(calibrate, model, X, y, strategies.KFold(5))}
-    for strategy in ("sample-splitting", "leave-one-out", "safe-bayes"):
-        calls[f"mean-field, {strategy}"] = partial(calibrate, model, X, y, strategy)
+    others = {
+        "sample splitting": strategies.SampleSplitting(),
+        "leave-one-out": strategies.LeaveOneOut(),
+        "SafeBayes": strategies.SafeBayes(),
+    }
+    for name, strategy in others.items():
+        calls[f"mean-field, {name}"] = partial(calibrate, model, X, y, strategy)
     took = seconds(calls, repeats=2, budget=12.0)
     for work in list(calls)[1:]:
         yield Record("logistic", work, named(n, d), took[work], plain, took[plain])
