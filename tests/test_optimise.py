@@ -14,6 +14,7 @@ from temperance.optimise import (
     THOROUGH,
     Minimum,
     minimise,
+    minimum_at,
     stochastic_minimise,
 )
 from temperance.ruler import Point, Ruler
@@ -324,3 +325,9 @@ def test_the_same_noise_gives_the_same_answer():
         stochastic_minimise(noisy(2.0, 2.0, 1.0, seed), (0, 3)) for seed in (1, 1, 2)
     )
     assert first == again != other
+
+
+@pytest.mark.parametrize("beta, found", [(2 + 1e-9, 2.0), (7 - 1e-9, 7.0), (2 + 1e-6, None)])
+def test_a_minimum_next_to_a_bound_is_at_it(beta, found):
+    expected = Minimum(beta) if found is None else Minimum(found, at_bound=True)
+    assert minimum_at(beta, (2, 7)) == expected

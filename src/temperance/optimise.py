@@ -12,6 +12,7 @@ from temperance.types import Array
 
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
+AT_BOUND = 1e-8  # part of the width that a minimum may be away from a bound and count as there
 MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
 ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
@@ -72,7 +73,15 @@ def minimise(
     ]
     # The scan's own points last, so that a bound wins only if it is strictly lower.
     beta = min([*turns, lowest(curve)], key=lambda point: point.value).beta
-    return Minimum(beta, at_bound=beta in (lower, upper))
+    return minimum_at(beta, bounds)
+
+
+def minimum_at(beta: float, bounds: tuple[float, float]) -> Minimum:
+    """Return the minimum there, at a bound if it is no farther than rounding may lead from it."""
+    for bound in bounds:
+        if abs(beta - bound) <= AT_BOUND * (bounds[1] - bounds[0]):
+            return Minimum(bound, at_bound=True)
+    return Minimum(beta)
 
 
 def scan(

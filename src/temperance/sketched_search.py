@@ -30,6 +30,7 @@ from temperance.optimise import (
     evaluate_finite,
     lowest,
     minimise,
+    minimum_at,
     rounding_of,
     scan,
     turning_point,
@@ -74,7 +75,7 @@ def minimise_by_sketch(
             else _settled(evaluate, sketch, valley, first, accuracy)
         )
         if beta is not None:
-            return Minimum(beta, at_bound=beta in bounds)
+            return minimum_at(beta, bounds)
     known = _corrected(evaluate, curve, unsure, first) if unsure.any() else None
     return minimise(evaluate, bounds, tolerance, search, known)
 
