@@ -45,26 +45,16 @@ class RowErrors:
     multiplicity: Array
 
     @cached_property
-    def at_choice(self) -> tuple[float, float]:
-        """Risk at the choice and its standard error."""
-        return mean_and_error(*self._rows, self.multiplicity)
-
-    @cached_property
-    def difference(self) -> tuple[float, float]:
-        """Gain over Bayes and its standard error, paired over the rows."""
-        loss, share = self._rows
-        bayes, _ = self.curve.rows(1.0)
-        return mean_and_error(bayes - loss, share, self.multiplicity)
-
-    @property
     def risk(self) -> float:
         """Standard error of the risk."""
-        return self.at_choice[1]
+        return mean_and_error(*self._rows, self.multiplicity)[1]
 
-    @property
+    @cached_property
     def gain(self) -> float:
-        """Standard error of the gain."""
-        return self.difference[1]
+        """Standard error of the gain over Bayes, paired over the rows."""
+        loss, share = self._rows
+        bayes, _ = self.curve.rows(1.0)
+        return mean_and_error(bayes - loss, share, self.multiplicity)[1]
 
     @cached_property
     def _rows(self) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from temperance.cli.console import Steps, one_line_errors
-from temperance.cli.options import integer, number, refuse_unwritable
+from temperance.cli.options import real_number, refuse_unwritable, whole_number
 from temperance.cli.request import ModelName, PosteriorName, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
@@ -75,19 +75,16 @@ def calibrate(
     ] = None,
     noise_variance: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="Known variance of the noise, for known-variance and polynomial.",
+        real_number(
+            "Known variance of the noise, for known-variance and polynomial.",
             rich_help_panel=MODEL,
         ),
     ] = None,
     degree: Annotated[
         int | None,
-        typer.Option(
-            parser=integer(least=1),
-            metavar="INTEGER",
-            help="Highest power, for polynomial (default 2) and logistic (default 1).",
+        whole_number(
+            "Highest power, for polynomial (default 2) and logistic (default 1).",
+            least=1,
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -99,11 +96,8 @@ def calibrate(
     ] = None,
     prior_scale: Annotated[
         float,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="Prior standard deviation of standardised coefficients.",
-            rich_help_panel=MODEL,
+        real_number(
+            "Prior standard deviation of standardised coefficients.", rich_help_panel=MODEL
         ),
     ] = 1.0,
     standardize: Annotated[
@@ -157,20 +151,12 @@ def calibrate(
     ] = "gibbs",
     bounds: Annotated[
         tuple[float, float],
-        typer.Option(
-            parser=number,
-            metavar="LOW HIGH",
-            help="Where beta may lie; Bayes is 1.",
-            rich_help_panel=CHOICE,
-        ),
+        real_number("Where beta may lie; Bayes is 1.", "LOW HIGH", rich_help_panel=CHOICE),
     ] = (0.0, 3.0),
     seed: Annotated[
         int,
-        typer.Option(
-            parser=integer(least=0),
-            metavar="INTEGER",
-            help="Source of all randomness: same seed, same result.",
-            rich_help_panel=CHOICE,
+        whole_number(
+            "Source of all randomness: same seed, same result.", least=0, rich_help_panel=CHOICE
         ),
     ] = 0,
     compare: Annotated[

@@ -26,8 +26,17 @@ class Command(TyperCommand):
             raise
 
 
-def integer(least: int | None = None) -> Callable[[str], int]:
-    """Return a parser of whole numbers, of at least ``least`` if given."""
+def whole_number(help: str, least: int | None = None, **more: Any) -> Any:
+    """Return an option that takes whole numbers, of at least ``least`` if given."""
+    return typer.Option(parser=_integer(least), metavar="INTEGER", help=help, **more)
+
+
+def real_number(help: str, metavar: str = "NUMBER", **more: Any) -> Any:
+    """Return an option that takes real numbers."""
+    return typer.Option(parser=_number, metavar=metavar, help=help, **more)
+
+
+def _integer(least: int | None) -> Callable[[str], int]:
     wanted = "an integer" if least is None else f"an integer of at least {least}"
 
     def parse(text: str) -> int:
@@ -42,8 +51,7 @@ def integer(least: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def number(text: str) -> float:
-    """Parse a real number."""
+def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from temperance.cli.console import Output, one_line_errors
-from temperance.cli.options import integer, refuse_unwritable
+from temperance.cli.options import refuse_unwritable, whole_number
 
 if TYPE_CHECKING:
     from temperance.cli.comparisons import StoredStudy
@@ -39,10 +39,7 @@ def reproduce(
     verdicts: Annotated[
         bool, typer.Option("--verdicts", help="Judge the thesis' claims, on a page of their own.")
     ] = False,
-    repeats: Annotated[
-        int,
-        typer.Option(parser=integer(least=2), metavar="INTEGER", help="Data sets of each setting."),
-    ] = 30,
+    repeats: Annotated[int, whole_number("Data sets of each setting.", least=2)] = 30,
     version: Annotated[
         VersionName,
         typer.Option(help="The settings of the thesis' text, of its published code, or both."),
@@ -54,14 +51,8 @@ def reproduce(
         Path | None,
         typer.Option(help="File of the verdicts.", show_default="OUT/reproduction.md"),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(parser=integer(least=0), metavar="INTEGER", help="Same seed, same numbers."),
-    ] = 0,
-    jobs: Annotated[
-        int,
-        typer.Option(parser=integer(), metavar="INTEGER", help="Workers; -1 is one on each core."),
-    ] = -1,
+    seed: Annotated[int, whole_number("Same seed, same numbers.", least=0)] = 0,
+    jobs: Annotated[int, whole_number("Workers; -1 is one on each core.")] = -1,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Reproduce the figures of the thesis, and judge its claims.

@@ -68,7 +68,7 @@ def count_nodes(low: float, high: float) -> int | None:
 
 def node_betas(low: float, high: float, nodes: int) -> Array:
     """Return betas (nodes,), ascending, that determine sums with eigenvalues in [low, high]."""
-    x, _, _ = _interpolation(nodes)
+    x, _ = chebyshev_points(nodes)
     beta: Array = (1 + x) / (1 - x) / np.sqrt(low * high)
     return beta
 
@@ -86,20 +86,27 @@ def interpolate_sums(
     exposure, tested : float
         Their weights; see :class:`Sums`.
     """
-    _, transform, derivative = _interpolation(len(square))
+    _, transform = chebyshev_points(len(square))
     found = np.column_stack([square, spread])
-    series = np.concatenate([transform @ found, derivative @ found], axis=1)
+    series = np.concatenate([transform @ found, _derivative(len(square)) @ found], axis=1)
     middle = float(np.sqrt(low * high))
     return SumsInterpolant(series, middle, np.array([exposure]), np.array([tested]))
 
 
 @cache
-def _interpolation(nodes: int) -> tuple[Array, Array, Array]:
-    """Return Chebyshev points, and what takes values there to the series and its derivative's."""
-    x = chebyshev.chebpts1(nodes)
+def chebyshev_points(count: int) -> tuple[Array, Array]:
+    """Return Chebyshev points, and what takes values there to a series."""
+    x = chebyshev.chebpts1(count)
     # Discrete orthogonality on the Chebyshev points.
-    transform = chebyshev.chebvander(x, nodes - 1).T * (2.0 / nodes)
+    transform = chebyshev.chebvander(x, count - 1).T * (2.0 / count)
     transform[0] /= 2.0
+    return x, transform
+
+
+@cache
+def _derivative(count: int) -> Array:
+    """Return what takes values at Chebyshev points to the series of the derivative."""
+    _, transform = chebyshev_points(count)
     derivative = np.zeros_like(transform)
     derivative[:-1] = chebyshev.chebder(transform)
-    return x, transform, derivative
+    return derivative

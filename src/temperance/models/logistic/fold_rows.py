@@ -48,7 +48,7 @@ class FoldRows:
 def fold_rows(rows: Rows, plan: FoldPlan) -> FoldRows:
     """Sort whitened rows by fold."""
     order = sorting_order(plan.fold, plan.n_folds)
-    ends = np.cumsum(np.bincount(plan.fold, minlength=plan.n_folds)).tolist()
+    ends = np.cumsum(plan.counts).tolist()
     folds = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
     Z, offset, y, weights = (
         _twice(part, order) for part in (rows.Z, rows.offset, rows.y, plan.weights)

@@ -33,6 +33,7 @@ from temperance.models.logistic.system import (
     PortableSystem,
     inverse_root,
     predictor_moments,
+    symmetric_solver,
     times,
     weighted_gram,
 )
@@ -40,7 +41,6 @@ from temperance.types import Array
 
 Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k)
 
-STEP = 1e-4  # of the scale on which solutions move, for differences in beta
 MOST_REMEMBERED = 2**20  # elements of curvatures
 ROUGH_STEP = 0.05  # to the fit of all rows; the folds' own steps go on from there
 
@@ -112,7 +112,7 @@ class FoldSketch:
 
     def _moving(self, beta: float) -> MovingFits:
         found, system = self._whole.at(beta, rough=True), self._whole.system
-        beta, step = found.beta, STEP * (found.beta + system.rows.first_step)
+        beta, step = found.beta, system.rows.small_step(found.beta)
         here, there = (
             system.gaussian(found.x + move * found.tangent, beta + move) for move in (0.0, step)
         )
@@ -134,8 +134,9 @@ class FoldSketch:
         (u, root), (u_ahead, root_ahead) = whole
         prior = np.eye(u.shape[1])
         pull = others.pull + times(others.hessian, now.mean - u)
-        own = _solve(prior + beta * others.hessian, pull)
-        common = _solve(prior + beta * others.hessian.mean(axis=0), others.pull.mean(axis=0)[None])
+        own = symmetric_solver(prior + beta * others.hessian)(pull)
+        mean_pull, mean_hessian = (part.mean(axis=0, keepdims=True) for part in others)
+        common = symmetric_solver(prior + beta * mean_hessian)(mean_pull)
         mean = now.mean + (u_ahead - u) + step * (common - own)
         if beta == 0:
             return Fits(mean, now.curvature)
@@ -156,7 +157,7 @@ class FoldSketch:
         force = self.approximation.forces(*predictor_moments(rows, gaussian, diagonal))
         pull = self._products(w * (force.pull - rows.y), rows.Z)
         hessian = self._grams(w * force.hessian)
-        mean = u - _solve(np.eye(len(u)) + beta * hessian, u + beta * pull)
+        mean = u - symmetric_solver(np.eye(len(u)) + beta * hessian)(u + beta * pull)
         if diagonal:
             curvature = self._products(w * force.curvature, rows.squares)
         else:
@@ -178,12 +179,6 @@ class FoldSketch:
         """From sums over the rows of each fold to weighted ones over the others."""
         exponents = self.rows.exponents.reshape(-1, *[1] * (sums.ndim - 1))
         return exponents * (sums.sum(axis=0) - sums)
-
-
-def _solve(matrices: Array, vectors: Array) -> Array:
-    """Solve systems (m, k, k), or one for all, for vectors (m, k)."""
-    solved: Array = np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0]
-    return solved
 
 
 @dataclass(frozen=True, eq=False)

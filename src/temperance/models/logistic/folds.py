@@ -25,7 +25,7 @@ MANY_NUMBERS, MANY_ROWS = 50_000, 100
 def many_in_folds(plan: FoldPlan, columns: int) -> bool:
     """Tell whether it pays to sketch the folds by a Newton step from one fit of all rows."""
     n = len(plan.fold)
-    trained = n - int(np.bincount(plan.fold).max())
+    trained = n - int(plan.counts.max())
     return (
         plan.start == 0
         and plan.n_folds > FEW_FOLDS

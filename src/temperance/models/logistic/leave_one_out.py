@@ -47,7 +47,6 @@ MANY_ROWS = 500  # up to which every row is refitted
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32
 BAYES = 1.0  # the beta at which it is decided which rows are refitted
-STEP = 1e-4  # of the scale on which solutions move, for differences in beta
 
 
 def many_rows(n: int, columns: int) -> bool:
@@ -122,7 +121,7 @@ class LeftOutLosses:
     def _by_newton(self, beta: float, rough: bool) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
         found, system = self._path.at(beta, rough), self._path.system
-        step = STEP * (found.beta + self.rows.first_step)
+        step = self.rows.small_step(found.beta)
         (mean, variance), ahead, behind = (
             left_out(
                 self.rows,

@@ -19,6 +19,7 @@ from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
+SMALL = 1e-4
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
 
 
@@ -175,6 +176,10 @@ class Rows:
         information = 0.25 * (self.weights @ self.lengths).max()
         return 1.0 / float(information) if information > 0 else 1.0
 
+    def small_step(self, beta: float) -> float:
+        """Return a difference of betas that is small on the scale on which solutions move."""
+        return SMALL * (beta + self.first_step)
+
 
 def predictor_moments(
     rows: Rows, gaussian: tuple[Array, Array], diagonal: bool
@@ -274,12 +279,12 @@ def solve_newton(
     After the step drift = -prior / beta, to second order: the tangent is then as good as the step's
     error, however much the data outweigh the prior.
     """
-    solve = _symmetric_solver(jacobian)
+    solve = symmetric_solver(jacobian)
     step = solve(-(prior + beta * drift))
     return step, lambda rough: solve(prior_after(step) / beta if beta > 0 else -drift)
 
 
-def _symmetric_solver(matrices: Array) -> Callable[[Array], Array]:
+def symmetric_solver(matrices: Array) -> Callable[[Array], Array]:
     """Return what solves systems (m, k, k) for (m, k): by their roots, where they have some."""
     roots, failures = zip(
         *(lapack.dpotrf(matrix.T, clean=False) for matrix in matrices), strict=True

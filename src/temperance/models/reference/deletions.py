@@ -19,15 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
+from temperance.models.linear.interpolant import chebyshev_points
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.interpolant import (
-    Interpolant,
-    Variable,
-    chebyshev_points,
-    interpolate,
-)
+from temperance.models.reference.interpolant import Interpolant, Variable, interpolate
 from temperance.models.reference.seen import Seen
 from temperance.types import Array
 

@@ -26,6 +26,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from temperance.models.linear.interpolant import chebyshev_points
 from temperance.types import Array
 
 TOLERANCE = 1e-13
@@ -109,12 +110,3 @@ def interpolate(variable: Variable, functions: Callable[[Array], Array]) -> Inte
     least = chebyshev.chebval(np.linspace(-1, 1, BETWEEN * len(x)), series).min(axis=1)
     resolved = np.maximum(following.max(axis=1), rounding) <= LEFT_OUT * least
     return Interpolant(variable, series) if resolved.all() else None
-
-
-def chebyshev_points(count: int) -> tuple[Array, Array]:
-    """Return Chebyshev points, and what takes values there to a series."""
-    x = chebyshev.chebpts1(count)
-    # Discrete orthogonality on the Chebyshev points.
-    transform = chebyshev.chebvander(x, count - 1).T * (2.0 / count)
-    transform[0] /= 2.0
-    return x, transform

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from temperance.models.linear.decomposition import Decomposition
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.rows import Rows, whitened_rows
 from temperance.models.prior import GaussianPrior
@@ -49,10 +50,15 @@ class Seen:
             return None
         return LeaveOneOutMoments(self.rows, LeaveOneOutPlan(self.counts))
 
+    @property
+    def _known(self) -> Decomposition | None:
+        """What leave-one-out knows of them."""
+        return None if self.once is None else self.once.from_gram
+
     @cached_property
     def basis(self) -> Eigenbasis:
         """Eigenbasis of the whitened rows."""
-        rows, known = self.rows, self.once and self.once.from_gram
+        rows, known = self.rows, self._known
         if known:
             directions = known.factor * known.sigma / rows.scale[:, None]
             return Eigenbasis(rows.inputs, known.factor, known.sigma, directions, self.counts)
@@ -61,8 +67,7 @@ class Seen:
     @cached_property
     def projection(self) -> Array:
         """Projections of the responses on the basis, shape (rank,)."""
-        known = self.once and self.once.from_gram
-        return known.projection if known else self.basis.project(self.rows.response)
+        return self._known.projection if self._known else self.basis.project(self.rows.response)
 
     @cached_property
     def outside(self) -> Array:
@@ -72,8 +77,7 @@ class Seen:
     @cached_property
     def remainder(self) -> float:
         """Square of what lies outside."""
-        known = self.once and self.once.from_gram
-        return known.remainder if known else float(self.outside @ self.outside)
+        return self._known.remainder if self._known else float(self.outside @ self.outside)
 
     @property
     def spectrum(self) -> Spectrum:
