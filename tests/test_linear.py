@@ -8,10 +8,10 @@ from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.diagnostics import BoundWarning
-from temperance.models.linear import leave_one_out
+from temperance.models.linear import deletion_sums
 from temperance.models.linear.blocks import partition_of
 from temperance.models.linear.curve import moment_source
-from temperance.models.linear.interpolant import MOST_NODES, count_nodes
+from temperance.models.linear.interpolant import MOST_POINTS
 from temperance.models.linear.moments import Sums, summed
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.triangle import triangle, triangle_of_gram
@@ -63,7 +63,7 @@ def test_safe_bayes_works_in_blocks(decompositions):
     kernels = decompositions.count("cholesky")  # at the betas that the others are read off
     assert decompositions.count("eigh") == 1  # stacked
     assert len(decompositions) - kernels < 4  # and a factor for the first prefixes, too short
-    assert kernels < 4 * MOST_NODES
+    assert kernels < 4 * MOST_POINTS
     decompositions.clear()
     curve(0.5)
     assert decompositions == ["cholesky"]
@@ -114,19 +114,6 @@ def test_a_calibration_sums_every_row_once(strategy, rows_seen, decompositions):
         assert rows_seen["taken"] == 2000
 
 
-def test_leave_one_out_adds_up_the_weights_once(monkeypatch):
-    """However many chunks of rows there are: each sum is a pass over all rows."""
-    asked = []
-    size = LeaveOneOutPlan.size
-    monkeypatch.setattr(
-        LeaveOneOutPlan, "size", property(lambda plan: asked.append(0) or size.fget(plan))
-    )
-    data = gaussian_data(20_000, 12)
-    plan = LeaveOneOutPlan(np.ones(len(data)))
-    moment_source(Rows(data.X, data.y, np.ones(12)), plan).sums(np.array([1.0]), pairwise=False)
-    assert len(asked) == 1
-
-
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
 @pytest.mark.parametrize(
     "model", [models.GaussianLinear(), models.NormalInverseGammaLinear()], ids=repr
@@ -164,7 +151,7 @@ def test_rows_that_a_gram_matrix_cannot_tell_apart_are_factored(rows_seen, decom
 @pytest.mark.parametrize("n", [400, 3000])
 @pytest.mark.parametrize("kind", ["leave-one-out", "safe-bayes"])
 def test_interpolated_sums_are_those_of_the_rows(kind, n, spread, weighted):
-    """Well-conditioned training sets are read off few betas; those with wide columns are not."""
+    """Training sets are read off few betas, those with wide columns from some beta on."""
     data = gaussian_data(n, 4)
     weights = data.weights if weighted else np.ones(n)
     X = data.X * [1.0, 1.0, 1.0, spread]
@@ -198,19 +185,24 @@ def test_interpolated_sums_are_those_of_the_rows(kind, n, spread, weighted):
 )
 def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, monkeypatch):
     """Only some rows are asked for their lengths: the sums do not depend on which."""
-    monkeypatch.setattr(leave_one_out, "SOME", 100)
-    monkeypatch.setattr(leave_one_out, "LITTLE", 0.2)
+    monkeypatch.setattr(deletion_sums, "SOME", 100)
+    monkeypatch.setattr(deletion_sums, "LITTLE", 0.2)
     data = gaussian_data(2000, 4)
     X, y = data.X.copy(), data.y.copy()
     X[7], y[7] = far, 50.0
     weights = data.weights if weighted else np.ones(len(data))
     source = moment_source(Rows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
-    looks = []
-    interpolated = leave_one_out.LeaveOneOutMoments._interpolated
+    looks, supposed = [], []
+    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._variable
     monkeypatch.setattr(
-        leave_one_out.LeaveOneOutMoments,
-        "_interpolated",
-        lambda self, leverage: looks.append(leverage) or interpolated(self, leverage),
+        deletion_sums.DeletionSums,
+        "_variable",
+        lambda self, leverage: supposed.append(leverage) or choose(self, leverage),
+    )
+    monkeypatch.setattr(
+        deletion_sums.DeletionSums,
+        "_through",
+        lambda self, variable: looks.append(variable) or through(self, variable),
     )
     betas = np.array([0.0, 1e-4, 1e-2, 1.0, 3.0, 1e2])
     (found,) = source.sums(betas, pairwise=False)
@@ -223,7 +215,7 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
         np.testing.assert_allclose(total, expected, rtol=tolerance)
     left = np.linalg.svd(np.sqrt(weights)[:, None] * X, full_matrices=False)[0]
     most = (left**2).sum(axis=1).max()
-    assert (most > looks[0]) == (far > 1.0)
+    assert (most > supposed[0]) == (far > 1.0)
     # A little more than expected takes no further betas, and a row alone cannot be interpolated.
     assert len(looks) == count
 
@@ -231,16 +223,10 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
 def test_the_sums_tell_the_largest_leverage():
     data = gaussian_data(500, 4)
     source = moment_source(Rows(data.X, data.y, np.ones(4)), LeaveOneOutPlan(data.weights))
-    _, _, bound = source._values(np.array([1e-3, 1.0]))
+    _, _, bound = source.together._values(np.array([1e-3, 1.0]))
     left = np.linalg.svd(np.sqrt(data.weights)[:, None] * data.X, full_matrices=False)[0]
     most = (left**2).sum(axis=1).max()
     assert most <= bound < 1.05 * most
-
-
-def test_few_betas_determine_well_conditioned_sums():
-    assert count_nodes(1.0, 1.2) < count_nodes(1.0, 4.0) <= MOST_NODES
-    assert count_nodes(1.0, 1e3) is None
-    assert count_nodes(0.0, 1.0) is None
 
 
 def test_folds_of_labels_are_folds_of_weights():

@@ -10,80 +10,16 @@ from scenarios import covariance
 from temperance import calibrate, models
 from temperance.diagnostics import TemperanceWarning
 from temperance.distinct import all_distinct
+from temperance.models.linear.deletion_sums import DeletionSums
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import summed
 from temperance.models.linear.rows import Rows
 from temperance.models.reference import deletions, linear
 from temperance.models.reference.deletions import Deletions, SharedSums
-from temperance.models.reference.interpolant import Variable, interpolate
 from temperance.models.reference.second_moment import second_moments, shrinkage_intensity
 from temperance.models.reference.seen import seen_rows
 from temperance.strategies import ReferenceRisk
 from temperance.types import Data
-
-ENDS = [(0.0, np.inf), (0.0, 3.0), (1e-3, 10.0), (0.1, np.inf)]
-EIGENVALUES = [(1.0, 1.1), (2.0, 50.0), (1e3, 1e7), (1e-9, 40.0)]
-
-
-class TestVariable:
-    @pytest.mark.parametrize("ends", ENDS)
-    @pytest.mark.parametrize("low, high", EIGENVALUES)
-    def test_it_takes_the_interval_to_one_and_poles_as_far_as_it_says(self, ends, low, high):
-        variable = Variable.between(*ends, low, high)
-        last = 1.0 if np.isinf(ends[1]) else variable.at(np.array(ends[1]))
-        assert variable.at(np.array(ends[0])) == -1 and last == pytest.approx(1)
-        x = np.linspace(-0.999, 0.999, 11)
-        kappa = variable.kappa(x)
-        assert np.all(np.diff(kappa) > 0) and ends[0] < kappa[0] and kappa[-1] < ends[1]
-        np.testing.assert_allclose(variable.at(kappa), x, atol=1e-12)
-        s = (variable.rho + 1 / variable.rho) / 2
-        reached = np.abs(variable.at(-1 / np.geomspace(low, high, 8)))
-        assert reached.min() == pytest.approx(s) and reached[[0, -1]] == pytest.approx(s)
-
-    def test_slopes_are_finite_differences(self):
-        variable, kappa = Variable.between(0.01, 40.0, 2.0, 90.0), np.array([0.02, 0.5, 7.0, 39.0])
-        step = 1e-6 * kappa
-        differences = (variable.at(kappa + step) - variable.at(kappa - step)) / (2 * step)
-        np.testing.assert_allclose(variable.slope(kappa), differences, rtol=1e-8)
-
-    def test_half_lines_are_those_of_leave_one_out(self):
-        """From 0 to infinity: rho by the fourth root of the condition number."""
-        rho = Variable.between(0.0, np.inf, 2.0, 162.0).rho
-        assert rho == pytest.approx((81**0.25 + 1) / (81**0.25 - 1))
-
-    def test_short_intervals_and_like_eigenvalues_need_few(self):
-        wide, near = Variable.between(0.0, np.inf, 1e3, 1e7), Variable.between(0.1, 10.0, 1e3, 1e7)
-        assert near.size < 10 < wide.size
-        assert Variable.between(0.0, np.inf, 1e3, 1e3).size < 6
-        assert Variable.between(0.0, np.inf, 0.0, 1.0).size == np.inf
-
-
-class TestInterpolant:
-    @pytest.mark.parametrize("ends", ENDS)
-    def test_rational_functions_and_slopes(self, ends):
-        lam = np.array([3.0, 11.0, 70.0])[:, None]
-
-        def functions(kappa):
-            s = 1 / (1 + kappa * lam)
-            return np.array([1 + (s**2).sum(axis=0), 2 + (s * (1 - s)).sum(axis=0)])
-
-        found = interpolate(Variable.between(*ends, 3.0, 70.0), functions)
-        kappa = np.geomspace(max(ends[0], 1e-6), min(ends[1], 1e6), 40)
-        np.testing.assert_allclose(found.at(kappa), functions(kappa), rtol=1e-12)
-        step = 1e-5 * kappa
-        ahead, behind = np.minimum(kappa + step, ends[1]), np.maximum(kappa - step, ends[0])
-        differences = (functions(ahead) - functions(behind)) / (ahead - behind)
-        np.testing.assert_allclose(found.slope(kappa), differences, rtol=1e-3, atol=1e-8)
-
-    def test_poles_beyond_what_was_said_are_noticed(self):
-        variable = Variable.between(0.0, np.inf, 10.0, 12.0)
-        assert interpolate(variable, lambda kappa: 1 / (1 + np.array([11.0 * kappa])) + 1)
-        assert interpolate(variable, lambda kappa: 1 / (1 + np.array([500.0 * kappa])) + 1) is None
-
-    def test_functions_that_nearly_vanish_are_refused(self):
-        variable = Variable.between(0.0, np.inf, 10.0, 12.0)
-        assert interpolate(variable, lambda kappa: 1 / (1 + np.array([11.0 * kappa]))) is None
-
 
 CASES = [
     "plain",
@@ -108,8 +44,8 @@ def rows_seen(case, n=60, d=4):
     elif case == "copies":
         counts = rng.integers(1, 4, n).astype(float)
     elif case == "columns of all sizes":
-        Z *= np.geomspace(1, 300, d)
-    y = Z @ rng.standard_normal(d) / 3 + rng.standard_normal(n)
+        Z *= np.geomspace(1, 30, d)
+    y = Z @ (rng.standard_normal(d) / np.linalg.norm(Z, axis=0)) * 3 + rng.standard_normal(n)
     return seen_rows(Z, y, counts, models.GaussianLinear().prior(d))
 
 
@@ -157,8 +93,9 @@ class TestShared:
     def test_sums_are_those_of_every_row_deleted(self, case, pairwise):
         seen = rows_seen(case)
         beta = np.array([0.0, 1e-3, 0.4, 1.0, 3.0, 40.0])
-        shared = SharedSums(seen.once, seen.basis)
-        assert (shared.interpolant is not None) == (case == "plain")
+        shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest=0.1)
+        assert (shared.interpolant is not None) == (case != "huge row")
+        assert case != "columns of all sizes" or 0 < shared.interpolant.variable.lowest
         (every,) = (summed(part, pairwise) for part in seen.once.moments(beta))
         (found,) = shared.sums(beta, pairwise)
         for name in ("square", "spread", "d_square", "d_spread", "tested"):
@@ -177,10 +114,17 @@ class TestShared:
 
     def test_what_little_is_left_of_the_responses_is_not_shared(self):
         seen = rows_seen("plain")
-        loud = Rows(seen.rows.inputs, seen.rows.response + 500 * seen.Z[:, 0], seen.rows.scale)
+        loud = Rows(seen.rows.inputs, seen.rows.response + 100 * seen.Z[:, 0], seen.rows.scale)
         once = LeaveOneOutMoments(loud, seen.once.plan)
-        assert SharedSums(once, seen.basis).interpolant is None
-        assert SharedSums(seen.once, seen.basis).interpolant is not None
+        assert SharedSums(once, once.together, seen.basis, 0.1).interpolant is None
+        assert SharedSums(seen.once, seen.once.together, seen.basis, 0.1).interpolant is not None
+
+    def test_an_interpolation_that_begins_too_late_is_not_shared(self):
+        seen = rows_seen("columns of all sizes")
+        begins = seen.once.together.variable.lowest
+        for lowest in (begins / 2, 2 * begins):
+            shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest)
+            assert (shared.interpolant is not None) == (lowest > begins)
 
 
 def problem(n=400, d=6, noise=3.0):
@@ -232,7 +176,7 @@ def test_rows_that_weigh_otherwise_share_nothing():
 
 def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
     data, grams, passes = problem(), [], []
-    gram, deleted = Rows.gram, LeaveOneOutMoments.fitted
+    gram, deleted = Rows.gram, DeletionSums.fitted
 
     def counted_gram(self, *arguments, **options):
         grams.append(len(self))
@@ -243,7 +187,7 @@ def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
         return deleted(self, kappa)
 
     monkeypatch.setattr(Rows, "gram", counted_gram)
-    monkeypatch.setattr(LeaveOneOutMoments, "fitted", counted_pass)
+    monkeypatch.setattr(DeletionSums, "fitted", counted_pass)
     monkeypatch.setattr(deletions, "studentised", None)
     chosen(data, models.GaussianLinear(1.0))
     assert grams.count(len(data)) == 1 and len(passes) == 1 and passes[0] < 20

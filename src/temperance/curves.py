@@ -36,6 +36,8 @@ class RiskCurve:
         comes from draws.
     sketch : function, optional
         As `evaluate`, for less and to a few digits: where to ask the curve for its minimum.
+    floor : function, optional
+        As `evaluate`, for less and nowhere higher: where they touch may be the minimum.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -44,6 +46,7 @@ class RiskCurve:
     costly: bool = False
     error: Callable[[Array], Array] | None = None
     sketch: Callable[[Array], tuple[Array, Array]] | None = None
+    floor: Callable[[Array], tuple[Array, Array]] | None = None
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""

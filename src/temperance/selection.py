@@ -8,6 +8,7 @@ from temperance.calibration import Calibration, RowErrors
 from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.draws import covariance_slope, sampled_risk_curve
+from temperance.floored_search import minimise_above_floor
 from temperance.optimise import Minimum, minimise, stochastic_minimise
 from temperance.sketched_search import minimise_by_sketch
 from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
@@ -77,9 +78,11 @@ class CurveStrategy:
 
 def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
     """Find the minimum of a curve, with no more points than it can afford."""
-    if curve.sketch is None:
-        return minimise(curve.evaluate, bounds, search=curve.search)
-    return minimise_by_sketch(curve.evaluate, curve.sketch, bounds, search=curve.search)
+    if curve.sketch is not None:
+        return minimise_by_sketch(curve.evaluate, curve.sketch, bounds, search=curve.search)
+    if curve.floor is not None:
+        return minimise_above_floor(curve.evaluate, curve.floor, bounds, search=curve.search)
+    return minimise(curve.evaluate, bounds, search=curve.search)
 
 
 def conclude(

@@ -153,7 +153,7 @@ class LeaveOneOutPlan:
     weights: Array
     transfer: Transfer = "beta"
 
-    @property
+    @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
         return float(self.weights.sum())

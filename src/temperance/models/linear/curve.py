@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.models.linear.interpolant import FAR
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.moments import Moments, MomentSource, Sums
+from temperance.models.linear.moments import HasFloor, Moments, MomentSource, Sums
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
@@ -28,12 +29,17 @@ def linear_risk_curve(
     :mod:`temperance.models.linear.own_betas`.  A source of the plan's moments that is shared with
     others may be given.
     """
-    losses = LinearLosses(source or moment_source(rows, plan), noise, risk, len(rows))
-    by_rows = risk == "predictive" or (
-        noise.pairwise and isinstance(plan, LeaveOneOutPlan | PrefixPlan)
+    source = source or moment_source(rows, plan)
+    losses = LinearLosses(source, noise, risk, len(rows))
+    dear = rows.inputs.size > DEAR and (
+        risk == "predictive"
+        or (noise.pairwise and isinstance(plan, LeaveOneOutPlan | PrefixPlan))
+        or source.reach > FAR
     )
-    dear = by_rows and rows.inputs.size > DEAR
-    return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear)
+    sums_only = risk == "gibbs" and not noise.pairwise
+    floored = sums_only and isinstance(source, HasFloor) and 0 < source.reach <= FAR
+    floor = losses.floor if floored else None
+    return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear, floor=floor)
 
 
 def moment_source(rows: Rows, plan: AnyPlan) -> MomentSource:
@@ -66,6 +72,11 @@ class LinearLosses:
             slope += (weight * d_loss).sum(axis=(0, 1))
             tested += float(moments.tested.sum())
         return value / tested, slope / tested
+
+    def floor(self, beta: Array) -> tuple[Array, Array]:
+        """Return a risk that is nowhere higher, and its derivative, for less."""
+        assert isinstance(self.source, HasFloor)
+        return mean_gibbs(beta, self.source.floor(beta), self.noise)
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""

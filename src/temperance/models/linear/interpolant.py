@@ -1,112 +1,178 @@
-r"""Sums of moments at every beta, from few.
+r"""Functions of beta at every point of an interval, from few.
 
-With a known noise variance the sums over tested rows are rational functions of beta whose poles lie
-at -1/lambda, lambda an eigenvalue of a training set.  If these lie in [low, high], and
-m = sqrt(low high),
+Sums over rows of what a posterior says are rational functions of beta whose poles lie at
+-1/lambda, lambda an eigenvalue of a training set.  If all lambda lie in [low, high] and beta in
+[a, 1/e], where e may be 0, there is a
 
-    x = (beta m - 1) / (beta m + 1)
+    x = (T (beta - a) - (1 - e beta)) / (T (beta - a) + (1 - e beta))
 
-takes beta in [0, infinity] to [-1, 1] and the poles out of the ellipse with semi-axes' sum
+that takes the interval to [-1, 1] and the poles to |x| >= s, as far out as any such map can:
 
-    rho = (kappa^(1/4) + 1) / (kappa^(1/4) - 1),      kappa = high / low,
+    q^2 = (1 + a high)(low + e) / ((1 + a low)(high + e)),    s = (1 + q) / (1 - q),
+    T = q (high + e) / (1 + a high),                          rho = (1 + sqrt q) / (1 - sqrt q).
 
-so polynomials of degree p in x miss the sums by about rho^-p: well-conditioned training sets need a
-handful of betas for all.  Values at p + 1 Chebyshev points determine the polynomial and its slopes,
-for less than values and slopes at half as many.
+A function that is analytic within the ellipse of semi-axes' sum rho, and at most M there, misses
+its polynomial of degree p through Chebyshev points by at most 4 M rho^-p / (rho - 1).  The poles
+lie on its edge, where no M is: the coefficients of a pole of order j fall like p^(j-1) rho^-p, so
+that two points more are taken than rho^-p asks for, and what the last coefficients let expect of
+those left out must be a small share of the least value.
+
+Like eigenvalues need a handful of betas for all from 0 to infinity, others as many for those beyond
+about 0.1 / low: below, small eigenvalues have a say of their own.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from temperance.models.linear.moments import Sums
 from temperance.types import Array
 
-TOLERANCE = 1e-13
-MOST_NODES = 32  # beyond them the betas themselves are as cheap
+TOLERANCE = 1e-12
+EPSILON = float(np.finfo(float).eps)
+LEFT_OUT = 1e-11  # share of a function's least value that coefficients left out may have
+MOST_POINTS = 24  # beyond them the betas themselves are as cheap
+FAR = 0.3  # beta by which an interval must begin to be worth its points
 
 
-class SumsInterpolant(NamedTuple):
-    """Chebyshev series of square and spread in x."""
+class Variable(NamedTuple):
+    """The variable x of an interval of beta, and how fast series in it converge."""
 
-    series: Array  # (degree + 1, 4): square and spread, then their derivatives in x
-    middle: float  # m
-    exposure: Array
-    tested: Array
+    lowest: float  # a
+    inverse: float  # e
+    factor: float  # T
+    root: float  # sqrt q
+    contrast: float  # largest value of a function, in units of the least
 
-    def at(self, beta: Array) -> Sums:
-        """Return the sums at betas (g,)."""
-        x = (beta * self.middle - 1) / (beta * self.middle + 1)
-        chain = 2 * self.middle / (beta * self.middle + 1) ** 2
-        square, spread, d_square, d_spread = chebyshev.chebval(x, self.series)[:, None]
-        none = np.zeros((1, len(beta)))
-        return Sums(
-            square=square,
-            spread=spread,
-            misfit=none,
-            d_square=d_square * chain,
-            d_spread=d_spread * chain,
-            d_misfit=none,
-            exposure=self.exposure,
-            tested=self.tested,
-        )
+    @classmethod
+    def between(
+        cls, lowest: float, highest: float, low: float, high: float, contrast: float = 1.0
+    ) -> Self:
+        """Choose x for beta in [lowest, highest], where highest may be infinite."""
+        inverse = 1 / highest
+        q = math.sqrt((1 + lowest * high) * (low + inverse) / (1 + lowest * low) / (high + inverse))
+        factor = q * (high + inverse) / (1 + lowest * high)
+        return cls(lowest, inverse, factor, math.sqrt(q), contrast)
+
+    @classmethod
+    def upwards(cls, low: float, high: float, contrast: float = 1.0) -> Self | None:
+        """Choose x for as many beta up to infinity as few points determine, if any."""
+        if not (0 < low <= high < np.inf and contrast < np.inf):
+            return None
+        rho = (contrast / TOLERANCE) ** (1 / (MOST_POINTS - 2))
+        square = ((rho - 1) / (rho + 1)) ** 4  # q^2 = (1 + a high) low / ((1 + a low) high)
+        lowest = max(square - low / high, 0.0) / (low * (1 - square))
+        return cls.between(lowest, np.inf, low, high, contrast)
+
+    @property
+    def rho(self) -> float:
+        """How much smaller each coefficient is than the one before."""
+        return (1 + self.root) / max(1 - self.root, 1e-6)
+
+    @property
+    def size(self) -> float:
+        """How many points determine a function; infinite where a pole may lie at the end."""
+        return self._points(self.rho)
+
+    def size_with(self, eigenvalue: float) -> float:
+        """Return how many points it takes if there is such an eigenvalue as well."""
+        s = abs(float(self.at(np.array(-1 / eigenvalue)))) if eigenvalue > 0 else 1.0
+        return max(self.size, self._points(s + math.sqrt(s**2 - 1)))
+
+    def at(self, beta: Array) -> Array:
+        """Return x."""
+        above, below = self._sides(beta)
+        return (above - below) / (above + below)
+
+    def slope(self, beta: Array) -> Array:
+        """Return dx / dbeta."""
+        above, below = self._sides(beta)
+        return 2 * self.factor * (1 - self.inverse * self.lowest) / (above + below) ** 2
+
+    def beta(self, x: Array) -> Array:
+        """Return the beta at x, within (-1, 1)."""
+        ratio = (1 + x) / (1 - x)
+        return (ratio + self.factor * self.lowest) / (self.factor + ratio * self.inverse)
+
+    @property
+    def nodes(self) -> Array:
+        """The betas that determine a function, ascending."""
+        return self.beta(chebyshev_points(int(self.size)).x)
+
+    def _points(self, rho: float) -> float:
+        """Return how many points determine a function whose coefficients fall like this."""
+        rate = math.log(rho)
+        return math.ceil(math.log(self.contrast / TOLERANCE) / rate) + 2 if rate > 0 else math.inf
+
+    def _sides(self, beta: Array) -> tuple[Array, Array]:
+        return self.factor * (beta - self.lowest), 1 - self.inverse * beta
 
 
-def count_nodes(low: float, high: float) -> int | None:
-    """Return how many betas determine sums with such eigenvalues; nothing if they are too many."""
-    root = (high / low) ** 0.25 if low > 0 else np.inf
-    if root > 3.0:  # rho < 2
-        return None
-    rate = np.log((root + 1) / max(root - 1, 1e-3))
-    nodes = int(np.ceil(-np.log(TOLERANCE) / rate)) + 2
-    return nodes if nodes <= MOST_NODES else None
+class Interpolant(NamedTuple):
+    """Chebyshev series of several functions in the variable of an interval."""
+
+    variable: Variable
+    series: Array  # (points, 2, functions): of the functions and of their derivatives in x
+
+    @classmethod
+    def through(cls, variable: Variable, values: Array) -> Self:
+        """Pass polynomials through values (functions, points) at the variable's nodes."""
+        points = chebyshev_points(values.shape[1])
+        return cls(variable, np.stack([points.transform, points.derivative], 1) @ values.T)
+
+    def at(self, beta: Array) -> Array:
+        """Return the functions, shape (functions, betas)."""
+        return _evaluated(self.series[:, 0], self.variable.at(beta))
+
+    def with_slope(self, beta: Array) -> Array:
+        """Return the functions and their derivatives in beta, shape (2, functions, betas)."""
+        found = _evaluated(self.series, self.variable.at(beta))
+        found[1] *= self.variable.slope(beta)
+        return found
 
 
-def node_betas(low: float, high: float, nodes: int) -> Array:
-    """Return betas (nodes,), ascending, that determine sums with eigenvalues in [low, high]."""
-    x, _ = chebyshev_points(nodes)
-    beta: Array = (1 + x) / (1 - x) / np.sqrt(low * high)
-    return beta
+class ChebyshevPoints(NamedTuple):
+    """Chebyshev points, and what takes values there to a series."""
 
-
-def interpolate_sums(
-    low: float, high: float, square: Array, spread: Array, exposure: float, tested: float
-) -> SumsInterpolant:
-    """Pass polynomials through the sums at :func:`node_betas`.
-
-    Parameters
-    ----------
-    low, high : float
-        Where the eigenvalues lie.
-    square, spread : arrays of shape (nodes,)
-    exposure, tested : float
-        Their weights; see :class:`Sums`.
-    """
-    _, transform = chebyshev_points(len(square))
-    found = np.column_stack([square, spread])
-    series = np.concatenate([transform @ found, _derivative(len(square)) @ found], axis=1)
-    middle = float(np.sqrt(low * high))
-    return SumsInterpolant(series, middle, np.array([exposure]), np.array([tested]))
+    x: Array  # (points,)
+    transform: Array  # (points, points): to the series of the function
+    derivative: Array  # to the series of its derivative
+    ends: Array  # (2, points): to the function at -1 and at 1
 
 
 @cache
-def chebyshev_points(count: int) -> tuple[Array, Array]:
-    """Return Chebyshev points, and what takes values there to a series."""
+def chebyshev_points(count: int) -> ChebyshevPoints:
+    """Return so many Chebyshev points."""
     x = chebyshev.chebpts1(count)
     # Discrete orthogonality on the Chebyshev points.
     transform = chebyshev.chebvander(x, count - 1).T * (2.0 / count)
     transform[0] /= 2.0
-    return x, transform
-
-
-@cache
-def _derivative(count: int) -> Array:
-    """Return what takes values at Chebyshev points to the series of the derivative."""
-    _, transform = chebyshev_points(count)
     derivative = np.zeros_like(transform)
     derivative[:-1] = chebyshev.chebder(transform)
-    return derivative
+    ends = chebyshev.chebvander(np.array([-1.0, 1.0]), count - 1) @ transform
+    return ChebyshevPoints(x, transform, derivative, ends)
+
+
+def resolved(variable: Variable, values: Array) -> bool:
+    """Whether positive functions with values (functions, points) at the nodes need no more points.
+
+    So it is unless their last coefficients say otherwise, or a function is so much smaller at one
+    point than at another that rounding would show.
+    """
+    points = chebyshev_points(values.shape[1])
+    before_last, last = np.abs(points.transform[-2:] @ values.T)
+    following = np.maximum(before_last / variable.rho, last) / variable.rho
+    rounding = EPSILON * np.abs(values).max(axis=1)
+    least = np.minimum(values.min(axis=1), (points.ends @ values.T).min(axis=0))
+    return bool((np.maximum(following, rounding) <= LEFT_OUT * least).all())
+
+
+def _evaluated(series: Array, x: Array) -> Array:
+    """Return series (points, ...) at x (g,) in [-1, 1], shape (..., g)."""
+    angle = np.arccos(np.clip(x, -1.0, 1.0))
+    basis = np.cos(np.multiply.outer(angle, np.arange(len(series))))
+    return np.moveaxis(np.tensordot(basis, series, 1), 0, -1)

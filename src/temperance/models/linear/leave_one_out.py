@@ -23,21 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.decomposition import Decomposition, from_gram, from_rows
-from temperance.models.linear.interpolant import (
-    SumsInterpolant,
-    count_nodes,
-    interpolate_sums,
-    node_betas,
-)
+from temperance.models.linear.deletion_sums import DeletionSums
+from temperance.models.linear.leverage import Leverages
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
 ALONE = 1e-4
-# How many rows are asked for their lengths, and how much leverage they may make expect, lest it
-# take more betas than need be.
-SOME, LITTLE = 2**14, 0.02
 
 
 class Deletion(NamedTuple):
@@ -126,98 +119,28 @@ class LeaveOneOutMoments:
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of several."""
-        if pairwise or self._interpolant is None:
-            return (summed(moments, pairwise) for moments in self._moments(beta, misfit=pairwise))
-        return iter([self._interpolant.at(beta)])
+        together = None if pairwise else self.together
+        if together is not None and (together.interpolated or not self._alone.any()):
+            return together.sums(beta)
+        return (summed(moments, pairwise) for moments in self._moments(beta, misfit=pairwise))
+
+    def floor(self, beta: Array) -> Iterator[Sums]:
+        """Yield sums over all rows that are nowhere larger and cost no more."""
+        if self.together is not None and self.together.interpolated:
+            return self.together.floor(beta)
+        return self.sums(beta, pairwise=False)
+
+    @property
+    def reach(self) -> float:
+        """Beta, or a little less, from which on few others determine the sums."""
+        return np.inf if self.together is None else self.together.reach
 
     @cached_property
-    def eigenvalues(self) -> tuple[float, float] | None:
-        """Bounds on those of all training sets, where few betas determine sums over all rows."""
-        if not self._shared or not self._decomposition.rotates or self._most_leverage > 0.5:
+    def together(self) -> DeletionSums | None:
+        """Sums of rows that share an exponent, where a Gram matrix tells their decomposition."""
+        if not self._shared or self.from_gram is None:
             return None
-        low, high = self._between(self._most_leverage)
-        return None if count_nodes(low, high) is None else (low, high)
-
-    def _between(self, leverage: float) -> tuple[float, float]:
-        """Bound the eigenvalues of training sets without one row of no more leverage."""
-        lam = self.plan.exponents[0] * self._decomposition.sigma**2
-        # Without a row of leverage h the least eigenvalue is at least 1 - h of what it was.
-        return float(lam.min()) * (1 - leverage), float(lam.max())
-
-    @cached_property
-    def _interpolant(self) -> SumsInterpolant | None:
-        """Interpolate the sums over all rows, where few betas determine them.
-
-        How many do depends on the largest leverage, which a look at all rows tells beside their
-        sums: the lengths of some say what to expect, and all are looked at again if it takes more.
-        """
-        if not self._shared or not self._decomposition.rotates:
-            return None
-        every = len(self.rows) // SOME
-        if every > 1:
-            # The largest of many grows no faster than this where leverages have two moments.
-            expected = np.sqrt(every) * self._leverage_by_length(slice(None, None, every))
-            if expected < LITTLE:
-                found, enough = self._interpolated(expected)
-                if enough:
-                    return found
-        return self._interpolated(self._most_leverage)[0] if self._most_leverage <= 0.5 else None
-
-    def _interpolated(self, leverage: float) -> tuple[SumsInterpolant | None, bool]:
-        """Interpolate the sums as if no row had more leverage, and say whether that is enough."""
-        exponent, tested = float(self.plan.exponents[0]), self.plan.size
-        low, high = self._between(leverage)
-        nodes = count_nodes(low, high)
-        if nodes is None:
-            return None, True
-        square, spread, most = self._values(node_betas(low, high, nodes))
-        # Poles beyond ``low`` are as far out as others beyond ``high``, about the same middle.
-        least, _ = self._between(min(most, 0.5))
-        needed = count_nodes(least, max(high, low * high / least))
-        enough = most <= 0.5 and needed is not None and needed <= nodes
-        exposure = exponent * (len(self.rows) - 1) * tested
-        return interpolate_sums(low, high, square, spread, exposure, tested), enough
-
-    def _values(self, beta: Array) -> tuple[Array, Array, float]:
-        """Sum up weighted squares of errors, and variances, of all rows, which share an exponent.
-
-        The weights cancel: A has their roots.  Returns a bound on sum_j A_ij^2 as well: c h_i at
-        the last beta, over the least 1 - s_j.
-        """
-        square, spread = np.zeros((2, len(beta)))
-        most = 0.0
-        for error, leverage in self.fitted(beta):
-            most = max(most, float(leverage[-1].max()))
-            kappa = 1.0 - leverage
-            error /= kappa
-            leverage /= kappa
-            square += np.einsum("gi,gi->g", error, error)
-            spread += leverage.sum(axis=1)
-        c = self.plan.exponents[0] * beta
-        least = c[-1] * float((self._decomposition.sigma**2).min())
-        return square, spread / c, most * (1.0 + least) / least
-
-    def fitted(self, beta: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield e and c h of parts of the rows, (g, rows) each, free to be changed.
-
-        For rows that share an exponent, in the coordinates of a Gram matrix.
-        """
-        parts, c = self._decomposition, self.plan.exponents[0] * beta[:, None]
-        weight = c * parts.sigma**2
-        weight /= 1.0 + weight  # 1 - s: e_i = r_i - sum_j A_ij g_j (1 - s_j)
-        rank = len(parts.sigma)
-        residual = np.column_stack([-weight * parts.projection, np.ones(len(beta))])
-        # Columns that are a power of two apart would shut each other out of a cache.
-        height = 2 * CACHED // (rank + 3 * len(beta)) | 8
-        for part in batches(len(self.rows), 1, height):
-            known = np.empty((rank + 1, part.stop - part.start))  # A' and r': rows in memory
-            a, known[-1] = known[:-1], parts.response[part]
-            np.matmul(parts.factor.T, self.rows.inputs[part].T, out=a)
-            if self._weights is not None:
-                a *= np.sqrt(self._weights[part])
-            error = residual @ known
-            a *= a
-            yield error, weight @ a
+        return DeletionSums(self.plan, self._leverages)
 
     def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
         """Delete each of some rows that have these exponents, or one for all of them."""
@@ -227,7 +150,7 @@ class LeaveOneOutMoments:
         c = np.multiply.outer(exponents, beta)
         s = 1.0 / (1.0 + c[:, None, :] * lam)
         ds = -exponents[:, None, None] * lam * s**2
-        a = self._left(part)
+        a = self._leverages.left(part)
         squares = a**2
 
         def total(coefficients: Array, factor: Array) -> Array:
@@ -257,14 +180,6 @@ class LeaveOneOutMoments:
             parts.remainder + (parts.projection**2 @ s**2),
         )
 
-    def _left(self, part: slice | NDArray[np.intp]) -> Array:
-        """Rows of A."""
-        found = self._decomposition.factor
-        if not self._decomposition.rotates:
-            return found[part]
-        rotated = self.rows.inputs[part] @ found
-        return rotated if self._weights is None else rotated * np.sqrt(self._weights[part])[:, None]
-
     @cached_property
     def _weights(self) -> Array | None:
         return None if all_ones(self.plan.weights) else self.plan.weights
@@ -275,35 +190,15 @@ class LeaveOneOutMoments:
         return self.plan.transfer == "beta" or bool(np.ptp(self.plan.weights) == 0)
 
     @cached_property
-    def _most_leverage(self) -> float:
-        """Bound on sum_j A_ij^2: by the rows' lengths if that says enough, else exact."""
-        bound = self._leverage_by_length(slice(None))
-        return bound if bound < 0.5 else float(1 - self._slack.min())
-
-    def _leverage_by_length(self, which: slice) -> float:
-        """Bound on sum_j A_ij^2 of some rows."""
-        inputs, weights = self.rows.inputs[which], self.plan.weights[which]
-        squares, longest = self.rows.scale**2, 0.0
-        for part in batches(len(inputs), self.rows.width, CACHED):
-            lengths = (inputs[part] ** 2 @ squares) * weights[part]
-            longest = max(longest, float(lengths.max()))
-        return longest / float(self._decomposition.sigma.min(initial=np.inf)) ** 2
-
-    @cached_property
-    def _slack(self) -> Array:
-        """What is left of each row's length, 1 - sum_j A_ij^2."""
-        slack = np.empty(len(self.rows))
-        for part in batches(len(slack), self.rows.width, CACHED):
-            a = self._left(part)
-            slack[part] = 1.0 - np.einsum("ij,ij->i", a, a)
-        return np.maximum(slack, 0.0)
+    def _leverages(self) -> Leverages:
+        return Leverages(self.rows, self._weights, self._decomposition)
 
     @cached_property
     def _alone(self) -> NDArray[np.bool_]:
         """Rows that determine a direction alone."""
-        if self._decomposition.square or self._most_leverage < 1 - ALONE:
+        if self._decomposition.square or self._leverages.most < 1 - ALONE:
             return np.zeros(len(self.rows), dtype=bool)
-        return self._slack < ALONE
+        return self._leverages.slack < ALONE
 
     @cached_property
     def _deletions(self) -> PairMoments:

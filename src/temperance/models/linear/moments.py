@@ -9,7 +9,7 @@ rows, which are cheaper.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +48,26 @@ class Sums(NamedTuple):
 class MomentSource(Protocol):
     """Moments of a plan, in batches of pairs."""
 
+    @property
+    def reach(self) -> float:
+        """Beta, or a little less, from which on sums cost next to nothing."""
+        ...
+
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of the tested rows."""
         ...
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield their sums, of each pair or, unless ``pairwise``, of several without a misfit."""
+        ...
+
+
+@runtime_checkable
+class HasFloor(Protocol):
+    """A source that can say little for less."""
+
+    def floor(self, beta: Array) -> Iterator[Sums]:
+        """Yield sums of all pairs that are nowhere larger and cost no more."""
         ...
 
 

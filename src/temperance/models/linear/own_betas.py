@@ -20,7 +20,7 @@ from temperance.types import Array
 TOLERANCE = 1e-11
 
 
-class Interpolant(NamedTuple):
+class OwnBetas(NamedTuple):
     """Chebyshev series of (error, log variance, log misfit) in u: (degree + 1, 3, n, 1)."""
 
     coefficients: Array
@@ -40,7 +40,7 @@ class Interpolant(NamedTuple):
         return Innovations(*value, *(slope * chain))
 
 
-def interpolate(blocks: Blocks, top: Array) -> Interpolant:
+def interpolate(blocks: Blocks, top: Array) -> OwnBetas:
     """Interpolate the moments of each block for betas from 0 to ``top`` (blocks,)."""
     rate = np.where(blocks.largest > 0, blocks.largest, 1.0)
     span = np.log1p(top * rate)
@@ -55,7 +55,7 @@ def interpolate(blocks: Blocks, top: Array) -> Interpolant:
     vandermonde[:, 0] /= 2.0
     coefficients = np.tensordot(vandermonde.T, values, axes=1)
     count, size = blocks.rows.shape[:2]
-    return Interpolant(
+    return OwnBetas(
         coefficients.reshape(degree + 1, 3, count * size, 1),
         *(np.repeat(column, size)[:, None] for column in (rate, span)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ class PairMoments:
 
     rows: Rows
     plan: Plan | FoldPlan
+    reach: ClassVar[float] = 0.0
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of pairs."""

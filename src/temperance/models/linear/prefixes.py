@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,10 @@ from temperance.models.linear.innovations import (
     blocks_of,
     row_spectra,
 )
-from temperance.models.linear.interpolant import (
-    SumsInterpolant,
-    count_nodes,
-    interpolate_sums,
-    node_betas,
-)
+from temperance.models.linear.interpolant import FAR, Interpolant, Variable, resolved
+from temperance.models.linear.interpolated_sums import InterpolatedSums
 from temperance.models.linear.moments import Moments, Sums, summed
-from temperance.models.linear.own_betas import Interpolant, interpolate
+from temperance.models.linear.own_betas import OwnBetas, interpolate
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.models.linear.spectrum import Spectrum, factor_of
 from temperance.models.linear.triangle import WORST_CONDITION
@@ -42,10 +39,11 @@ LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factor
 class PrefixMoments:
     """Moments of whitened rows [Z r]."""
 
+    reach: ClassVar[float] = 0.0  # of most blocks
     rows: Rows
     plan: PrefixPlan
-    _kept: dict[tuple[int, ...], RowSpectra | Interpolant] = field(default_factory=dict)
-    _sums: dict[tuple[int, int], SumsInterpolant | None] = field(default_factory=dict)
+    _kept: dict[tuple[int, ...], RowSpectra | OwnBetas] = field(default_factory=dict)
+    _sums: dict[tuple[int, int], InterpolatedSums | None] = field(default_factory=dict)
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
@@ -54,50 +52,56 @@ class PrefixMoments:
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of several."""
+        shared = not pairwise and self.plan.transfer == "beta"
         for which in range(len(self.plan.orders)):
-            others = self._tested_blocks
-            if not pairwise and self.plan.transfer == "beta":
-                known = [self._interpolant(which, part) for part in self._parts]
-                yield from (each.at(beta) for each in known if each is not None)
-                missing = [np.empty(0, dtype=np.intp)]
-                missing += [
-                    self._tested_blocks[part]
-                    for part, each in zip(self._parts, known, strict=True)
-                    if each is None
-                ]
-                others = np.concatenate(missing)
-            if len(others):
-                for moments in self._of_blocks(which, others, beta):
-                    yield summed(moments, pairwise)
+            others = []
+            for part in self._parts if shared else [slice(None)]:
+                blocks = self._tested_blocks[part]
+                known = self._interpolated(which, part) if shared else None
+                if known is None:
+                    others.append(blocks)
+                else:
+                    yield known.at(beta, partial(self._direct, which, blocks, False))
+            if others:
+                yield from self._direct(which, np.concatenate(others), pairwise, beta)
 
-    def _interpolant(self, which: int, part: slice) -> SumsInterpolant | None:
+    def _direct(
+        self, which: int, blocks: NDArray[np.intp], pairwise: bool, beta: Array
+    ) -> Iterator[Sums]:
+        """Yield the sums of some blocks of one order from every row at every beta."""
+        return (summed(moments, pairwise) for moments in self._of_blocks(which, blocks, beta))
+
+    def _interpolated(self, which: int, part: slice) -> InterpolatedSums | None:
         """Interpolate the sums over some blocks, where few betas determine them."""
         key = (which, part.start)
         if key not in self._sums:
-            chosen = self._tested_blocks[part]
-            blocks = self._blocks[which].take(chosen)
-            low = float((blocks.spectrum.sigma**2).min(initial=np.inf))
-            high = float(blocks.largest.max())
-            nodes = count_nodes(low, high)
-            # What is left of the responses must not drown in the rounding of what is explained.
-            explained = (blocks.spectrum.projection**2).sum(axis=1)
-            clear = np.all(blocks.spectrum.remainder * WORST_CONDITION >= explained)
-            if nodes is None or not clear or not blocks.tame(np.full(len(chosen), np.inf)).all():
-                self._sums[key] = None
-            else:
-                size = blocks.rows.shape[1]
-                first, last = chosen[0] * size, min((chosen[-1] + 1) * size, len(self.rows))
-                skipped = max(self.plan.start - first, 0)  # rows that only train
-                weight = self.plan.weights[self.plan.orders[which]]
-                tested = weight[first + skipped : last]
-                before = np.cumsum(weight)[first + skipped - 1 : last - 1]
-                beta = node_betas(low, high, nodes)
-                # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
-                square, spread = np.array([blocks.sums_after(skipped, float(at)) for at in beta]).T
-                self._sums[key] = interpolate_sums(
-                    low, high, square, spread, float(before.sum()), float(tested.sum())
-                )
+            self._sums[key] = self._interpolate(which, self._tested_blocks[part])
         return self._sums[key]
+
+    def _interpolate(self, which: int, chosen: NDArray[np.intp]) -> InterpolatedSums | None:
+        blocks = self._blocks[which].take(chosen)
+        low = float((blocks.spectrum.sigma**2).min(initial=np.inf))
+        variable = Variable.upwards(low, float(blocks.largest.max()))
+        if variable is None or variable.lowest > FAR:
+            return None
+        # What is left of the responses must not drown in the rounding of what is explained.
+        explained = (blocks.spectrum.projection**2).sum(axis=1)
+        clear = np.all(blocks.spectrum.remainder * WORST_CONDITION >= explained)
+        if not clear or not blocks.tame(np.full(len(chosen), np.inf)).all():
+            return None
+        size = blocks.rows.shape[1]
+        first, last = chosen[0] * size, min((chosen[-1] + 1) * size, len(self.rows))
+        skipped = max(self.plan.start - first, 0)  # rows that only train
+        weight = self.plan.weights[self.plan.orders[which]]
+        tested = weight[first + skipped : last]
+        before = np.cumsum(weight)[first + skipped - 1 : last - 1]
+        # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
+        values = np.array([blocks.sums_after(skipped, float(at)) for at in variable.nodes]).T
+        if not resolved(variable, values.sum(axis=0, keepdims=True)):
+            return None
+        known = Interpolant.through(variable, values).with_slope
+        exposure, tested_weight = float(before.sum()), float(tested.sum())
+        return InterpolatedSums(known, variable.lowest, exposure, tested_weight)
 
     def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
         """Yield the moments of some blocks of one order."""
@@ -159,7 +163,7 @@ class PrefixMoments:
             return highest if self.plan.transfer == "beta" else LEAST_CEILING
         return LEAST_CEILING * 16.0 ** np.ceil(np.log(highest / LEAST_CEILING) / np.log(16.0))
 
-    def _spectra(self, which: int, block: int) -> RowSpectra | Interpolant:
+    def _spectra(self, which: int, block: int) -> RowSpectra | OwnBetas:
         key = (which, block)
         if key not in self._kept:
             blocks = self._blocks[which]

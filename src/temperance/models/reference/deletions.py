@@ -6,37 +6,51 @@ With e_i the residual of row i at kappa, h_i its leverage and k_i = 1 - h_i, of 
 
 both over sum_i h_i, which the eigenvalues tell.  These two means are positive and vary little, and
 all their poles lie at -1/lambda, lambda an eigenvalue of Z'WZ without one row, or a point between
-two: few kappas determine them, see :mod:`temperance.models.reference.interpolant`.  The same rows,
+two: few kappas determine them, see :mod:`temperance.models.linear.interpolant`.  The same rows,
 each counted once, have the sums of leave-one-out at beta = kappa, which may come from the same
 kappas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from temperance.models.linear.interpolant import chebyshev_points
+from temperance.models.linear.deletion_sums import DeletionSums
+from temperance.models.linear.interpolant import Interpolant, Variable, chebyshev_points, resolved
+from temperance.models.linear.interpolated_sums import InterpolatedSums
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
+from temperance.models.linear.leverage import CLEAR
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.reference.eigenbasis import Eigenbasis
-from temperance.models.reference.interpolant import Interpolant, Variable, interpolate
 from temperance.models.reference.seen import Seen
 from temperance.types import Array
 
+VARY = 10.0  # by how much the means may vary
 MOST = 1e3  # times what is left that rows may explain, so that rounding leaves 12 digits of it
-CLEAR = 0.5  # leverage up to which 1 - h is no difference of near-equals
 
 
 @dataclass(frozen=True, eq=False)
 class SharedSums:
-    """Sums of leave-one-out, and of the reference, of rows that both count once."""
+    """Sums of leave-one-out, and of the reference, of rows that both count once.
+
+    Parameters
+    ----------
+    source : LeaveOneOutMoments
+    together : DeletionSums
+        Its sums of all rows.
+    basis : Eigenbasis
+    lowest : float
+        The least kappa that the reference asks for.
+    """
 
     source: LeaveOneOutMoments
+    together: DeletionSums
     basis: Eigenbasis
+    lowest: float
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of each row's deletion."""
@@ -44,46 +58,53 @@ class SharedSums:
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of all."""
-        if pairwise or self.interpolant is None:
+        if pairwise or self._interpolated is None:
             return self.source.sums(beta, pairwise)
-        return iter([self._sums(beta, self.interpolant)])
+        return iter([self._interpolated.at(beta, self.together.direct)])
 
-    def _sums(self, beta: Array, interpolant: Interpolant) -> Sums:
-        square, _, mean = interpolant.at(beta)[:, None]
-        d_square, _, d_mean = interpolant.slope(beta)[:, None]
-        none, tested = np.zeros((1, len(beta))), self.source.plan.size
+    def floor(self, beta: Array) -> Iterator[Sums]:
+        """Yield sums over all rows that are nowhere larger and cost no more."""
+        if self._interpolated is None:
+            return self.source.floor(beta)
+        return iter([self._interpolated.at(beta, self.together.kept)])
+
+    @property
+    def reach(self) -> float:
+        """Beta, or a little less, from which on few others determine the sums."""
+        return self.source.reach
+
+    @cached_property
+    def _interpolated(self) -> InterpolatedSums | None:
+        if self.interpolant is None:
+            return None
+        known, lowest = partial(self._known, self.interpolant), self.interpolant.variable.lowest
+        return InterpolatedSums(known, lowest, self.together.exposure, self.source.plan.size)
+
+    def _known(self, interpolant: Interpolant, beta: Array) -> Array:
+        """Return square and spread of leave-one-out, and their slopes, shape (2, 2, betas)."""
+        (square, _, mean), (d_square, _, d_mean) = interpolant.with_slope(beta)
         # The leverage of all rows is beta times total.
         shrunk = self.basis.lam * self.basis.shrinkage(beta)
         total, d_total = shrunk.sum(axis=1), -(shrunk**2).sum(axis=1)
-        return Sums(
-            square=square,
-            spread=mean * total,
-            misfit=none,
-            d_square=d_square,
-            d_spread=d_mean * total + mean * d_total,
-            d_misfit=none,
-            exposure=np.array([(tested - 1) * tested]),
-            tested=np.array([tested]),
-        )
+        return np.array([[square, mean * total], [d_square, d_mean * total + mean * d_total]])
 
     @cached_property
     def interpolant(self) -> Interpolant | None:
-        """Squares of leave-one-out, summed, then the two means, for beta from 0 to infinity."""
-        if self.source.eigenvalues is None or not self._clear:
+        """Squares of leave-one-out, summed, then the two means, if it reaches the lowest kappa."""
+        variable = self.together.variable
+        if variable is None or variable.lowest > self.lowest or not self._clear:
             return None
-        return interpolate(Variable.between(0.0, np.inf, *self.source.eigenvalues), self._values)
+        return _interpolated(variable, self._values)
 
     @property
     def _clear(self) -> bool:
         """Whether what is left of the responses stands out from the rounding of all of them."""
-        parts = self.source.from_gram
-        if parts is None:
-            return False
+        parts = self.together.leverages.decomposition
         return float(parts.projection @ parts.projection) < MOST * parts.remainder
 
     def _values(self, kappa: Array) -> Array:
         square, pull, left_out = np.zeros((3, len(kappa)))
-        for error, leverage in self.source.fitted(kappa):
+        for error, leverage in self.together.fitted(kappa):
             inverse = np.reciprocal(1.0 - leverage)
             error *= inverse
             left_out += np.einsum("gi,gi->g", leverage, inverse)
@@ -125,9 +146,9 @@ class Deletions:
         """Return e_i^2 / k_i of each row, averaged over kappas with weights, shape (n,)."""
         variable = self._variable
         if variable is not None:
-            x, transform = chebyshev_points(int(variable.size))
-            basis = np.polynomial.chebyshev.chebvander(variable.at(kappa), len(x) - 1)
-            kappa, weight = variable.kappa(x), weight @ basis @ transform
+            points = chebyshev_points(int(variable.size))
+            basis = np.polynomial.chebyshev.chebvander(variable.at(kappa), len(points.x) - 1)
+            kappa, weight = variable.nodes, weight @ basis @ points.transform
         noise = np.empty(len(self.seen.counts))
         for part, square, _, _ in studentised(self.seen, kappa):
             noise[part] = weight @ square
@@ -136,13 +157,14 @@ class Deletions:
     @cached_property
     def shared(self) -> SharedSums | None:
         """Leave-one-out's sums of the same rows, where it takes the same decomposition."""
-        if self.seen.once is None or self.seen.once.from_gram is None:
+        once = self.seen.once
+        if once is None or once.together is None:
             return None
-        return SharedSums(self.seen.once, self.seen.basis)
+        return SharedSums(once, once.together, self.seen.basis, self.lowest)
 
     @cached_property
     def _interpolant(self) -> Interpolant | None:
-        return self._variable and interpolate(self._variable, self._direct)
+        return self._variable and _interpolated(self._variable, self._direct)
 
     @cached_property
     def _variable(self) -> Variable | None:
@@ -151,7 +173,8 @@ class Deletions:
         if not len(basis.sigma):
             return None
         least = float(basis.lam.min()) * self._least_kept
-        variable = Variable.between(self.lowest, self.highest, least, float(basis.lam.max()))
+        most = float(basis.lam.max())
+        variable = Variable.between(self.lowest, self.highest, least, most, VARY)
         return variable if variable.size <= self.most else None
 
     @cached_property
@@ -173,6 +196,12 @@ class Deletions:
             np.divide(leverage, kept, out=leverage, where=kept > 0)
             means[1] += leverage.sum(axis=1)
         return means / self.seen.basis.total_leverage(kappa)
+
+
+def _interpolated(variable: Variable, functions: Callable[[Array], Array]) -> Interpolant | None:
+    """Pass polynomials through positive functions of kappa, if their points resolve them."""
+    values = functions(variable.nodes)
+    return Interpolant.through(variable, values) if resolved(variable, values) else None
 
 
 def studentised(seen: Seen, kappa: Array) -> Iterator[tuple[slice, Array, Array, Array]]:

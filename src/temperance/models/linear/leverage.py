@@ -1,0 +1,75 @@
+r"""How much each row decides by itself: the lengths of the rows of A, see leave-one-out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.linear.decomposition import Decomposition
+from temperance.models.linear.rows import CACHED, Rows
+from temperance.types import Array, batches
+
+CLEAR = 0.5  # leverage up to which 1 - h is no difference of near-equals
+
+
+@dataclass(frozen=True, eq=False)
+class Leverages:
+    """Leverages sum_j A_ij^2 of rows, without a prior, from their decomposition.
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : array of shape (n,), or None where all are 1
+    decomposition : Decomposition
+        Of the rows scaled by the roots of their weights.
+    """
+
+    rows: Rows
+    weights: Array | None
+    decomposition: Decomposition
+
+    def left(self, part: slice | NDArray[np.intp]) -> Array:
+        """Return some rows of A, shape (rows, rank)."""
+        found = self.decomposition.factor
+        if not self.decomposition.rotates:
+            return found[part]
+        rotated = self.rows.inputs[part] @ found
+        return rotated if self.weights is None else rotated * np.sqrt(self.weights[part])[:, None]
+
+    @cached_property
+    def most(self) -> float:
+        """Bound on all: by the rows' lengths if that says enough, else exact."""
+        bound = self._by_length(slice(None))
+        return bound if bound < CLEAR else float(1 - self.slack.min())
+
+    def most_of(self, which: slice, enough: float) -> float:
+        """Bound those of some rows: by their lengths if that is below ``enough``, else exact."""
+        bound = self._by_length(which)
+        return bound if bound < enough else float(1 - self._slack_of(which).min())
+
+    @cached_property
+    def slack(self) -> Array:
+        """What is left of each row's length, 1 - sum_j A_ij^2."""
+        return self._slack_of(slice(None))
+
+    def _by_length(self, which: slice) -> float:
+        """Bound those of some rows by their lengths."""
+        inputs = self.rows.inputs[which]
+        squares, longest = self.rows.scale**2, 0.0
+        for part in batches(len(inputs), self.rows.width, CACHED):
+            lengths = inputs[part] ** 2 @ squares
+            if self.weights is not None:
+                lengths *= self.weights[which][part]
+            longest = max(longest, float(lengths.max()))
+        return longest / float(self.decomposition.sigma.min(initial=np.inf)) ** 2
+
+    def _slack_of(self, which: slice) -> Array:
+        places = np.arange(len(self.rows))[which]
+        slack = np.empty(len(places))
+        for part in batches(len(slack), self.rows.width, CACHED):
+            a = self.left(places[part])
+            slack[part] = 1.0 - np.einsum("ij,ij->i", a, a)
+        return np.maximum(slack, 0.0)

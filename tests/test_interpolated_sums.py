@@ -1,0 +1,252 @@
+"""Sums of linear models from few betas, and what they are where these do not reach."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from temperance import calibrate, models
+from temperance.diagnostics import BoundWarning
+from temperance.models.linear.curve import linear_risk_curve, moment_source
+from temperance.models.linear.interpolant import (
+    MOST_POINTS,
+    TOLERANCE,
+    Interpolant,
+    Variable,
+    resolved,
+)
+from temperance.models.linear.noise import KnownVariance
+from temperance.models.linear.rows import Rows
+from temperance.types import LeaveOneOutPlan
+
+ENDS = [(0.0, np.inf), (0.0, 3.0), (1e-3, 10.0), (0.1, np.inf)]
+EIGENVALUES = [(1.0, 1.1), (2.0, 50.0), (1e3, 1e7), (1e-9, 40.0)]
+
+
+class TestVariable:
+    @pytest.mark.parametrize("ends", ENDS)
+    @pytest.mark.parametrize("low, high", EIGENVALUES)
+    def test_it_takes_the_interval_to_one_and_poles_as_far_as_it_says(self, ends, low, high):
+        variable = Variable.between(*ends, low, high)
+        last = 1.0 if np.isinf(ends[1]) else variable.at(np.array(ends[1]))
+        assert variable.at(np.array(ends[0])) == -1 and last == pytest.approx(1)
+        x = np.linspace(-0.999, 0.999, 11)
+        beta = variable.beta(x)
+        assert np.all(np.diff(beta) > 0) and ends[0] < beta[0] and beta[-1] < ends[1]
+        np.testing.assert_allclose(variable.at(beta), x, atol=1e-12)
+        s = (variable.rho + 1 / variable.rho) / 2
+        reached = np.abs(variable.at(-1 / np.geomspace(low, high, 8)))
+        assert reached.min() == pytest.approx(s) and reached[[0, -1]] == pytest.approx(s)
+
+    def test_slopes_are_finite_differences(self):
+        variable, beta = Variable.between(0.01, 40.0, 2.0, 90.0), np.array([0.02, 0.5, 7.0, 39.0])
+        step = 1e-6 * beta
+        differences = (variable.at(beta + step) - variable.at(beta - step)) / (2 * step)
+        np.testing.assert_allclose(variable.slope(beta), differences, rtol=1e-8)
+
+    def test_half_lines_are_those_of_leave_one_out(self):
+        """From 0 to infinity: rho by the fourth root of the condition number."""
+        rho = Variable.between(0.0, np.inf, 2.0, 162.0).rho
+        assert rho == pytest.approx((81**0.25 + 1) / (81**0.25 - 1))
+
+    @pytest.mark.parametrize("low, high", EIGENVALUES)
+    def test_upwards_few_points_are_enough_from_as_low_as_they_can(self, low, high):
+        variable = Variable.upwards(low, high)
+        assert variable.size <= MOST_POINTS + 1  # by rounding
+        if variable.lowest > 0:
+            assert Variable.between(0.9 * variable.lowest, np.inf, low, high).size > MOST_POINTS
+        else:
+            assert high < 10 * low
+        assert variable.lowest < 0.2 / low
+
+    def test_without_eigenvalues_nothing_is_determined(self):
+        assert Variable.upwards(0.0, 1.0) is None and Variable.upwards(np.inf, 0.0) is None
+
+    @pytest.mark.parametrize("lowest", [0.0, 0.3])
+    def test_another_eigenvalue_takes_as_many_points_as_its_pole_is_near(self, lowest):
+        variable = Variable.between(lowest, np.inf, 5.0, 9.0)
+        for eigenvalue in (5.0, 7.0, 9.0):
+            assert variable.size_with(eigenvalue) == variable.size
+        x = variable.at(np.array([-1 / 2.0]))[0]
+        rho = x + np.sqrt(x**2 - 1)
+        assert variable.size_with(2.0) == np.ceil(-np.log(TOLERANCE) / np.log(rho)) + 2
+        assert variable.size < variable.size_with(2.0) < variable.size_with(0.5)
+        assert variable.size_with(0.0) == np.inf
+
+    def test_short_intervals_and_like_eigenvalues_need_few(self):
+        wide, near = Variable.between(0.0, np.inf, 1e3, 1e7), Variable.between(0.1, 10.0, 1e3, 1e7)
+        assert near.size < 10 < wide.size
+        assert Variable.between(0.0, np.inf, 1e3, 1e3).size < 6
+        assert Variable.between(0.0, np.inf, 0.0, 1.0).size == np.inf
+
+
+class TestInterpolant:
+    @pytest.mark.parametrize("ends", ENDS)
+    def test_rational_functions_and_slopes(self, ends):
+        lam = np.array([3.0, 11.0, 70.0])[:, None]
+
+        def functions(beta):
+            s = 1 / (1 + beta * lam)
+            return np.array([1 + (s**2).sum(axis=0), 2 + (s * (1 - s)).sum(axis=0)])
+
+        variable = Variable.between(*ends, 3.0, 70.0)
+        found = Interpolant.through(variable, functions(variable.nodes))
+        beta = np.geomspace(max(ends[0], 1e-6), min(ends[1], 1e6), 40)
+        np.testing.assert_allclose(found.at(beta), functions(beta), rtol=1e-11)
+        step = 1e-5 * beta
+        ahead, behind = np.minimum(beta + step, ends[1]), np.maximum(beta - step, ends[0])
+        differences = (functions(ahead) - functions(behind)) / (ahead - behind)
+        value, slope = found.with_slope(beta)
+        np.testing.assert_array_equal(value, found.at(beta))
+        np.testing.assert_allclose(slope, differences, rtol=1e-3, atol=1e-8)
+
+
+class TestResolved:
+    variable = Variable.between(0.0, np.inf, 10.0, 12.0)
+
+    def resolves(self, function):
+        return resolved(self.variable, function(self.variable.nodes)[None])
+
+    def test_poles_beyond_what_was_said_are_noticed(self):
+        assert self.resolves(lambda beta: 1 / (1 + 11.0 * beta) + 1)
+        assert not self.resolves(lambda beta: 1 / (1 + 500.0 * beta) + 1)
+
+    def test_functions_that_nearly_vanish_are_refused(self):
+        assert not self.resolves(lambda beta: 1 / (1 + 11.0 * beta))
+        assert not self.resolves(lambda beta: 1 / (1 + 11.0 * beta) + 1e-7)
+
+
+def uneven(n=300, scales=(1.0, 4.0, 20.0), seed=0, noise=1.0):
+    """Rows of columns that are far from alike."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, len(scales))) * scales
+    y = X @ (rng.standard_normal(len(scales)) / scales) + noise * rng.standard_normal(n)
+    return Rows(X, y, np.full(len(scales), 0.5))
+
+
+def naive_sums(rows, weights, beta, exponent=1.0):
+    """Sums of squares and of variances, each row left out by solving for the others."""
+    Z, r = rows.inputs * rows.scale, rows.response
+    square = spread = 0.0
+    for i in range(len(Z)):
+        w = weights.copy()
+        w[i] = 0.0
+        covariance = np.linalg.inv(np.eye(Z.shape[1]) + exponent * beta * (w[:, None] * Z).T @ Z)
+        mean = covariance @ (exponent * beta * Z.T @ (w * r))
+        square += weights[i] * (r[i] - Z[i] @ mean) ** 2
+        spread += weights[i] * Z[i] @ covariance @ Z[i]
+    return square, spread
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+class TestDeletionSums:
+    betas = np.array([0.0, 1e-6, 1e-4, 1e-3, 0.03, 1.0, 30.0])
+
+    def source(self, weighted):
+        rows = uneven()
+        weights = np.random.default_rng(1).uniform(0.5, 2.0, len(rows)) if weighted else None
+        return moment_source(
+            rows, LeaveOneOutPlan(np.ones(len(rows)) if weights is None else weights)
+        )
+
+    def test_they_are_those_of_rows_left_out_below_the_reach_and_beyond(self, weighted):
+        source = self.source(weighted)
+        assert 1e-6 < source.reach < 1e-2 and source.together.interpolated is not None
+        (found,) = source.sums(self.betas, pairwise=False)
+        for at, beta in enumerate(self.betas):
+            square, spread = naive_sums(source.rows, source.plan.weights, beta)
+            assert found.square[0, at] == pytest.approx(square, rel=1e-10)
+            assert found.spread[0, at] == pytest.approx(spread, rel=1e-10)
+
+    @pytest.mark.parametrize("which", ["sums", "direct", "kept"])
+    def test_slopes_are_finite_differences(self, which, weighted):
+        together = self.source(weighted).together
+        ask = getattr(together, which)
+        beta = self.betas[1:]
+        step = 1e-4 * beta
+        ((low,), (middle,), (high,)) = map(ask, (beta - step, beta, beta + step))
+        for name in ("square", "spread"):
+            difference = (getattr(high, name) - getattr(low, name)) / (2 * step)
+            rounding = 1e-14 * getattr(middle, name) / step
+            error = np.abs(getattr(middle, f"d_{name}") - difference)
+            assert np.all(error <= 1e-6 * np.abs(difference) + rounding)
+
+    def test_the_floor_is_below_and_touches_beyond_the_reach(self, weighted):
+        source = self.source(weighted)
+        ((found,), (floor,)) = source.sums(self.betas, False), source.floor(self.betas)
+        beyond = self.betas >= source.together.variable.lowest
+        assert 0 < beyond.sum() < len(beyond)
+        for name in ("square", "spread"):
+            ours, below = getattr(found, name)[0], getattr(floor, name)[0]
+            np.testing.assert_array_equal(ours[beyond], below[beyond])
+            assert np.all(below[~beyond] <= ours[~beyond] * (1 + 1e-12))
+            assert np.all(below[~beyond] > ours[~beyond] * (1 - 2 * source.together.leverages.most))
+
+
+def calibrated(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundWarning)
+        return calibrate(model, X, y, "leave-one-out")
+
+
+def counted_looks(monkeypatch):
+    """Count the betas at which every row is looked at for its slope as well."""
+    from temperance.models.linear.deletion_sums import DeletionSums
+
+    looks, direct = [], DeletionSums.direct
+
+    def counted(self, beta):
+        looks.extend(beta)
+        return direct(self, beta)
+
+    monkeypatch.setattr(DeletionSums, "direct", counted)
+    return looks
+
+
+def test_a_minimum_beyond_the_reach_is_found_without_a_look_below(monkeypatch):
+    rows = uneven(2000, noise=40.0)
+    looks = counted_looks(monkeypatch)
+    curve = linear_risk_curve(rows, LeaveOneOutPlan(np.ones(2000)), KnownVariance(), "gibbs")
+    assert curve.floor is not None
+    model = models.GaussianLinear(prior_cov=rows.scale**2)
+    found = calibrated(model, rows.inputs, rows.response)
+    assert not looks and 1e-3 < found.beta < 2.9
+
+
+def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 2)) * [1.0, 0.02]
+    y = 600.0 * rng.standard_normal(400)
+    looks = counted_looks(monkeypatch)
+    model = models.GaussianLinear(prior_cov=100.0)
+    found = calibrated(model, X, y)
+    source = moment_source(Rows(X, y, np.full(2, 10.0)), LeaveOneOutPlan(np.ones(400)))
+    assert found.beta < source.reach <= 0.3 and len(looks) > 5
+    betas = np.geomspace(1e-9, 3.0, 4000)
+    assert found.risk <= found.curve(betas).min() + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed):
+    """Signals and noise of all sizes: minima on either side of the reach, and at the bounds."""
+    rng = np.random.default_rng(seed)
+    scales = 10 ** rng.uniform(-2.0, 2.0, 4)
+    X = rng.standard_normal((200, 4)) * scales
+    signal = rng.standard_normal(4) / scales * 10 ** rng.uniform(-3.0, 1.0)
+    y = X @ signal + rng.standard_normal(200) * 10 ** rng.uniform(-1.0, 2.0)
+    found = calibrated(models.GaussianLinear(), X, y)
+    betas = np.concatenate([[0.0], np.geomspace(1e-8, 3.0, 3000)])
+    values = found.curve(betas)
+    assert found.risk <= values.min() + 1e-9 * np.ptp(values)
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.1), (1.0, 30.0)])
+def test_responses_that_are_all_zero_have_a_spread(scales):
+    rows = uneven(50, scales)
+    silent = Rows(rows.inputs, np.zeros(50), rows.scale)
+    source = moment_source(silent, LeaveOneOutPlan(np.ones(50)))
+    betas = np.array([0.0, 0.01, 1.0, 3.0])
+    (found,) = source.sums(betas, pairwise=False)
+    expected = [naive_sums(silent, np.ones(50), beta)[1] for beta in betas]
+    np.testing.assert_array_equal(found.square, 0.0)
+    np.testing.assert_allclose(found.spread[0], expected, rtol=1e-10)
