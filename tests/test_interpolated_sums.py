@@ -7,6 +7,7 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.diagnostics import BoundWarning
+from temperance.models.linear import deletion_sums
 from temperance.models.linear.curve import linear_risk_curve, moment_source
 from temperance.models.linear.interpolant import (
     MOST_POINTS,
@@ -174,7 +175,7 @@ class TestDeletionSums:
     def test_the_floor_is_below_and_touches_beyond_the_reach(self, weighted):
         source = self.source(weighted)
         ((found,), (floor,)) = source.sums(self.betas, False), source.floor(self.betas)
-        beyond = self.betas >= source.together.variable.lowest
+        beyond = self.betas >= source.together.reach
         assert 0 < beyond.sum() < len(beyond)
         for name in ("square", "spread"):
             ours, below = getattr(found, name)[0], getattr(floor, name)[0]
@@ -191,15 +192,13 @@ def calibrated(model, X, y):
 
 def counted_looks(monkeypatch):
     """Count the betas at which every row is looked at for its slope as well."""
-    from temperance.models.linear.deletion_sums import DeletionSums
-
-    looks, direct = [], DeletionSums.direct
+    looks, direct = [], deletion_sums.DeletionSums.direct
 
     def counted(self, beta):
         looks.extend(beta)
         return direct(self, beta)
 
-    monkeypatch.setattr(DeletionSums, "direct", counted)
+    monkeypatch.setattr(deletion_sums.DeletionSums, "direct", counted)
     return looks
 
 
@@ -211,6 +210,21 @@ def test_a_minimum_beyond_the_reach_is_found_without_a_look_below(monkeypatch):
     model = models.GaussianLinear(prior_cov=rows.scale**2)
     found = calibrated(model, rows.inputs, rows.response)
     assert not looks and 1e-3 < found.beta < 2.9
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0, 10.0, 100.0])
+def test_many_rows_are_summed_from_far_below_the_minimum_on(noise, monkeypatch):
+    rows, plan = uneven(1000, (1.0, 1.5), noise=noise), LeaveOneOutPlan(np.ones(1000))
+    model = models.GaussianLinear(prior_cov=0.25)
+    assert moment_source(rows, plan).reach == 0
+    few = calibrated(model, rows.inputs, rows.response)
+    monkeypatch.setattr(deletion_sums, "FEW", 0)
+    reach = moment_source(rows, plan).reach
+    assert reach < few.beta and (reach > 0) == (noise < 100)  # the noisier, the lower
+    looks = counted_looks(monkeypatch)
+    many = calibrated(model, rows.inputs, rows.response)
+    assert not looks and many.beta == pytest.approx(few.beta, rel=1e-7)
+    assert many.risk == pytest.approx(few.risk, rel=1e-11)
 
 
 def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
@@ -226,9 +240,11 @@ def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
     assert found.risk <= found.curve(betas).min() + 1e-12
 
 
+@pytest.mark.parametrize("few", [0, deletion_sums.FEW])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed):
+def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed, few, monkeypatch):
     """Signals and noise of all sizes: minima on either side of the reach, and at the bounds."""
+    monkeypatch.setattr(deletion_sums, "FEW", few)
     rng = np.random.default_rng(seed)
     scales = 10 ** rng.uniform(-2.0, 2.0, 4)
     X = rng.standard_normal((200, 4)) * scales

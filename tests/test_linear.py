@@ -197,7 +197,7 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
     monkeypatch.setattr(
         deletion_sums.DeletionSums,
         "_variable",
-        lambda self, leverage: supposed.append(leverage) or choose(self, leverage),
+        lambda self, *supposing: supposed.append(supposing[0]) or choose(self, *supposing),
     )
     monkeypatch.setattr(
         deletion_sums.DeletionSums,

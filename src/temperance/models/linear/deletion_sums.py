@@ -26,6 +26,9 @@ from temperance.types import Array, LeaveOneOutPlan, batches
 # How many rows are asked for their lengths, and how much leverage they may make expect, lest it
 # take more betas than need be.
 SOME, LITTLE = 2**14, 0.02
+FEW = 2**17  # elements of the rows that are as soon looked at as thought about
+SCAN = np.geomspace(1e-6, 1.0, 49)
+DOUBT = 0.5  # share of what deletions are expected to add, by which they may add more
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +63,13 @@ class DeletionSums:
     @cached_property
     def reach(self) -> float:
         """Beta, or a little less, from which on few others determine the sums."""
-        variable = Variable.upwards(*self._eigenvalues)
+        variable = Variable.upwards(*self._eigenvalues, lowest=self._wanted)
         return np.inf if variable is None else variable.lowest
 
-    @cached_property
-    def variable(self) -> Variable | None:
-        """In which few betas determine the sums, if there is one."""
+    def variable(self, lowest: float) -> Variable | None:
+        """Choose one in which few betas determine the sums, from the lowest on if need be."""
         most = self.leverages.most
-        return self._variable(most) if most <= CLEAR else None
+        return self._variable(most, min(lowest, self._wanted)) if most <= CLEAR else None
 
     def fitted(self, beta: Array) -> Iterator[tuple[Array, Array]]:
         """Yield e and c h of parts of the rows, (g, rows) each, free to be changed."""
@@ -89,10 +91,28 @@ class DeletionSums:
     def _squares(self) -> Array:
         return self.leverages.decomposition.sigma**2
 
-    def _variable(self, leverage: float) -> Variable | None:
+    @cached_property
+    def _wanted(self) -> float:
+        """Beta from which on the sums are worth knowing: below, rows that are kept say enough.
+
+        Their sums fall with beta; so it is where these are larger than the minimum that
+        generalised cross-validation, with the same kappa for all rows, makes expect.
+        """
+        if self.leverages.rows.inputs.size <= FEW:
+            return 0.0
+        (kept,) = self.kept(SCAN)
+        (square,), (spread,) = kept.square, kept.spread
+        kappa = 1.0 - self._exponent * SCAN * spread / len(self.plan.weights)
+        expected, floor = square / kappa**2 + spread / kappa, square + spread
+        best = int(np.argmin(expected))
+        least = expected[best] + DOUBT * (expected[best] - floor[best])
+        below = np.count_nonzero(floor > least)
+        return min(float(SCAN[below - 1]), FAR) if below else 0.0
+
+    def _variable(self, leverage: float, lowest: float) -> Variable | None:
         """Choose a variable as if no row had more leverage."""
         low, high = self._eigenvalues
-        return Variable.upwards(low * _kept(leverage), high, self._contrast)
+        return Variable.upwards(low * _kept(leverage), high, self._contrast(lowest), lowest)
 
     @cached_property
     def _eigenvalues(self) -> tuple[float, float]:
@@ -100,13 +120,12 @@ class DeletionSums:
         lam = self._exponent * self._squares
         return float(lam.min()), float(lam.max())
 
-    @cached_property
-    def _contrast(self) -> float:
+    def _contrast(self, lowest: float) -> float:
         """How much larger sums may be than elsewhere, as those of rows that are kept say."""
         parts, lam = self.leverages.decomposition, self._squares
         if parts.remainder == 0.0:
             return np.inf
-        s = 1.0 / (1.0 + self._exponent * self.reach * lam)
+        s = 1.0 / (1.0 + self._exponent * lowest * lam)
         return 1.0 + float(s @ (parts.projection**2 * s + lam)) / parts.remainder
 
     @cached_property
@@ -122,13 +141,14 @@ class DeletionSums:
         if every > 1:
             # The largest of many grows no faster than this where leverages have two moments.
             expected = np.sqrt(every) * self.leverages.most_of(slice(None, None, every), LITTLE)
-            variable = self._variable(expected) if expected < LITTLE else None
+            variable = self._variable(expected, self.reach) if expected < LITTLE else None
             if variable is not None:
                 found, most = self._through(variable)
                 least = self._eigenvalues[0] * _kept(most)
                 if most <= CLEAR and variable.size_with(least) <= variable.size:
                     return found
-        return None if self.variable is None else self._through(self.variable)[0]
+        variable = self.variable(self.reach)
+        return None if variable is None else self._through(variable)[0]
 
     def _through(self, variable: Variable) -> tuple[InterpolatedSums | None, float]:
         """Interpolate the sums in a variable, if it resolves them, and bound the leverages."""

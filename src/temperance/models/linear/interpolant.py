@@ -59,14 +59,16 @@ class Variable(NamedTuple):
         return cls(lowest, inverse, factor, math.sqrt(q), contrast)
 
     @classmethod
-    def upwards(cls, low: float, high: float, contrast: float = 1.0) -> Self | None:
-        """Choose x for as many beta up to infinity as few points determine, if any."""
+    def upwards(
+        cls, low: float, high: float, contrast: float = 1.0, lowest: float = 0.0
+    ) -> Self | None:
+        """Choose x for beta from the lowest, or from where few points determine all, if any."""
         if not (0 < low <= high < np.inf and contrast < np.inf):
             return None
         rho = (contrast / TOLERANCE) ** (1 / (MOST_POINTS - 2))
         square = ((rho - 1) / (rho + 1)) ** 4  # q^2 = (1 + a high) low / ((1 + a low) high)
-        lowest = max(square - low / high, 0.0) / (low * (1 - square))
-        return cls.between(lowest, np.inf, low, high, contrast)
+        reach = (square - low / high) / (low * (1 - square))
+        return cls.between(max(lowest, reach), np.inf, low, high, contrast)
 
     @property
     def rho(self) -> float:
