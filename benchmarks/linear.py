@@ -17,6 +17,7 @@ SIZES = [(1000, 10), (1000, 100), (100_000, 10), (10_000, 100), (2000, 500), (10
 LARGE = [(20_000, 500), (1_000_000, 10), (1_000_000, 50)]
 QUICK = [(1000, 10), (2000, 50)]
 MOST_RIDGE = 1e9  # n d^2 beyond which RidgeCV takes minutes
+UNEVEN = [(100_000, 10), (100_000, 100)]
 OTHERS = (100_000, 20)  # rows and columns of other risks and models
 SMALL = 1e5  # values
 MANY_ROWS = 100  # times as many rows as columns: n >> d
@@ -28,6 +29,8 @@ def measure(quick: bool) -> Iterator[Record]:
         # Small ones are soon repeated, and disturbed most.
         yield from _of_size(n, d, repeats=2 if quick else 5 if n * d > SMALL else 25)
     if not quick:
+        for n, d in UNEVEN:
+            yield from _uneven(n, d)
         yield from _other_risks(*OTHERS)
 
 
@@ -59,6 +62,26 @@ def _of_size(n: int, d: int, repeats: int) -> Iterator[Record]:
     for work, beside, aim in pairs:
         if beside in took:
             yield Record("linear", work, named(n, d), took[work], beside, took[beside], aim)
+
+
+def _uneven(n: int, d: int) -> Iterator[Record]:
+    """Yield what looks at all rows where columns differ in size, up to a hundred times."""
+    X, y = regression(n, d)
+    X = X * np.geomspace(1.0, 0.01, d)
+    model, bare = models.GaussianLinear(noise_variance=1.0), "X'X and eigenvectors"
+    calls = {
+        "leave-one-out": partial(calibrate, model, X, y, "leave-one-out"),
+        "reference risk": partial(calibrate, model, X, y, "reference-risk"),
+        "10-fold": partial(calibrate, model, X, y, "k-fold"),
+        bare: lambda: np.linalg.eigh(X.T @ X),
+    }
+    took = seconds(calls, repeats=5, budget=4.0)
+    for work, beside, aim in (
+        ("leave-one-out", bare, 5.0),
+        ("reference risk", "10-fold", None),
+    ):
+        name = f"{work}, uneven columns"
+        yield Record("linear", name, named(n, d), took[work], beside, took[beside], aim)
 
 
 def _other_risks(n: int, d: int) -> Iterator[Record]:

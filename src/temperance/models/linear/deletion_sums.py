@@ -25,7 +25,8 @@ from temperance.types import Array, LeaveOneOutPlan, batches
 
 # How many rows are asked for their lengths, and how much leverage they may make expect, lest it
 # take more betas than need be.
-SOME, LITTLE = 2**14, 0.02
+SOME, LITTLE = 2**12, 0.02
+TALLEST = 2**13  # rows of few columns whose rotation BLAS does as they lie, twice as fast
 FEW = 2**17  # elements of the rows that are as soon looked at as thought about
 SCAN = np.geomspace(1e-6, 1.0, 49)
 DOUBT = 0.5  # share of what deletions are expected to add, by which they may add more
@@ -208,7 +209,7 @@ class DeletionSums:
         )
         rank = len(parts.sigma)
         # Columns that are a power of two apart would shut each other out of a cache.
-        height = 2 * CACHED // (rank + 3 * len(weight)) | 8
+        height = min(2 * CACHED // (rank + 3 * len(weight)), TALLEST) | 8
         for part in batches(len(rows), 1, height):
             known = np.empty((rank + 1, part.stop - part.start))  # A' and r': rows in memory
             a, known[-1] = known[:-1], parts.response[part]
