@@ -8,7 +8,8 @@ from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.diagnostics import BoundWarning
-from temperance.models.linear import deletion_sums
+from temperance.models.linear import curve as linear_curve
+from temperance.models.linear import deletion_sums, fold_moments
 from temperance.models.linear.blocks import partition_of
 from temperance.models.linear.curve import moment_source
 from temperance.models.linear.interpolant import MOST_POINTS
@@ -229,8 +230,12 @@ def test_the_sums_tell_the_largest_leverage():
     assert most <= bound < 1.05 * most
 
 
-def test_folds_of_labels_are_folds_of_weights():
+@pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+@pytest.mark.parametrize("dear", [0, linear_curve.DEAR], ids=["many", "few"])
+def test_folds_of_labels_are_folds_of_weights(dear, risk, monkeypatch):
     """A plan of labels gives what its explicit pairs give, for both transfers."""
+    monkeypatch.setattr(linear_curve, "DEAR", dear)
+    monkeypatch.setattr(fold_moments, "CACHED", 100)  # parts of folds
     data = gaussian_data(60, 5)
     fold = np.arange(60) % 7
     for transfer, start in (("beta", 0), ("alpha", 0), ("beta", 6), ("alpha", 3)):
@@ -238,11 +243,12 @@ def test_folds_of_labels_are_folds_of_weights():
         assert len(plan.pairs().test) == 7 - start
         for model in (models.GaussianLinear(0.5), models.NormalInverseGammaLinear()):
             betas = np.array([0.0, 0.3, 2.0])
-            one, other = (
-                model.risk_curve(data, each)(betas, derivative=True)
-                for each in (plan, plan.pairs())
-            )
-            np.testing.assert_allclose(one, other, rtol=1e-10)
+            labels, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
+            for found, expected in (
+                (labels(betas, derivative=True), pairs(betas, derivative=True)),
+                (labels.rows(0.7), pairs.rows(0.7)),
+            ):
+                np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["all or nothing", "torn rows"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.models.linear.fold_moments import FoldMoments
 from temperance.models.linear.interpolant import FAR
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import HasFloor, Moments, MomentSource, Sums
@@ -15,7 +16,7 @@ from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
 from temperance.models.linear.rows import Rows
-from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, Risk
+from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 
 DEAR = 2**17  # elements of the rows beyond which a beta that looks at all of them is dear
 
@@ -48,6 +49,8 @@ def moment_source(rows: Rows, plan: AnyPlan) -> MomentSource:
         return LeaveOneOutMoments(rows, plan)
     if isinstance(plan, PrefixPlan):
         return PrefixMoments(rows, plan)
+    if isinstance(plan, FoldPlan) and rows.inputs.size > DEAR:
+        return FoldMoments(rows, plan)
     return PairMoments(rows, plan)
 
 

@@ -109,7 +109,9 @@ class InverseGammaVariance:
         return value, slope
 
     def _at(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array, Array, Array]:
-        d_a = 0.5 * moments.exposure[:, None]
+        exposure = moments.exposure
+        # One row for all pairs of equal exposure: functions of a are dear.
+        d_a = 0.5 * (exposure if np.ptp(exposure) else exposure[:1])[:, None]
         return (
             self.a + d_a * beta,
             self.b + 0.5 * moments.misfit,

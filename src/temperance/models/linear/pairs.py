@@ -64,17 +64,17 @@ class PairMoments:
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of pairs."""
-        pairs, k = len(self._summary.tested), self.rows.width
+        pairs, k = len(self.summary.tested), self.rows.width
         index, weight = self._tested
         for part in batches(pairs, (weight.shape[1] + k) * max(k, len(beta))):
             yield self._batch(part, index[part], weight[part], beta)
 
     def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
         """Yield the sums of batches of pairs."""
-        return self._summary.sums(beta)
+        return self.summary.sums(beta)
 
     def _batch(self, part: slice, index: NDArray[np.intp], weight: Array, beta: Array) -> Moments:
-        summary = self._summary
+        summary = self.summary
         spectrum = Spectrum(*(field[part] for field in summary.training.spectrum))
         state = posterior_state(spectrum, beta)
         tests = self.rows.whole[index]
@@ -98,7 +98,8 @@ class PairMoments:
         return self.plan.pairs().tested()
 
     @cached_property
-    def _summary(self) -> PairSums:
+    def summary(self) -> PairSums:
+        """What the pairs learnt, and the second moments of what they test."""
         plan, partition = self.plan, partition_of(self.plan, self.rows.width + 1)
         if partition is not None:
             training = training_of_blocks(

@@ -1,0 +1,81 @@
+r"""Moments of the rows of folds: each in the eigenbasis of those that train it.
+
+With U the eigenvectors of the rows that do not belong to a fold, and A = Z U of those that do, in
+columns, error r - A m and variance A^2 s at a beta are two products; see
+:mod:`temperance.models.linear.spectrum`.  A is kept: it is as large as the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.grouping import sorting_order
+from temperance.models.linear.moments import Moments, Sums
+from temperance.models.linear.pairs import PairMoments
+from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.spectrum import Spectrum, posterior_state
+from temperance.types import Array, FoldPlan, batches
+
+
+@dataclass(frozen=True, eq=False)
+class FoldMoments:
+    """Moments of many whitened rows under a plan of folds."""
+
+    reach: ClassVar[float] = 0.0
+    rows: Rows
+    plan: FoldPlan
+
+    def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
+        """Yield the sums of batches of folds."""
+        return self._pairs.sums(beta, pairwise)
+
+    def moments(self, beta: Array) -> Iterator[Moments]:
+        """Yield the moments of parts of each fold."""
+        summary = self._pairs.summary
+        for pair, (members, rotated) in enumerate(self._rotated):
+            spectrum = Spectrum(*(field[pair : pair + 1] for field in summary.training.spectrum))
+            state = posterior_state(spectrum, beta)
+            mean = np.concatenate([state.mean[0], state.d_mean[0]], axis=1).T
+            shrinkage = np.concatenate([state.shrinkage[0], state.d_shrinkage[0]], axis=1).T
+            for part in batches(len(members), len(rotated) + 8 * len(beta), CACHED):
+                a, response = rotated[:-1, part], rotated[-1:, part]
+                fit, d_fit = np.split(mean @ a, 2)
+                variance, d_variance = np.split(shrinkage @ (a * a), 2)
+                weight = self.plan.weights[members[part]]
+                yield Moments(
+                    error=(response - fit).T[None],
+                    variance=variance.T[None],
+                    misfit=state.misfit,
+                    d_error=-d_fit.T[None],
+                    d_variance=d_variance.T[None],
+                    d_misfit=state.d_misfit,
+                    exposure=summary.exposure[pair : pair + 1],
+                    weight=weight[None],
+                    tested=weight.sum(keepdims=True),
+                    rows=members[None, part],
+                )
+
+    @cached_property
+    def _pairs(self) -> PairMoments:
+        return PairMoments(self.rows, self.plan)
+
+    @cached_property
+    def _rotated(self) -> list[tuple[NDArray[np.intp], Array]]:
+        """The rows of each tested fold, and [A r]', shape (k + 1, rows)."""
+        order = sorting_order(self.plan.fold, self.plan.n_folds)
+        folds = np.split(order, np.cumsum(self.plan.counts)[:-1])[self.plan.start :]
+        vectors = self._pairs.summary.training.spectrum.vectors
+        found = []
+        for members, basis in zip(folds, vectors, strict=True):
+            whole = self.rows.take(members)
+            rotated = np.empty((whole.shape[1], len(members)))
+            np.matmul(basis.T, whole[:, :-1].T, out=rotated[:-1])
+            rotated[-1] = whole[:, -1]
+            found.append((members, rotated))
+        return found
