@@ -71,7 +71,7 @@ class FoldMoments:
         order = sorting_order(self.plan.fold, self.plan.n_folds)
         folds = np.split(order, np.cumsum(self.plan.counts)[:-1])[self.plan.start :]
         vectors = self._pairs.summary.training.spectrum.vectors
-        found = []
+        found: list[tuple[NDArray[np.intp], Array]] = []
         for members, basis in zip(folds, vectors, strict=True):
             whole = self.rows.take(members)
             rotated = np.empty((whole.shape[1], len(members)))
