@@ -314,7 +314,8 @@ def test_second_moments_of_labels_are_sums_over_their_rows(
     for i, each in enumerate(labels):
         row = np.append(rows.inputs[i] * rows.scale, rows.response[i])
         expected[each] += np.outer(row, row) * (weights[i] if weighted else 1.0)
-    found = rows.grams(labels, count, weights)
+    found, counts = rows.grams(labels, count, weights)
+    np.testing.assert_array_equal(counts, np.bincount(labels, minlength=count))
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(
         rows.gram(weights=weights), expected.sum(axis=0), rtol=1e-12, atol=1e-11

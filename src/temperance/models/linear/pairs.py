@@ -97,14 +97,12 @@ class PairMoments:
 
     @cached_property
     def _summary(self) -> PairSums:
-        plan, partition = self.plan, partition_of(self.plan, self.rows.width + 1)
-        if partition is not None:
-            training = training_of_blocks(
-                blocks_of(self.rows, partition), partition.train, partition.test
-            )
-        else:
-            pairs = plan.pairs()
-            training = training_of_weights(self.rows.whole, pairs.likelihood_weights, pairs.test)
-        if isinstance(plan, FoldPlan):
-            return PairSums(training, plan.exponents * (plan.size - plan.tested), plan.tested)
-        return PairSums(training, plan.likelihood_weights.sum(axis=1), plan.test.sum(axis=1))
+        partition = partition_of(self.plan, self.rows.width + 1)
+        if partition is None:
+            pairs = self.plan.pairs()
+            train, test = pairs.likelihood_weights, pairs.test
+            training = training_of_weights(self.rows.whole, train, test)
+            return PairSums(training, train.sum(axis=1), test.sum(axis=1))
+        blocks = blocks_of(self.rows, partition)
+        training = training_of_blocks(blocks, partition.train, partition.test)
+        return PairSums(training, partition.train @ blocks.sizes, partition.test @ blocks.sizes)

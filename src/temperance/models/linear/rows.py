@@ -10,13 +10,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import sorting_order
+from temperance.grouping import label_type
 from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
 SORTED = 2**18  # the same, where rows are sorted by their labels
-FEW_COLUMNS = 32  # up to which a symmetric product takes longer than plain ones, twice the work
+FEW_COLUMNS = 64  # up to which a symmetric product takes longer than plain ones of its blocks
+BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
 SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
 
 Index = NDArray[np.intp] | slice
@@ -75,40 +76,53 @@ class Rows:
             total[-1, -1] += r @ r
         return self._finished(total)
 
-    def grams(self, labels: Labels, count: int, weights: Array | None = None) -> Array:
-        """Second moments of the rows of each label below ``count``, (count, k + 1, k + 1)."""
-        if np.all(labels[:-1] <= labels[1:]):
-            return np.stack([self.gram(each, weights) for each in _runs(labels, count)])
+    def grams(
+        self, labels: Labels, count: int, weights: Array | None = None
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Second moments of the rows of each label below ``count``, and how many they are.
+
+        Their shapes are (count, k + 1, k + 1) and (count,).
+        """
+        labels = labels.astype(label_type(count), copy=False)
+        each = np.arange(count, dtype=labels.dtype)
+        if (labels[:-1] <= labels[1:]).all():
+            ends = labels.searchsorted(each, side="right")
+            found = np.stack([self.gram(run, weights) for run in _runs(ends)])
+            return found, np.diff(ends, prepend=0)
         width = self.width + 1
-        totals = np.zeros((count, width, width))
+        even = width + width % 2  # of an even number of columns products are faster
+        totals = np.zeros((count, even, even))
+        counted = np.zeros(count, dtype=np.intp)
         # Rows are sorted in a cache, but as many as make products worth their calls.
-        height = min(len(self), max(SORTED // width, count * width))
-        near, ordered = np.empty((2, height, width))
+        height = min(len(self), max(SORTED // even, count * even))
+        near, ordered = np.zeros((2, height, even))
         for part in batches(len(self), 1, height):
-            order = sorting_order(labels[part], count)
+            some = labels[part]
+            order = some.argsort(kind="stable")
             rows = near[: len(order)]
-            _copy_rows(rows[:, :-1], self.inputs[part])
-            rows[:, -1] = self.response[part]
+            _copy_rows(rows[:, : self.width], self.inputs[part])
+            rows[:, self.width] = self.response[part]
             if weights is not None:
                 rows *= np.sqrt(weights[part])[:, None]
             rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
-            for total, each in zip(totals, _runs(labels[part].take(order), count), strict=True):
-                _add_products(total, rows[each])
-        return self._finished(totals)
+            ends = some.searchsorted(each, side="right", sorter=order)
+            counted += np.diff(ends, prepend=0)
+            for total, run in zip(totals, _runs(ends), strict=True):
+                _add_products(total, rows[run])
+        return self._finished(totals[:, :width, :width]), counted
 
     def _finished(self, totals: Array) -> Array:
-        """Scale second moments of inputs and responses, whose last rows stand for the columns."""
+        """Scale second moments of inputs and responses, of which the lower triangle is known."""
         totals[..., :-1] *= self.scale
         totals[..., :-1, :-1] *= self.scale[:, None]
-        totals[..., :-2, -2] = totals[..., -2, :-2]
-        totals[..., :-1, -1] = totals[..., -1, :-1]
+        upper = ~np.tri(self.width + 1, dtype=bool)
+        np.copyto(totals, totals.swapaxes(-1, -2), where=upper)
         return totals
 
 
-def _runs(labels: Labels, count: int) -> Iterator[slice]:
-    """Yield the places of each label below ``count``, which are sorted."""
-    ends = labels.searchsorted(np.arange(count + 1)).tolist()
-    return (slice(*each) for each in pairwise(ends))
+def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
+    """Yield what lies between neighbouring ends, the first of them from 0 on."""
+    return (slice(*each) for each in pairwise([0, *ends.tolist()]))
 
 
 def _copy_rows(target: Array, rows: Array) -> None:
@@ -121,16 +135,19 @@ def _copy_rows(target: Array, rows: Array) -> None:
 
 
 def _add_products(total: Array, rows: Array) -> None:
-    """Add the second moments of rows; those of the last column to the last row at least."""
+    """Add the second moments of rows, to the lower triangle at least."""
     width = rows.shape[1]
     if width > FEW_COLUMNS:
         total += rows.T @ rows
         return
-    for part in batches(len(rows), width**2, SMALL):
+    step = min(BLOCK, 1 << max(0, (width - 1).bit_length() - 1))
+    for part in batches(len(rows), width * step, SMALL):
         some = rows[part]
-        # All columns but one make a product that is not symmetric.
-        total[:, :-1] += some.T @ some[:, :-1]
-        total[-1, -1] += some[:, -1] @ some[:, -1]
+        for first in range(0, width, step):
+            # Some columns before the last ones, lest the product be taken for a symmetric one.
+            above = first if first + step < width else max(0, first - OVERLAP)
+            block = slice(first, first + step)
+            total[above:, block] += some[:, above:].T @ some[:, block]
 
 
 def _some(array: Array, which: Index) -> Array:

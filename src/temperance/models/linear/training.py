@@ -30,7 +30,7 @@ def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
     spectra, flat = [], blocks.grams.reshape(len(blocks.grams), -1)
     for part in batches(len(train), flat.shape[1]):
         grams = (train[part] @ flat).reshape(-1, *blocks.grams.shape[1:])
-        counts = (train[part] > 0) @ blocks.partition.counts
+        counts = (train[part] > 0) @ blocks.counts
 
         def factor(pair: int, at: int = part.start) -> Array:
             return _stacked(blocks, train[at + pair])
