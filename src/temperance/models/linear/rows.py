@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,7 @@ from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
-SORTED = 2**18  # the same, where rows are sorted by their labels
+SORTED = 3 * 2**17  # the same, where rows are sorted by their labels
 FEW_COLUMNS = 64  # up to which a symmetric product takes longer than plain ones of its blocks
 BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
 SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
@@ -63,17 +63,17 @@ class Rows:
     def gram(self, which: slice = slice(None), weights: Array | None = None) -> Array:
         """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
         width = self.width + 1
-        total = np.zeros((width, width))
+        total, found = np.zeros((2, width, width))
         first, last, _ = which.indices(len(self))
-        for part in batches(last - first, width, max(CACHED, 4 * width**2)):
+        for part in batches(last - first, 1, _height(self.width)):
             here = slice(first + part.start, first + part.stop)
             z, r = self.inputs[here], self.response[here]
             if weights is not None:
                 root = np.sqrt(weights[here])
                 z, r = z * root[:, None], r * root
-            _add_products(total[:-1, :-1], z)
-            total[-1, :-1] += r @ z
-            total[-1, -1] += r @ r
+            _multiply(z, found[:-1, :-1])
+            found[-1, :-1], found[-1, -1] = r @ z, r @ r
+            total += found
         return self._finished(total)
 
     def grams(
@@ -87,11 +87,11 @@ class Rows:
         each = np.arange(count, dtype=labels.dtype)
         if (labels[:-1] <= labels[1:]).all():
             ends = labels.searchsorted(each, side="right")
-            found = np.stack([self.gram(run, weights) for run in _runs(ends)])
-            return found, np.diff(ends, prepend=0)
+            grams = np.stack([self.gram(run, weights) for run in _runs(ends)])
+            return grams, np.diff(ends, prepend=0)
         width = self.width + 1
         even = width + width % 2  # of an even number of columns products are faster
-        totals = np.zeros((count, even, even))
+        totals, found = np.zeros((2, count, even, even))
         counted = np.zeros(count, dtype=np.intp)
         # Rows are sorted in a cache, but as many as make products worth their calls.
         height = min(len(self), max(SORTED // even, count * even))
@@ -107,8 +107,9 @@ class Rows:
             rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
             ends = some.searchsorted(each, side="right", sorter=order)
             counted += np.diff(ends, prepend=0)
-            for total, run in zip(totals, _runs(ends), strict=True):
-                _add_products(total, rows[run])
+            for product, run in zip(found, _runs(ends), strict=True):
+                _multiply(rows[run], product)
+            totals += found
         return self._finished(totals[:, :width, :width]), counted
 
     def _finished(self, totals: Array) -> Array:
@@ -134,20 +135,36 @@ def _copy_rows(target: Array, rows: Array) -> None:
         target[:] = rows
 
 
-def _add_products(total: Array, rows: Array) -> None:
-    """Add the second moments of rows, to the lower triangle at least."""
-    width = rows.shape[1]
+def _multiply(rows: Array, out: Array) -> None:
+    """Find second moments of rows, of which the lower triangle at least is asked for."""
+    for below, block in _blocks(rows.shape[1]):
+        np.matmul(rows[:, below].T, rows[:, block], out=out[below, block])
+
+
+@cache
+def _blocks(width: int) -> list[tuple[slice, slice]]:
+    """Return columns to multiply with each other: blocks, and those from the same place on."""
+    step = _step(width)
+    blocks = [(slice(at, width), slice(at, min(at + step, width))) for at in range(0, width, step)]
+    if len(blocks) > 1:
+        # Some more for the last ones, lest the product be taken for a symmetric one.
+        last = blocks[-1][1]
+        blocks[-1] = slice(max(0, last.start - OVERLAP), width), last
+    return blocks
+
+
+def _step(width: int) -> int:
+    """Return how many columns make a block: all of them where the symmetric product is faster."""
     if width > FEW_COLUMNS:
-        total += rows.T @ rows
-        return
-    step = min(BLOCK, 1 << max(0, (width - 1).bit_length() - 1))
-    for part in batches(len(rows), width * step, SMALL):
-        some = rows[part]
-        for first in range(0, width, step):
-            # Some columns before the last ones, lest the product be taken for a symmetric one.
-            above = first if first + step < width else max(0, first - OVERLAP)
-            block = slice(first, first + step)
-            total[above:, block] += some[:, above:].T @ some[:, block]
+        return width
+    return min(BLOCK, 1 << max(0, (width - 1).bit_length() - 1))
+
+
+def _height(width: int) -> int:
+    """Return how many rows are best multiplied at a time."""
+    if width > FEW_COLUMNS:
+        return max(CACHED // width, 4 * width)
+    return max(1, SMALL // (width * _step(width)))
 
 
 def _some(array: Array, which: Index) -> Array:
