@@ -142,7 +142,7 @@ def test_a_flat_curve_leads_to_bayes(bounds, closest, level, rounding):
 
 def test_a_small_slope_is_not_flat():
     assert minimise(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == Minimum(
-        0.0, at_bound=True, flat=False
+        0.0, at_bound=True, flat=False, value=1.0
     )
 
 

@@ -31,6 +31,9 @@ class Gibbs(NamedTuple):
     d_constant: Array
 
 
+HALF_THE_SQUARE = Gibbs(np.full((1, 1), 0.5), *np.zeros((3, 1, 1)))  # of every pair and beta
+
+
 class Noise(Protocol):
     """What is believed of the noise variance."""
 
@@ -56,8 +59,7 @@ class KnownVariance:
 
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
-        zero = np.zeros_like(moments.misfit)
-        return Gibbs(zero + 0.5, zero, zero, zero)
+        return HALF_THE_SQUARE
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return [e^2/(1+v) + log(1+v)] / 2."""

@@ -49,7 +49,9 @@ class PairSums:
     def _rotated(self) -> tuple[Array, Array, Array]:
         tests, vectors = self.training.tests, self.training.spectrum.vectors
         rotated = tests[..., :-1] @ vectors
-        response = np.broadcast_to(tests[..., -1:], (*rotated.shape[:2], 1))
+        response = tests[..., -1:]
+        if len(tests) < len(rotated):
+            response = np.broadcast_to(response, (*rotated.shape[:2], 1))
         return rotated, np.einsum("mek,mek->mk", rotated, rotated), response
 
 

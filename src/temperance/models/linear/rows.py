@@ -62,6 +62,10 @@ class Rows:
 
     def gram(self, which: slice = slice(None), weights: Array | None = None) -> Array:
         """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
+        return self._finished(self._summed(which, weights))
+
+    def _summed(self, which: slice, weights: Array | None) -> Array:
+        """Second moments of neighbours, their lower triangle at least, without the scale."""
         width = self.width + 1
         total, found = np.zeros((2, width, width))
         first, last, _ = which.indices(len(self))
@@ -74,7 +78,7 @@ class Rows:
             _multiply(z, found[:-1, :-1])
             found[-1, :-1], found[-1, -1] = r @ z, r @ r
             total += found
-        return self._finished(total)
+        return total
 
     def grams(
         self, labels: Labels, count: int, weights: Array | None = None
@@ -84,18 +88,19 @@ class Rows:
         Their shapes are (count, k + 1, k + 1) and (count,).
         """
         labels = labels.astype(label_type(count), copy=False)
-        each = np.arange(count, dtype=labels.dtype)
+        each, ends = np.arange(count, dtype=labels.dtype), np.zeros(count + 1, dtype=np.intp)
         if (labels[:-1] <= labels[1:]).all():
-            ends = labels.searchsorted(each, side="right")
-            grams = np.stack([self.gram(run, weights) for run in _runs(ends)])
-            return grams, np.diff(ends, prepend=0)
+            ends[1:] = labels.searchsorted(each, side="right")
+            grams = np.array([self._summed(run, weights) for run in _runs(ends)])
+            return self._finished(grams), ends[1:] - ends[:-1]
         width = self.width + 1
         even = width + width % 2  # of an even number of columns products are faster
         totals, found = np.zeros((2, count, even, even))
         counted = np.zeros(count, dtype=np.intp)
         # Rows are sorted in a cache, but as many as make products worth their calls.
         height = min(len(self), max(SORTED // even, count * even))
-        near, ordered = np.zeros((2, height, even))
+        near, ordered = np.empty((2, height, even))
+        near[:, width:] = 0.0
         for part in batches(len(self), 1, height):
             some = labels[part]
             order = some.argsort(kind="stable")
@@ -105,8 +110,8 @@ class Rows:
             if weights is not None:
                 rows *= np.sqrt(weights[part])[:, None]
             rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
-            ends = some.searchsorted(each, side="right", sorter=order)
-            counted += np.diff(ends, prepend=0)
+            ends[1:] = some.searchsorted(each, side="right", sorter=order)
+            counted += ends[1:] - ends[:-1]
             for product, run in zip(found, _runs(ends), strict=True):
                 _multiply(rows[run], product)
             totals += found
@@ -116,14 +121,18 @@ class Rows:
         """Scale second moments of inputs and responses, of which the lower triangle is known."""
         totals[..., :-1] *= self.scale
         totals[..., :-1, :-1] *= self.scale[:, None]
-        upper = ~np.tri(self.width + 1, dtype=bool)
-        np.copyto(totals, totals.swapaxes(-1, -2), where=upper)
+        np.copyto(totals, totals.swapaxes(-1, -2), where=_above_diagonal(self.width + 1))
         return totals
 
 
 def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
-    """Yield what lies between neighbouring ends, the first of them from 0 on."""
-    return (slice(*each) for each in pairwise([0, *ends.tolist()]))
+    """Yield what lies between neighbouring ends."""
+    return (slice(*each) for each in pairwise(ends.tolist()))
+
+
+@cache
+def _above_diagonal(width: int) -> NDArray[np.bool_]:
+    return ~np.tri(width, dtype=bool)
 
 
 def _copy_rows(target: Array, rows: Array) -> None:

@@ -73,7 +73,7 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
     spanned = np.arange(k) < rank[:, None]
     least = eigenvalues[np.arange(len(rank)), np.maximum(rank - 1, 0)]
     sigma = np.sqrt(np.where(spanned, np.maximum(eigenvalues, 0.0), 0.0))
-    cross = np.einsum("mij,mi->mj", vectors, grams[:, :k, k])
+    cross = (grams[:, k:, :k] @ vectors)[:, 0]
     projection = np.divide(cross, sigma, out=np.zeros_like(cross), where=sigma > 0)
     square = grams[:, k, k]
     # As many independent rows as directions, or fewer, leave nothing outside.
