@@ -16,7 +16,7 @@ from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
 SORTED = 3 * 2**17  # the same, where rows are sorted by their labels
-FEW_COLUMNS = 64  # up to which a symmetric product takes longer than plain ones of its blocks
+FEW_COLUMNS = 128  # up to which a symmetric product takes longer than plain ones of its blocks
 BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
 SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
 
@@ -121,18 +121,16 @@ class Rows:
         """Scale second moments of inputs and responses, of which the lower triangle is known."""
         totals[..., :-1] *= self.scale
         totals[..., :-1, :-1] *= self.scale[:, None]
-        np.copyto(totals, totals.swapaxes(-1, -2), where=_above_diagonal(self.width + 1))
+        totals[..., :-1, -1] = totals[..., -1, :-1]
+        for _, block in _blocks(self.width):
+            below = slice(block.stop, self.width)
+            totals[..., block, below] = totals[..., below, block].swapaxes(-1, -2)
         return totals
 
 
 def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
     """Yield what lies between neighbouring ends."""
     return (slice(*each) for each in pairwise(ends.tolist()))
-
-
-@cache
-def _above_diagonal(width: int) -> NDArray[np.bool_]:
-    return ~np.tri(width, dtype=bool)
 
 
 def _copy_rows(target: Array, rows: Array) -> None:
