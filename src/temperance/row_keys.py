@@ -55,7 +55,10 @@ def parts_of(keys: Keys, count: int) -> Labels:
     """Cut the range of the keys into ``count`` equal parts, fewer than 2^32, and number them."""
     labels = np.empty(len(keys), dtype=label_type(count))
     for part in batches(len(keys), 1, CHUNK):
-        labels[part] = (keys[part] >> HALF) * np.uint64(count) >> HALF
+        high = keys[part] >> HALF
+        high *= np.uint64(count)
+        high >>= HALF
+        labels[part] = high
     return labels
 
 

@@ -65,7 +65,7 @@ class Blocks:
         labels, weights = self.partition.labels, self.partition.different
         if weights is None:
             return self.counts.astype(float)
-        return np.bincount(labels, weights, len(self.counts))
+        return np.bincount(labels, weights, len(self.counts)).astype(float)
 
     def factors(self, which: NDArray[np.intp]) -> list[Array]:
         """Square roots of the second moments of some blocks, of at most k + 1 rows each."""

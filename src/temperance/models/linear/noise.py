@@ -46,6 +46,10 @@ class Noise(Protocol):
         """Return the coefficients of the Gibbs loss."""
         ...
 
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the Gibbs loss of all tested rows together and its derivative, (g,)."""
+        ...
+
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
         ...
@@ -60,6 +64,11 @@ class KnownVariance:
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
         return HALF_THE_SQUARE
+
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the sums of (e^2 + v) / 2."""
+        value, slope = sums.square + sums.spread, sums.d_square + sums.d_spread
+        return 0.5 * value.sum(axis=0), 0.5 * slope.sum(axis=0)
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return [e^2/(1+v) + log(1+v)] / 2."""
@@ -87,6 +96,18 @@ class InverseGammaVariance:
             d_slope=0.5 * (d_a - a / b * d_b) / b,
             d_constant=0.5 * (d_b / b - special.zeta(2.0, a) * d_a),  # the trigamma function
         )
+
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the sums of slope * e^2 + v / 2 + constant."""
+        gibbs, tested = self.gibbs(beta, sums), sums.tested[:, None]
+        value = gibbs.slope * sums.square + 0.5 * sums.spread + tested * gibbs.constant
+        slope = (
+            gibbs.d_slope * sums.square
+            + gibbs.slope * sums.d_square
+            + 0.5 * sums.d_spread
+            + tested * gibbs.d_constant
+        )
+        return value.sum(axis=0), slope.sum(axis=0)
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return the negative log density of the Student-t predictive."""
