@@ -11,6 +11,7 @@ For a known variance s2 both leave out the constant log(2 pi s2) / 2.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -90,11 +91,13 @@ class InverseGammaVariance:
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of [(a/b) e^2 + v + log b - digamma(a) + log 2 pi] / 2."""
         a, b, d_a, d_b = self._at(beta, moments)
+        half = 0.5 / b
+        slope = a * half
         return Gibbs(
-            slope=0.5 * a / b,
-            constant=0.5 * (np.log(b) - special.digamma(a) + np.log(2 * np.pi)),
-            d_slope=0.5 * (d_a - a / b * d_b) / b,
-            d_constant=0.5 * (d_b / b - special.zeta(2.0, a) * d_a),  # the trigamma function
+            slope=slope,
+            constant=0.5 * (np.log(2 * math.pi * b) - special.digamma(a)),
+            d_slope=half * d_a - slope / b * d_b,
+            d_constant=half * d_b - 0.5 * special.zeta(2.0, a) * d_a,  # the trigamma function
         )
 
     def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
@@ -117,7 +120,7 @@ class InverseGammaVariance:
         ratio = moments.error * standard / (2 * b)
         gamma_step, d_gamma_step = gamma_half_step(a)
         value = (
-            0.5 * (np.log(2 * np.pi * b) + np.log1p(moments.variance))
+            0.5 * (np.log(2 * math.pi * b) + np.log1p(moments.variance))
             + (a + 0.5) * np.log1p(ratio)
             - gamma_step
         )
@@ -136,6 +139,6 @@ class InverseGammaVariance:
         return (
             self.a + d_a * beta,
             self.b + 0.5 * moments.misfit,
-            d_a + np.zeros_like(beta),
+            d_a,
             0.5 * moments.d_misfit,
         )

@@ -62,12 +62,14 @@ class Rows:
 
     def gram(self, which: slice = slice(None), weights: Array | None = None) -> Array:
         """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
-        return self._finished(self._summed(which, weights))
-
-    def _summed(self, which: slice, weights: Array | None) -> Array:
-        """Second moments of neighbours, their lower triangle at least, without the scale."""
         width = self.width + 1
-        total, found = np.zeros((2, width, width))
+        total = np.zeros((width, width))
+        self._add(total, which, weights)
+        return self._finished(total)
+
+    def _add(self, total: Array, which: slice, weights: Array | None) -> None:
+        """Add second moments of neighbours, their lower triangle at least, without the scale."""
+        found = np.zeros(total.shape)
         first, last, _ = which.indices(len(self))
         for part in batches(last - first, 1, _height(self.width)):
             here = slice(first + part.start, first + part.stop)
@@ -78,7 +80,6 @@ class Rows:
             _multiply(z, found[:-1, :-1])
             found[-1, :-1], found[-1, -1] = r @ z, r @ r
             total += found
-        return total
 
     def grams(
         self, labels: Labels, count: int, weights: Array | None = None
@@ -89,11 +90,13 @@ class Rows:
         """
         labels = labels.astype(label_type(count), copy=False)
         each, ends = np.arange(count, dtype=labels.dtype), np.zeros(count + 1, dtype=np.intp)
+        width = self.width + 1
         if (labels[:-1] <= labels[1:]).all():
             ends[1:] = labels.searchsorted(each, side="right")
-            grams = np.array([self._summed(run, weights) for run in _runs(ends)])
-            return self._finished(grams), ends[1:] - ends[:-1]
-        width = self.width + 1
+            totals = np.zeros((count, width, width))
+            for total, run in zip(totals, _runs(ends), strict=True):
+                self._add(total, run, weights)
+            return self._finished(totals), ends[1:] - ends[:-1]
         even = width + width % 2  # of an even number of columns products are faster
         totals, found = np.zeros((2, count, even, even))
         counted = np.zeros(count, dtype=np.intp)
@@ -119,8 +122,8 @@ class Rows:
 
     def _finished(self, totals: Array) -> Array:
         """Scale second moments of inputs and responses, of which the lower triangle is known."""
-        totals[..., :-1] *= self.scale
-        totals[..., :-1, :-1] *= self.scale[:, None]
+        totals[..., :-1, :-1] *= self.scale[:, None] * self.scale
+        totals[..., -1, :-1] *= self.scale
         totals[..., :-1, -1] = totals[..., -1, :-1]
         for _, block in _blocks(self.width):
             below = slice(block.stop, self.width)

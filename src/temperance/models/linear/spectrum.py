@@ -68,6 +68,7 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
     """
     k = grams.shape[-1] - 1
     ascending, vectors = np.linalg.eigh(grams[:, :k, :k])
+    cross = (grams[:, k:, :k] @ vectors)[:, 0, ::-1]
     eigenvalues, vectors = np.maximum(ascending[:, ::-1], 0.0), vectors[:, :, ::-1]
     least = eigenvalues[:, -1]
     if (counts < k).any():  # fewer rows than directions span no more than they are
@@ -75,7 +76,6 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
         least = np.where(spanned, eigenvalues, np.inf).min(axis=1)
         eigenvalues *= spanned
     sigma = np.sqrt(eigenvalues)
-    cross = (grams[:, k:, :k] @ vectors)[:, 0]
     projection = np.divide(cross, sigma, out=np.zeros(cross.shape), where=sigma > 0)
     square = grams[:, k, k]
     # As many independent rows as directions, or fewer, leave nothing outside.

@@ -84,6 +84,8 @@ def _stacked(blocks: Blocks, weights: Array) -> Array:
 
 def _padded(factors: list[Array]) -> Array:
     """Stack square roots of different heights, with rows of zeros below the lower."""
+    if len(factors) == 1:
+        return factors[0][None]
     stacked = np.zeros((len(factors), max(map(len, factors)), factors[0].shape[1]))
     for place, factor in zip(stacked, factors, strict=True):
         place[: len(factor)] = factor

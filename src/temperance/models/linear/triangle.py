@@ -31,8 +31,8 @@ def triangles_of_grams(grams: Array) -> list[Array | None]:
     """Return the triangular factors of stacked Gram matrices (m, k, k), where they can be told."""
     scale = np.sqrt(grams.diagonal(axis1=1, axis2=2))
     empty = scale == 0
-    unit = scale + empty
-    scaled = grams / unit[:, None, :] / unit[:, :, None]
+    unit = 1.0 / (scale + empty)
+    scaled = grams * unit[:, None, :] * unit[:, :, None]
     if empty.any():
         # A column of zeros is replaced by one of its own, and taken out again by its scale.
         np.einsum("mii->mi", scaled)[...] += empty
