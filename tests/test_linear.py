@@ -290,7 +290,7 @@ LABELS = {
 @pytest.mark.parametrize("chunk", [None, 64], ids=["one chunk", "chunks"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("k", [1, 3, 30])
+@pytest.mark.parametrize("k", [1, 3, 8, 9, 16, 17, 30, 128, 129])
 @pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
 def test_second_moments_of_labels_are_sums_over_their_rows(
     label, k, order, weighted, chunk, monkeypatch

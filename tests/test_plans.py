@@ -11,6 +11,7 @@ from sklearn import model_selection
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.grouping import distinct_rows, joined_rows, number_distinct, takes_few_values
 from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
+from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import Rows
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, all_ones
 from temperance.validation import as_data
@@ -524,6 +525,21 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
         for grams in (blocks.grams, np.stack([each.T @ each for each in factors])):
             found = np.tensordot(shares, grams, axes=1)
             np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * weights.max())
+
+
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("start", [0, 1])
+def test_pairs_know_what_they_train_and_test(start, weighted, transfer):
+    data = some_data(40)
+    weights = data.weights if weighted else np.broadcast_to(1.0, 40)
+    plan = FoldPlan(weights, np.arange(40) % 3, 3, transfer, start)
+    rows = Rows(data.X, data.y, np.ones(2))
+    pairs = plan.pairs()
+    for each in (plan, pairs):
+        (sums,) = PairMoments(rows, each).sums(np.ones(1))
+        np.testing.assert_allclose(sums.exposure, pairs.likelihood_weights.sum(axis=1))
+        np.testing.assert_allclose(sums.tested, pairs.test.sum(axis=1))
 
 
 def test_blocks_are_worth_it_or_not_made():

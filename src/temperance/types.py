@@ -73,14 +73,14 @@ class Plan:
                 raise ValueError(
                     f"a plan's {name} weights must have shape (pairs, n), got {np.shape(weights)}"
                 )
-            if not weights.size or not np.all(weights >= 0):
+            if not weights.size or not weights.min() >= 0:
                 least = float(weights.min()) if weights.size else "none"
                 raise ValueError(f"a plan's {name} weights must be non-negative, got {least}")
-            empty = np.flatnonzero(~weights.any(axis=1))
-            if len(empty):
+            used = weights.any(axis=1)
+            if not used.all():
                 raise ValueError(
                     f"a plan's {name} weights must be positive somewhere, got only 0 in pair "
-                    f"{empty[0]}"
+                    f"{used.argmin()}"
                 )
 
     def pairs(self) -> Plan:
