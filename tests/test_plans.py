@@ -13,7 +13,15 @@ from temperance.grouping import distinct_rows, joined_rows, number_distinct, tak
 from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import Rows
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, all_ones
+from temperance.types import (
+    Data,
+    FoldPlan,
+    LeaveOneOutPlan,
+    Plan,
+    PrefixPlan,
+    all_ones,
+    total_weight,
+)
 from temperance.validation import as_data
 
 # Where the minimum lies is not the question here.
@@ -638,6 +646,9 @@ def test_weights_that_nobody_gave_are_one_number():
     assert all_ones(weights) and all_ones(np.ones(5))
     assert not all_ones(np.broadcast_to(2.0, 5))
     assert not all_ones(np.array([1.0, 1.0, 0.5]))
+    assert total_weight(weights) == total_weight(np.ones(5)) == 5
+    assert total_weight(np.broadcast_to(2.0, 5)) == 10
+    assert total_weight(np.array([1.0, 1.0, 0.5])) == 2.5
 
 
 @pytest.mark.parametrize("given", [None, np.array([1.0, 2.0, 0.5, 1.0, 3.0])], ids=str)

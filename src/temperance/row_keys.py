@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.grouping import label_type
-from temperance.types import Array, Data, Labels, all_ones, batches
+from temperance.types import Array, Data, Labels, all_ones, batches, total_weight
 
 Keys = NDArray[np.uint64]
 
@@ -47,7 +47,7 @@ def shared_weight(keys: Keys, weights: Array) -> float:
     for part in batches(len(keys), 1, COUNTED):
         places = (keys[part] >> np.uint64(64 - BITS)).view(np.int64)
         bins += np.bincount(places, None if once else weights[part], 2**BITS)
-    size = float(weights.sum())
+    size = total_weight(weights)
     return float(bins @ bins - size**2 / 2**BITS) / size
 
 

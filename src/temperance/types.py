@@ -44,7 +44,7 @@ class Data:
     @cached_property
     def size(self) -> float:
         """The number of observations: the sum of the weights."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class FoldPlan:
     @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
@@ -156,7 +156,7 @@ class LeaveOneOutPlan:
     @property
     def size(self) -> float:
         """The total weight of the full data."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
     @cached_property
     def exponents(self) -> Array:
@@ -189,7 +189,7 @@ class PrefixPlan:
     @property
     def size(self) -> float:
         """The total weight of the full data."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
     @cached_property
     def ends(self) -> NDArray[np.intp]:
@@ -289,6 +289,13 @@ class Strategy(Protocol):
     ) -> Calibration:
         """Return the choice and what is known about it."""
         ...
+
+
+def total_weight(weights: Array) -> float:
+    """Sum of the weights; no look at each where one number stands for all."""
+    if weights.strides == (0,) and len(weights):
+        return len(weights) * float(weights[0])
+    return float(weights.sum())
 
 
 def all_ones(weights: Array) -> bool:
