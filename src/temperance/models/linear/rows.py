@@ -122,8 +122,8 @@ class Rows:
 
     def _finished(self, totals: Array) -> Array:
         """Scale second moments of inputs and responses, of which the lower triangle is known."""
-        totals[..., :-1, :-1] *= self.scale[:, None] * self.scale
-        totals[..., -1, :-1] *= self.scale
+        totals[..., :-1] *= self.scale
+        totals[..., :-1, :-1] *= self.scale[:, None]  # their squares may overflow
         totals[..., :-1, -1] = totals[..., -1, :-1]
         for _, block in _blocks(self.width):
             below = slice(block.stop, self.width)
