@@ -89,19 +89,25 @@ class Rows:
         Their shapes are (count, k + 1, k + 1) and (count,).
         """
         labels = labels.astype(label_type(count), copy=False)
-        each, ends = np.arange(count, dtype=labels.dtype), np.zeros(count + 1, dtype=np.intp)
-        width = self.width + 1
-        if (labels[:-1] <= labels[1:]).all():
-            ends[1:] = labels.searchsorted(each, side="right")
-            totals = np.zeros((count, width, width))
-            for total, run in zip(totals, _runs(ends), strict=True):
-                self._add(total, run, weights)
-            return self._finished(totals), ends[1:] - ends[:-1]
-        even = width + width % 2  # of an even number of columns products are faster
-        totals, found = np.zeros((2, count, even, even))
-        counted = np.zeros(count, dtype=np.intp)
+        if not (labels[:-1] <= labels[1:]).all():
+            return self._sorted_grams(labels, count, weights)
+        ends = labels.searchsorted(np.arange(count, dtype=labels.dtype), side="right")
+        totals = np.zeros((count, self.width + 1, self.width + 1))
+        for total, run in zip(totals, _runs(ends), strict=True):
+            self._add(total, run, weights)
+        return self._finished(totals), _lengths(ends)
+
+    def _sorted_grams(
+        self, labels: Labels, count: int, weights: Array | None
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Sort chunks of the rows by their labels, and sum up each."""
+        width, each = self.width + 1, np.arange(count, dtype=labels.dtype)
+        # Of an even number of columns products of blocks are faster.
+        even = width + width % 2 if width <= FEW_COLUMNS else width
         # Rows are sorted in a cache, but as many as make products worth their calls.
         height = min(len(self), max(SORTED // even, count * even))
+        totals, counted = np.zeros((count, even, even)), np.zeros(count, dtype=np.intp)
+        found = totals if height == len(self) else np.zeros(totals.shape)
         near, ordered = np.empty((2, height, even))
         near[:, width:] = 0.0
         for part in batches(len(self), 1, height):
@@ -113,11 +119,12 @@ class Rows:
             if weights is not None:
                 rows *= np.sqrt(weights[part])[:, None]
             rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
-            ends[1:] = some.searchsorted(each, side="right", sorter=order)
-            counted += ends[1:] - ends[:-1]
+            ends = some.searchsorted(each, side="right", sorter=order)
+            counted += _lengths(ends)
             for product, run in zip(found, _runs(ends), strict=True):
                 _multiply(rows[run], product)
-            totals += found
+            if found is not totals:
+                totals += found
         return self._finished(totals[:, :width, :width]), counted
 
     def _finished(self, totals: Array) -> Array:
@@ -132,8 +139,15 @@ class Rows:
 
 
 def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
-    """Yield what lies between neighbouring ends."""
-    return (slice(*each) for each in pairwise(ends.tolist()))
+    """Yield what lies between neighbouring ends, the first from 0 on."""
+    return (slice(*each) for each in pairwise([0, *ends.tolist()]))
+
+
+def _lengths(ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how long the runs are."""
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1]
+    return lengths
 
 
 def _copy_rows(target: Array, rows: Array) -> None:
