@@ -43,10 +43,12 @@ def telling_keys(data: Data, rng: np.random.Generator) -> Keys | None:
 
 def shared_weight(keys: Keys, weights: Array) -> float:
     """Estimate the weight that shares a row's key, on average over observations."""
-    bins, once = np.zeros(2**BITS), all_ones(weights)
+    once, counted = all_ones(weights), np.empty(min(COUNTED, len(keys)), dtype=np.uint64)
+    bins: Array | NDArray[np.intp] = np.zeros(0)
     for part in batches(len(keys), 1, COUNTED):
-        places = (keys[part] >> np.uint64(64 - BITS)).view(np.int64)
-        bins += np.bincount(places, None if once else weights[part], 2**BITS)
+        places = np.right_shift(keys[part], 64 - BITS, out=counted[: part.stop - part.start])
+        found = np.bincount(places.view(np.int64), None if once else weights[part], 2**BITS)
+        bins = np.add(bins, found, out=found) if len(bins) else found
     size = total_weight(weights)
     return float(bins @ bins - size**2 / 2**BITS) / size
 

@@ -104,8 +104,10 @@ class Rows:
         width, each = self.width + 1, np.arange(count, dtype=labels.dtype)
         # Of an even number of columns products of blocks are faster.
         even = width + width % 2 if width <= FEW_COLUMNS else width
-        # Rows are sorted in a cache, but as many as make products worth their calls.
-        height = min(len(self), max(SORTED // even, count * even))
+        # Rows are sorted in a cache, but as many as make products worth their calls; of few rows a
+        # part, since memory is dear where it is first written to.
+        chunk = min(SORTED, max(CACHED, self.inputs.size // 8))
+        height = min(len(self), max(chunk // even, count * even))
         totals, counted = np.zeros((count, even, even)), np.zeros(count, dtype=np.intp)
         found = totals if height == len(self) else np.zeros(totals.shape)
         near, ordered = np.empty((2, height, even))
