@@ -281,6 +281,7 @@ def test_blocks_are_the_distinct_ways_to_be_used(pairs, torn):
 
 LABELS = {
     "two, in order": lambda rng, n: np.arange(n) * 2 // n,
+    "two, out of order where a chunk ends": lambda rng, n: (np.arange(n) < 64).astype(int),
     "one": lambda rng, n: np.zeros(n, dtype=int),
     "five, one without rows": lambda rng, n: rng.choice([0, 1, 3, 4], n),
     "many": lambda rng, n: rng.permutation(np.arange(n) // 3),

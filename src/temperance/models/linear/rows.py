@@ -89,7 +89,7 @@ class Rows:
         Their shapes are (count, k + 1, k + 1) and (count,).
         """
         labels = labels.astype(label_type(count), copy=False)
-        if not (labels[:-1] <= labels[1:]).all():
+        if not _in_order(labels):
             return self._sorted_grams(labels, count, weights)
         ends = labels.searchsorted(np.arange(count, dtype=labels.dtype), side="right")
         totals = np.zeros((count, self.width + 1, self.width + 1))
@@ -138,6 +138,12 @@ class Rows:
             below = slice(block.stop, self.width)
             totals[..., block, below] = totals[..., below, block].swapaxes(-1, -2)
         return totals
+
+
+def _in_order(labels: Labels) -> bool:
+    """Whether labels are sorted; those that are not soon show it."""
+    parts = batches(len(labels) - 1, 1, CACHED)
+    return all((labels[part] <= labels[part.start + 1 : part.stop + 1]).all() for part in parts)
 
 
 def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
