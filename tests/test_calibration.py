@@ -356,6 +356,12 @@ def test_small_problems_use_one_thread_of_blas(monkeypatch):
         assert limits == before
 
 
+def test_nothing_is_limited_where_blas_has_one_thread(monkeypatch):
+    monkeypatch.setattr("threadpoolctl.ThreadpoolController.limit", None)
+    with threadpool_limits(1, user_api="blas"), threads.threads_for(0):
+        assert {pool["num_threads"] for pool in blas_pools()} == {1}
+
+
 def blas_pools():
     return [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
 

@@ -273,6 +273,7 @@ def test_blocks_are_the_distinct_ways_to_be_used(pairs, torn):
 
 LABELS = {
     "two, in order": lambda rng, n: np.arange(n) * 2 // n,
+    "two, out of order where a chunk ends": lambda rng, n: (np.arange(n) < 64).astype(int),
     "one": lambda rng, n: np.zeros(n, dtype=int),
     "five, one without rows": lambda rng, n: rng.choice([0, 1, 3, 4], n),
     "many": lambda rng, n: rng.permutation(np.arange(n) // 3),
@@ -282,7 +283,7 @@ LABELS = {
 @pytest.mark.parametrize("chunk", [None, 64], ids=["one chunk", "chunks"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("k", [1, 3, 30])
+@pytest.mark.parametrize("k", [1, 3, 8, 9, 16, 17, 30, 128, 129])
 @pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
 def test_second_moments_of_labels_are_sums_over_their_rows(
     label, k, order, weighted, chunk, monkeypatch
@@ -306,7 +307,8 @@ def test_second_moments_of_labels_are_sums_over_their_rows(
     for i, each in enumerate(labels):
         row = np.append(rows.inputs[i] * rows.scale, rows.response[i])
         expected[each] += np.outer(row, row) * (weights[i] if weighted else 1.0)
-    found = rows.grams(labels, count, weights)
+    found, counts = rows.grams(labels, count, weights)
+    np.testing.assert_array_equal(counts, np.bincount(labels, minlength=count))
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(
         rows.gram(weights=weights), expected.sum(axis=0), rtol=1e-12, atol=1e-11

@@ -142,7 +142,7 @@ def test_a_flat_curve_leads_to_bayes(bounds, closest, level, rounding):
 
 def test_a_small_slope_is_not_flat():
     assert minimise(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == Minimum(
-        0.0, at_bound=True, flat=False
+        0.0, at_bound=True, flat=False, value=1.0
     )
 
 
@@ -325,6 +325,23 @@ def test_the_same_noise_gives_the_same_answer():
         stochastic_minimise(noisy(2.0, 2.0, 1.0, seed), (0, 3)) for seed in (1, 1, 2)
     )
     assert first == again != other
+
+
+@pytest.mark.parametrize("centre", [0.3, 2.7, -1.0, 9.0])
+def test_the_minimum_knows_its_value(centre):
+    f = curve(lambda b: (b - centre) ** 2 + 5)
+    found = minimise(f, (0, 3))
+    assert found.value == pytest.approx(f(found.beta)[0], rel=1e-12)
+    # A curve of which some was known beforehand, perhaps roughly, is asked again.
+    points = np.linspace(0, 3, 9)
+    rough = points, f(points)[0] + 1e-3, f(points)[1]
+    assert minimise(f, (0, 3), known=rough).value is None
+
+
+def test_the_value_next_to_a_bound_is_not_that_at_the_bound():
+    assert minimum_at(2.0, (2, 7), 5.0) == Minimum(2.0, at_bound=True, value=5.0)
+    assert minimum_at(2 + 1e-9, (2, 7), 5.0) == Minimum(2.0, at_bound=True)
+    assert minimum_at(3.0, (2, 7), 5.0) == Minimum(3.0, value=5.0)
 
 
 @pytest.mark.parametrize("beta, found", [(2 + 1e-9, 2.0), (7 - 1e-9, 7.0), (2 + 1e-6, None)])

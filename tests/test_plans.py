@@ -11,8 +11,17 @@ from sklearn import model_selection
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.grouping import distinct_rows, joined_rows, number_distinct, takes_few_values
 from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
+from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import Rows
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, all_ones
+from temperance.types import (
+    Data,
+    FoldPlan,
+    LeaveOneOutPlan,
+    Plan,
+    PrefixPlan,
+    all_ones,
+    total_weight,
+)
 from temperance.validation import as_data
 
 # Where the minimum lies is not the question here.
@@ -526,6 +535,21 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
             np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * weights.max())
 
 
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("start", [0, 1])
+def test_pairs_know_what_they_train_and_test(start, weighted, transfer):
+    data = some_data(40)
+    weights = data.weights if weighted else np.broadcast_to(1.0, 40)
+    plan = FoldPlan(weights, np.arange(40) % 3, 3, transfer, start)
+    rows = Rows(data.X, data.y, np.ones(2))
+    pairs = plan.pairs()
+    for each in (plan, pairs):
+        (sums,) = PairMoments(rows, each).sums(np.ones(1))
+        np.testing.assert_allclose(sums.exposure, pairs.likelihood_weights.sum(axis=1))
+        np.testing.assert_allclose(sums.tested, pairs.test.sum(axis=1))
+
+
 def test_blocks_are_worth_it_or_not_made():
     folds = (np.arange(1000) % 10 == np.arange(10)[:, None]).astype(float)
     partition = partition_of(Plan(1 - folds, folds, 1000.0), 3)
@@ -622,6 +646,9 @@ def test_weights_that_nobody_gave_are_one_number():
     assert all_ones(weights) and all_ones(np.ones(5))
     assert not all_ones(np.broadcast_to(2.0, 5))
     assert not all_ones(np.array([1.0, 1.0, 0.5]))
+    assert total_weight(weights) == total_weight(np.ones(5)) == 5
+    assert total_weight(np.broadcast_to(2.0, 5)) == 10
+    assert total_weight(np.array([1.0, 1.0, 0.5])) == 2.5
 
 
 @pytest.mark.parametrize("given", [None, np.array([1.0, 2.0, 0.5, 1.0, 3.0])], ids=str)

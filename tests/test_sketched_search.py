@@ -46,7 +46,8 @@ def test_the_minimum_is_the_curves(name, search, share, turn):
     found = minimise_by_sketch(curve(f), sketch, bounds, search=search)
     reference = minimise(curve(f), bounds, search=search)
     assert found.beta == pytest.approx(reference.beta, rel=0, abs=1e-7)
-    assert found[1:] == reference[1:]
+    # The value is known where the search came by it.
+    assert found[1:-1] == reference[1:-1]
 
 
 def falling(beta):

@@ -178,7 +178,7 @@ def _part(name: str, part: Any) -> Data:
 def _as_strategy(strategy: Strategy | str) -> Strategy:
     if isinstance(strategy, str):
         return strategy_named(strategy)
-    if isinstance(strategy, type) or not isinstance(strategy, Strategy):
+    if isinstance(strategy, type) or not callable(getattr(strategy, "select", None)):
         hint = ""
         if isinstance(strategy, type):
             hint = f" (did you mean {strategy.__name__}()?)"

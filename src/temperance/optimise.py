@@ -24,7 +24,8 @@ Curve = tuple[Array, Array, Array]  # points, values and slopes
 class Minimum(NamedTuple):
     """A point on a curve, and what it is: by default the smallest, inside the bounds.
 
-    Where a rule keeps away from the smallest, ``least`` is where that lies.
+    Where a rule keeps away from the smallest, ``least`` is where that lies.  ``value`` is that of
+    the curve at ``beta``, where it was found on the way.
     """
 
     beta: float
@@ -32,6 +33,7 @@ class Minimum(NamedTuple):
     flat: bool = False
     searched: bool = True
     least: float | None = None
+    value: float | None = None
 
 
 class Search(NamedTuple):
@@ -72,16 +74,17 @@ def minimise(
         for left, right in brackets(curve, cubic)
     ]
     # The scan's own points last, so that a bound wins only if it is strictly lower.
-    beta = min([*turns, lowest(curve)], key=lambda point: point.value).beta
-    return minimum_at(beta, bounds)
+    beta, value, _ = min([*turns, lowest(curve)], key=lambda point: point.value)
+    # What is known beforehand may be rough.
+    return minimum_at(beta, bounds, value if known is None else None)
 
 
-def minimum_at(beta: float, bounds: tuple[float, float]) -> Minimum:
+def minimum_at(beta: float, bounds: tuple[float, float], value: float | None = None) -> Minimum:
     """Return the minimum there, at a bound if it is no farther than rounding may lead from it."""
     for bound in bounds:
         if abs(beta - bound) <= AT_BOUND * (bounds[1] - bounds[0]):
-            return Minimum(bound, at_bound=True)
-    return Minimum(beta)
+            return Minimum(bound, at_bound=True, value=value if beta == bound else None)
+    return Minimum(beta, value=value)
 
 
 def scan(
@@ -96,19 +99,19 @@ def scan(
 
 def is_flat(curve: Curve) -> bool:
     """Tell whether all differences may be rounding."""
-    return bool(np.ptp(curve[1]) <= rounding_of(curve[1]))
+    return span_of(curve[1]) <= rounding_of(curve[1])
 
 
 def lowest(curve: Curve) -> Point:
     """Return the lowest of the points."""
-    return _point(curve, int(np.argmin(curve[1])))
+    return _point(curve, int(curve[1].argmin()))
 
 
 def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
     """Return the pairs of neighbours, falling and rising, that may have the minimum between."""
     _, values, slopes = curve
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
-    return [(_point(curve, i), _point(curve, i + 1)) for i in np.flatnonzero(inside).tolist()]
+    return [(_point(curve, i), _point(curve, i + 1)) for i in inside.nonzero()[0].tolist()]
 
 
 def evaluate_at(evaluate: Evaluate, beta: float) -> Point:
@@ -156,7 +159,7 @@ def _refined(
     points, values, slopes = curve
     cubic = ruler.cubics(points, values, slopes, search.doubt)
     for _ in range(MOST_REFINEMENTS):
-        span = float(np.ptp(values))
+        span = span_of(values)
         unsafe = cubic.doubt > max(1e-3 * span, rounding_of(values))
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * span
@@ -174,9 +177,14 @@ def _refined(
     return (points, values, slopes), cubic
 
 
+def span_of(values: Array) -> float:
+    """Return the largest difference."""
+    return float(values.max() - values.min())
+
+
 def rounding_of(values: Array) -> float:
     """Return how large differences may be that are rounding."""
-    return ROUNDING * float(np.abs(values).max())
+    return ROUNDING * float(max(values.max(), -values.min()))
 
 
 def evaluate_finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.grouping import label_type
-from temperance.types import Array, Data, Labels, all_ones, batches
+from temperance.types import Array, Data, Labels, all_ones, batches, total_weight
 
 Keys = NDArray[np.uint64]
 
@@ -43,11 +43,13 @@ def telling_keys(data: Data, rng: np.random.Generator) -> Keys | None:
 
 def shared_weight(keys: Keys, weights: Array) -> float:
     """Estimate the weight that shares a row's key, on average over observations."""
-    bins, once = np.zeros(2**BITS), all_ones(weights)
+    once, counted = all_ones(weights), np.empty(min(COUNTED, len(keys)), dtype=np.uint64)
+    bins: Array | NDArray[np.intp] = np.zeros(0)
     for part in batches(len(keys), 1, COUNTED):
-        places = (keys[part] >> np.uint64(64 - BITS)).view(np.int64)
-        bins += np.bincount(places, None if once else weights[part], 2**BITS)
-    size = float(weights.sum())
+        places = np.right_shift(keys[part], 64 - BITS, out=counted[: part.stop - part.start])
+        found = np.bincount(places.view(np.int64), None if once else weights[part], 2**BITS)
+        bins = np.add(bins, found, out=found) if len(bins) else found
+    size = total_weight(weights)
     return float(bins @ bins - size**2 / 2**BITS) / size
 
 
@@ -55,7 +57,10 @@ def parts_of(keys: Keys, count: int) -> Labels:
     """Cut the range of the keys into ``count`` equal parts, fewer than 2^32, and number them."""
     labels = np.empty(len(keys), dtype=label_type(count))
     for part in batches(len(keys), 1, CHUNK):
-        labels[part] = (keys[part] >> HALF) * np.uint64(count) >> HALF
+        high = keys[part] >> HALF
+        high *= np.uint64(count)
+        high >>= HALF
+        labels[part] = high
     return labels
 
 

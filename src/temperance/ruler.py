@@ -47,7 +47,8 @@ class Ruler(NamedTuple):
 
     def cubics(self, points: Array, values: Array, slopes: Array, doubt: float = 1.0) -> Cubics:
         """Cubics in t between neighbours."""
-        return Cubics(np.log(self.rate(points)), values, slopes * self.rate(points), doubt)
+        rate = self.rate(points)
+        return Cubics(np.log(rate), values, slopes * rate, doubt)
 
     def turning(self, left: Point, right: Point) -> float:
         """Return the beta where the cubic between a falling and a rising point turns."""
@@ -74,26 +75,27 @@ class Cubics:
     """Cubics between neighbouring points: how deep they go, and how far to trust that."""
 
     def __init__(self, points: Array, values: Array, slopes: Array, doubt: float) -> None:
-        width = np.diff(points)
+        width = points[1:] - points[:-1]
         first, last = slopes[:-1] * width, slopes[1:] * width
-        rise = np.diff(values)
+        base, end = values[:-1], values[1:]
+        rise = end - base
         # p(t) = v + first t + c t^2 + d t^3 on [0, 1]
-        c, d = 3 * rise - 2 * first - last, first + last - 2 * rise
+        d = first + last - 2 * rise
+        c = rise - first - d
         root = np.sqrt(np.maximum(c**2 - 3 * first * d, 0.0))
         # The minimum of a cubic is the root of its derivative with positive curvature.
         with np.errstate(divide="ignore", invalid="ignore"):
             turning = np.where(c > 0, -first / (c + root), (root - c) / (3 * d))
         t = np.fmin(np.fmax(turning, 0.0), 1.0)  # 0 where there is none
         self.turning = points[:-1] + t * width
-        base = values[:-1]
         inner = base + t * (first + t * (c + t * d))
-        self.depth = np.minimum(inner, np.minimum(base, values[1:]))
+        self.depth = np.minimum(inner, np.minimum(base, end))
         # Doubt the cubic term, and curvature that jumps where two cubics meet: h^2/8 times that.
-        square = width**2
-        begin, end = 2 * c / square, (2 * c + 6 * d) / square
+        square = width * width
+        half = c / square  # of the curvature where a cubic begins; it rises by 3 d / h^2
         jump = np.zeros(len(points))
-        jump[1:-1] = np.abs(begin[1:] - end[:-1])
-        self.doubt = doubt * (np.abs(d) + square / 8 * np.maximum(jump[:-1], jump[1:]))
+        jump[1:-1] = np.abs(half[1:] - (half + 3 * d / square)[:-1])
+        self.doubt = doubt * (np.abs(d) + square / 4 * np.maximum(jump[:-1], jump[1:]))
 
 
 def _turning(first: float, last: float, rise: float) -> float:

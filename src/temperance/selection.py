@@ -97,6 +97,7 @@ def conclude(
 ) -> Calibration:
     """Say what is known about a point on a curve that was estimated on ``rows``."""
     errors = RowErrors(curve, minimum.beta, rows.weights)
+    value = minimum.value
     return Calibration(
         model=model,
         data=data,
@@ -104,7 +105,7 @@ def conclude(
         kind=risk,
         bounds=bounds,
         minimum=minimum,
-        risk=float(curve(minimum.beta)),
+        risk=float(curve(minimum.beta)) if value is None else value,
         errors=errors,
         curve=curve,
     )

@@ -44,7 +44,7 @@ class Data:
     @cached_property
     def size(self) -> float:
         """The number of observations: the sum of the weights."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +73,14 @@ class Plan:
                 raise ValueError(
                     f"a plan's {name} weights must have shape (pairs, n), got {np.shape(weights)}"
                 )
-            if not weights.size or not np.all(weights >= 0):
+            if not weights.size or not weights.min() >= 0:
                 least = float(weights.min()) if weights.size else "none"
                 raise ValueError(f"a plan's {name} weights must be non-negative, got {least}")
-            empty = np.flatnonzero(~weights.any(axis=1))
-            if len(empty):
+            used = weights.any(axis=1)
+            if not used.all():
                 raise ValueError(
                     f"a plan's {name} weights must be positive somewhere, got only 0 in pair "
-                    f"{empty[0]}"
+                    f"{used.argmin()}"
                 )
 
     def pairs(self) -> Plan:
@@ -118,7 +118,7 @@ class FoldPlan:
     @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
@@ -156,7 +156,7 @@ class LeaveOneOutPlan:
     @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
     @cached_property
     def exponents(self) -> Array:
@@ -189,7 +189,7 @@ class PrefixPlan:
     @property
     def size(self) -> float:
         """The total weight of the full data."""
-        return float(self.weights.sum())
+        return total_weight(self.weights)
 
     @cached_property
     def ends(self) -> NDArray[np.intp]:
@@ -289,6 +289,13 @@ class Strategy(Protocol):
     ) -> Calibration:
         """Return the choice and what is known about it."""
         ...
+
+
+def total_weight(weights: Array) -> float:
+    """Sum of the weights; no look at each where one number stands for all."""
+    if weights.strides == (0,) and len(weights):
+        return len(weights) * float(weights[0])
+    return float(weights.sum())
 
 
 def all_ones(weights: Array) -> bool:

@@ -48,7 +48,7 @@ def gaussian_prior(mean: ArrayLike, cov: ArrayLike | None, dimension: int) -> Ga
 
 def _root(spread: Array, dimension: int) -> Array:
     if spread.ndim < 2:
-        if np.any(spread <= 0):
+        if spread.min(initial=np.inf) <= 0:
             raise ValueError(f"prior_cov must be positive, got {float(spread.min())!r}")
         return np.full(dimension, np.sqrt(spread))
     gap, scale = np.abs(spread - spread.T), np.sqrt(np.abs(np.diag(spread)))

@@ -27,7 +27,6 @@ class Partition:
     """Blocks of rows, and what a block weighs in each pair, relative to the rows' weights."""
 
     labels: Labels  # (n,): the block of each row
-    counts: NDArray[np.intp]  # (blocks,): how many rows they have
     weights: Array  # (n,)
     train: Array  # (pairs, blocks)
     test: Array  # (pairs, blocks)
@@ -46,7 +45,8 @@ class Partition:
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each block, in order."""
         order = sorting_order(self.labels, self.blocks)
-        return np.split(order, np.cumsum(self.counts)[:-1])
+        counts = np.bincount(self.labels, minlength=self.blocks)
+        return np.split(order, np.cumsum(counts)[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,16 @@ class Blocks:
     rows: Rows
     partition: Partition
     grams: Array  # (blocks, k + 1, k + 1)
+    counts: NDArray[np.intp]  # (blocks,): how many rows they have
     _factors: dict[int, Array] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Array:
+        """What all rows of each block weigh, (blocks,)."""
+        labels, weights = self.partition.labels, self.partition.different
+        if weights is None:
+            return self.counts.astype(float)
+        return np.bincount(labels, weights, len(self.counts)).astype(float)
 
     def factors(self, which: NDArray[np.intp]) -> list[Array]:
         """Square roots of the second moments of some blocks, of at most k + 1 rows each."""
@@ -68,7 +77,7 @@ class Blocks:
 
     def _found(self, which: list[int]) -> Iterator[tuple[int, Array]]:
         # Fewer rows than columns are their own factor.
-        tall = [block for block in which if self.partition.counts[block] > self.grams.shape[1]]
+        tall = [block for block in which if self.counts[block] > self.grams.shape[1]]
         known = dict(zip(tall, triangles_of_grams(self.grams[tall]), strict=True))
         for block in which:
             factor = known.get(block)
@@ -80,8 +89,8 @@ class Blocks:
 
 def blocks_of(rows: Rows, partition: Partition) -> Blocks:
     """Sum up the rows of each block."""
-    grams = rows.grams(partition.labels, partition.blocks, partition.different)
-    return Blocks(rows, partition, grams)
+    moments = rows.grams(partition.labels, partition.blocks, partition.different)
+    return Blocks(rows, partition, *moments)
 
 
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
@@ -89,7 +98,7 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     if isinstance(plan, FoldPlan):
         test = np.eye(plan.n_folds)[plan.start :]
         train = (1 - test) * plan.exponents[:, None]
-        return Partition(plan.fold, plan.counts, plan.weights, train, test)
+        return Partition(plan.fold, plan.weights, train, test)
     pairs, n = plan.test.shape
     if pairs > MOST_PAIRS:
         return None
@@ -103,7 +112,7 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     if count > max(2 * pairs, n // columns):
         return None
     shares = profile[:, first_places(labels, count)].astype(float)
-    return Partition(labels, np.bincount(labels), weights, shares[:pairs], shares[pairs:])
+    return Partition(labels, weights, shares[:pairs], shares[pairs:])
 
 
 def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:

@@ -109,14 +109,8 @@ def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: Noise) -> tuple[Array,
     """Average the Gibbs loss over all pairs; the value and its derivative, (g,) each."""
     value, slope, total = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
     for sums in parts:
-        gibbs = noise.gibbs(beta, sums)
-        tested = sums.tested[:, None]
-        value += (gibbs.slope * sums.square + 0.5 * sums.spread + tested * gibbs.constant).sum(0)
-        slope += (
-            gibbs.d_slope * sums.square
-            + gibbs.slope * sums.d_square
-            + 0.5 * sums.d_spread
-            + tested * gibbs.d_constant
-        ).sum(axis=0)
+        found, d_found = noise.summed(beta, sums)
+        value += found
+        slope += d_found
         total += float(sums.tested.sum())
     return value / total, slope / total

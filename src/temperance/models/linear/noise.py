@@ -11,6 +11,7 @@ For a known variance s2 both leave out the constant log(2 pi s2) / 2.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -31,6 +32,9 @@ class Gibbs(NamedTuple):
     d_constant: Array
 
 
+HALF_THE_SQUARE = Gibbs(np.full((1, 1), 0.5), *np.zeros((3, 1, 1)))  # of every pair and beta
+
+
 class Noise(Protocol):
     """What is believed of the noise variance."""
 
@@ -41,6 +45,10 @@ class Noise(Protocol):
 
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of the Gibbs loss."""
+        ...
+
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the Gibbs loss of all tested rows together and its derivative, (g,)."""
         ...
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
@@ -56,8 +64,12 @@ class KnownVariance:
 
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
-        zero = np.zeros_like(moments.misfit)
-        return Gibbs(zero + 0.5, zero, zero, zero)
+        return HALF_THE_SQUARE
+
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the sums of (e^2 + v) / 2."""
+        value, slope = sums.square + sums.spread, sums.d_square + sums.d_spread
+        return 0.5 * value.sum(axis=0), 0.5 * slope.sum(axis=0)
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return [e^2/(1+v) + log(1+v)] / 2."""
@@ -79,12 +91,26 @@ class InverseGammaVariance:
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of [(a/b) e^2 + v + log b - digamma(a) + log 2 pi] / 2."""
         a, b, d_a, d_b = self._at(beta, moments)
+        half = 0.5 / b
+        slope = a * half
         return Gibbs(
-            slope=0.5 * a / b,
-            constant=0.5 * (np.log(b) - special.digamma(a) + np.log(2 * np.pi)),
-            d_slope=0.5 * (d_a - a / b * d_b) / b,
-            d_constant=0.5 * (d_b / b - special.zeta(2.0, a) * d_a),  # the trigamma function
+            slope=slope,
+            constant=0.5 * (np.log(2 * math.pi * b) - special.digamma(a)),
+            d_slope=half * d_a - slope / b * d_b,
+            d_constant=half * d_b - 0.5 * special.zeta(2.0, a) * d_a,  # the trigamma function
         )
+
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the sums of slope * e^2 + v / 2 + constant."""
+        gibbs, tested = self.gibbs(beta, sums), sums.tested[:, None]
+        value = gibbs.slope * sums.square + 0.5 * sums.spread + tested * gibbs.constant
+        slope = (
+            gibbs.d_slope * sums.square
+            + gibbs.slope * sums.d_square
+            + 0.5 * sums.d_spread
+            + tested * gibbs.d_constant
+        )
+        return value.sum(axis=0), slope.sum(axis=0)
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return the negative log density of the Student-t predictive."""
@@ -94,7 +120,7 @@ class InverseGammaVariance:
         ratio = moments.error * standard / (2 * b)
         gamma_step, d_gamma_step = gamma_half_step(a)
         value = (
-            0.5 * (np.log(2 * np.pi * b) + np.log1p(moments.variance))
+            0.5 * (np.log(2 * math.pi * b) + np.log1p(moments.variance))
             + (a + 0.5) * np.log1p(ratio)
             - gamma_step
         )
@@ -115,6 +141,6 @@ class InverseGammaVariance:
         return (
             self.a + d_a * beta,
             self.b + 0.5 * moments.misfit,
-            d_a + np.zeros_like(beta),
+            d_a,
             0.5 * moments.d_misfit,
         )

@@ -20,7 +20,14 @@ from temperance.types import Array, FoldPlan, Plan, batches
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums over what each of m pairs tests, from square roots of its second moments."""
+    r"""Sums over what each of m pairs tests, from square roots T = [Z r] of its second moments.
+
+    With B = Z U in the eigenbasis U of what a pair learnt, c_j = g_j sigma_j and b_j the columns of
+    B (see :mod:`temperance.models.linear.spectrum`), all of them are linear in s or in s^2:
+
+        error  = r - beta sum_j b_j c_j s_j,    spread  =  sum_j |b_j|^2 s_j,
+        error' =   - sum_j b_j c_j s_j^2,       spread' = -sum_j |b_j|^2 sigma_j^2 s_j^2.
+    """
 
     training: Training
     exposure: Array  # (m,)
@@ -28,30 +35,45 @@ class PairSums:
 
     def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
         """Yield the sums of batches of pairs."""
-        spectrum = self.training.spectrum
-        rotated, column_squares, response = self._rotated
-        for part in batches(len(self.tested), (rotated[0].size + spectrum.sigma.shape[1]) * 4):
-            state = posterior_state(Spectrum(*(field[part] for field in spectrum)), beta)
-            squares = column_squares[part][:, None, :]
-            error = response[part] - rotated[part] @ state.mean
-            d_error = rotated[part] @ state.d_mean
+        responses, linear = self._responses, self._linear
+        for part in batches(len(self.tested), linear[0].size * 4):
+            s = 1.0 / (1.0 + self._eigenvalues[part] * beta)
+            value, slope = linear[part] @ s, linear[part] @ (s * s)
+            error = responses[part] - beta * value[:, :-3]
+            outside = self.training.spectrum.remainder[part, None]
             yield Sums(
                 square=np.einsum("meg,meg->mg", error, error),
-                spread=(squares @ state.shrinkage)[:, 0],
-                misfit=state.misfit,
-                d_square=-2 * np.einsum("meg,meg->mg", error, d_error),
-                d_spread=(squares @ state.d_shrinkage)[:, 0],
-                d_misfit=state.d_misfit,
+                spread=value[:, -2],
+                misfit=beta * (outside + value[:, -3]),
+                d_square=-2 * np.einsum("meg,meg->mg", error, slope[:, :-3]),
+                d_spread=-slope[:, -1],
+                d_misfit=outside + slope[:, -3],
                 exposure=self.exposure[part],
                 tested=self.tested[part],
             )
 
     @cached_property
-    def _rotated(self) -> tuple[Array, Array, Array]:
-        tests, vectors = self.training.tests, self.training.spectrum.vectors
-        rotated = tests[..., :-1] @ vectors
-        response = np.broadcast_to(tests[..., -1:], (*rotated.shape[:2], 1))
-        return rotated, np.einsum("mek,mek->mk", rotated, rotated), response
+    def _eigenvalues(self) -> Array:
+        return (self.training.spectrum.sigma**2)[:, :, None]
+
+    @cached_property
+    def _linear(self) -> Array:
+        """Coefficients of s: those of the errors, g^2, |b|^2 and |b|^2 sigma^2, (m, e + 3, k)."""
+        sigma, vectors, projection, _ = self.training.spectrum
+        rotated = self.training.tests[..., :-1] @ vectors
+        found = np.empty((len(rotated), rotated.shape[1] + 3, rotated.shape[2]))
+        np.multiply(rotated, (projection * sigma)[:, None], out=found[:, :-3])
+        found[:, -3] = projection**2
+        np.einsum("mek,mek->mk", rotated, rotated, out=found[:, -2])
+        np.multiply(found[:, -2], sigma**2, out=found[:, -1])
+        return found
+
+    @cached_property
+    def _responses(self) -> Array:
+        """What the errors are at beta = 0, (m, e, 1)."""
+        response = self.training.tests[..., -1:]
+        count = len(self.tested)
+        return response if len(response) == count else np.repeat(response, count, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +122,12 @@ class PairMoments:
     @cached_property
     def summary(self) -> PairSums:
         """What the pairs learnt, and the second moments of what they test."""
-        plan, partition = self.plan, partition_of(self.plan, self.rows.width + 1)
-        if partition is not None:
-            training = training_of_blocks(
-                blocks_of(self.rows, partition), partition.train, partition.test
-            )
-        else:
-            pairs = plan.pairs()
-            training = training_of_weights(self.rows.whole, pairs.likelihood_weights, pairs.test)
-        if isinstance(plan, FoldPlan):
-            return PairSums(training, plan.exponents * (plan.size - plan.tested), plan.tested)
-        return PairSums(training, plan.likelihood_weights.sum(axis=1), plan.test.sum(axis=1))
+        partition = partition_of(self.plan, self.rows.width + 1)
+        if partition is None:
+            pairs = self.plan.pairs()
+            train, test = pairs.likelihood_weights, pairs.test
+            training = training_of_weights(self.rows.whole, train, test)
+            return PairSums(training, train.sum(axis=1), test.sum(axis=1))
+        blocks = blocks_of(self.rows, partition)
+        training = training_of_blocks(blocks, partition.train, partition.test)
+        return PairSums(training, partition.train @ blocks.sizes, partition.test @ blocks.sizes)

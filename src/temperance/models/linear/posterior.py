@@ -11,7 +11,7 @@ from temperance.models.linear.spectrum import Spectrum, posterior_state
 from temperance.models.linear.training import guarded_spectra
 from temperance.models.linear.triangle import triangle
 from temperance.models.prior import GaussianPrior
-from temperance.types import Array, all_ones
+from temperance.types import Array, all_ones, total_weight
 
 
 class LinearPosterior(NamedTuple):
@@ -32,7 +32,7 @@ def linear_posterior(
         np.array([len(rows)]),
         lambda _: triangle(rows.take(slice(None), different)),
     )
-    return posterior_of(spectrum, basis, alpha / float(weights.sum()), prior)
+    return posterior_of(spectrum, basis, alpha / total_weight(weights), prior)
 
 
 def posterior_of(

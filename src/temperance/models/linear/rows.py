@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import sorting_order
+from temperance.grouping import label_type
 from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
-SORTED = 2**18  # the same, where rows are sorted by their labels
-FEW_COLUMNS = 32  # up to which a symmetric product takes longer than plain ones, twice the work
+SORTED = 3 * 2**17  # the same, where rows are sorted by their labels
+FEW_COLUMNS = 128  # up to which a symmetric product takes longer than plain ones of its blocks
+BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
 SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
 
 Index = NDArray[np.intp] | slice
@@ -63,52 +64,98 @@ class Rows:
         """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
         width = self.width + 1
         total = np.zeros((width, width))
+        self._add(total, which, weights)
+        return self._finished(total)
+
+    def _add(self, total: Array, which: slice, weights: Array | None) -> None:
+        """Add second moments of neighbours, their lower triangle at least, without the scale."""
+        found = np.zeros(total.shape)
         first, last, _ = which.indices(len(self))
-        for part in batches(last - first, width, max(CACHED, 4 * width**2)):
+        for part in batches(last - first, 1, _height(self.width)):
             here = slice(first + part.start, first + part.stop)
             z, r = self.inputs[here], self.response[here]
             if weights is not None:
                 root = np.sqrt(weights[here])
                 z, r = z * root[:, None], r * root
-            _add_products(total[:-1, :-1], z)
-            total[-1, :-1] += r @ z
-            total[-1, -1] += r @ r
-        return self._finished(total)
+            _multiply(z, found[:-1, :-1])
+            found[-1, :-1], found[-1, -1] = r @ z, r @ r
+            total += found
 
-    def grams(self, labels: Labels, count: int, weights: Array | None = None) -> Array:
-        """Second moments of the rows of each label below ``count``, (count, k + 1, k + 1)."""
-        if np.all(labels[:-1] <= labels[1:]):
-            return np.stack([self.gram(each, weights) for each in _runs(labels, count)])
-        width = self.width + 1
-        totals = np.zeros((count, width, width))
-        # Rows are sorted in a cache, but as many as make products worth their calls.
-        height = min(len(self), max(SORTED // width, count * width))
-        near, ordered = np.empty((2, height, width))
+    def grams(
+        self, labels: Labels, count: int, weights: Array | None = None
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Second moments of the rows of each label below ``count``, and how many they are.
+
+        Their shapes are (count, k + 1, k + 1) and (count,).
+        """
+        labels = labels.astype(label_type(count), copy=False)
+        if not _in_order(labels):
+            return self._sorted_grams(labels, count, weights)
+        ends = labels.searchsorted(np.arange(count, dtype=labels.dtype), side="right")
+        totals = np.zeros((count, self.width + 1, self.width + 1))
+        for total, run in zip(totals, _runs(ends), strict=True):
+            self._add(total, run, weights)
+        return self._finished(totals), _lengths(ends)
+
+    def _sorted_grams(
+        self, labels: Labels, count: int, weights: Array | None
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Sort chunks of the rows by their labels, and sum up each."""
+        width, each = self.width + 1, np.arange(count, dtype=labels.dtype)
+        # Of an even number of columns products of blocks are faster.
+        even = width + width % 2 if width <= FEW_COLUMNS else width
+        # Rows are sorted in a cache, but as many as make products worth their calls; of few rows a
+        # part, since memory is dear where it is first written to.
+        chunk = min(SORTED, max(CACHED, self.inputs.size // 8))
+        height = min(len(self), max(chunk // even, count * even))
+        totals, counted = np.zeros((count, even, even)), np.zeros(count, dtype=np.intp)
+        found = totals if height == len(self) else np.zeros(totals.shape)
+        near, ordered = np.empty((2, height, even))
+        near[:, width:] = 0.0
         for part in batches(len(self), 1, height):
-            order = sorting_order(labels[part], count)
+            some = labels[part]
+            order = some.argsort(kind="stable")
             rows = near[: len(order)]
-            _copy_rows(rows[:, :-1], self.inputs[part])
-            rows[:, -1] = self.response[part]
+            _copy_rows(rows[:, : self.width], self.inputs[part])
+            rows[:, self.width] = self.response[part]
             if weights is not None:
                 rows *= np.sqrt(weights[part])[:, None]
             rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
-            for total, each in zip(totals, _runs(labels[part].take(order), count), strict=True):
-                _add_products(total, rows[each])
-        return self._finished(totals)
+            ends = some.searchsorted(each, side="right", sorter=order)
+            counted += _lengths(ends)
+            for product, run in zip(found, _runs(ends), strict=True):
+                _multiply(rows[run], product)
+            if found is not totals:
+                totals += found
+        return self._finished(totals[:, :width, :width]), counted
 
     def _finished(self, totals: Array) -> Array:
-        """Scale second moments of inputs and responses, whose last rows stand for the columns."""
+        """Scale second moments of inputs and responses, of which the lower triangle is known."""
         totals[..., :-1] *= self.scale
-        totals[..., :-1, :-1] *= self.scale[:, None]
-        totals[..., :-2, -2] = totals[..., -2, :-2]
+        totals[..., :-1, :-1] *= self.scale[:, None]  # their squares may overflow
         totals[..., :-1, -1] = totals[..., -1, :-1]
+        for _, block in _blocks(self.width):
+            below = slice(block.stop, self.width)
+            totals[..., block, below] = totals[..., below, block].swapaxes(-1, -2)
         return totals
 
 
-def _runs(labels: Labels, count: int) -> Iterator[slice]:
-    """Yield the places of each label below ``count``, which are sorted."""
-    ends = labels.searchsorted(np.arange(count + 1)).tolist()
-    return (slice(*each) for each in pairwise(ends))
+def _in_order(labels: Labels) -> bool:
+    """Whether labels are sorted; those that are not soon show it."""
+    parts = batches(len(labels) - 1, 1, CACHED)
+    return all((labels[part] <= labels[part.start + 1 : part.stop + 1]).all() for part in parts)
+
+
+def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
+    """Yield what lies between neighbouring ends, the first from 0 on."""
+    return (slice(*each) for each in pairwise([0, *ends.tolist()]))
+
+
+def _lengths(ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how long the runs are."""
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1]
+    return lengths
 
 
 def _copy_rows(target: Array, rows: Array) -> None:
@@ -120,17 +167,36 @@ def _copy_rows(target: Array, rows: Array) -> None:
         target[:] = rows
 
 
-def _add_products(total: Array, rows: Array) -> None:
-    """Add the second moments of rows; those of the last column to the last row at least."""
-    width = rows.shape[1]
+def _multiply(rows: Array, out: Array) -> None:
+    """Find second moments of rows, of which the lower triangle at least is asked for."""
+    for below, block in _blocks(rows.shape[1]):
+        np.matmul(rows[:, below].T, rows[:, block], out=out[below, block])
+
+
+@cache
+def _blocks(width: int) -> list[tuple[slice, slice]]:
+    """Return columns to multiply with each other: blocks, and those from the same place on."""
+    step = _step(width)
+    blocks = [(slice(at, width), slice(at, min(at + step, width))) for at in range(0, width, step)]
+    if len(blocks) > 1:
+        # Some more for the last ones, lest the product be taken for a symmetric one.
+        last = blocks[-1][1]
+        blocks[-1] = slice(max(0, last.start - OVERLAP), width), last
+    return blocks
+
+
+def _step(width: int) -> int:
+    """Return how many columns make a block: all of them where the symmetric product is faster."""
     if width > FEW_COLUMNS:
-        total += rows.T @ rows
-        return
-    for part in batches(len(rows), width**2, SMALL):
-        some = rows[part]
-        # All columns but one make a product that is not symmetric.
-        total[:, :-1] += some.T @ some[:, :-1]
-        total[-1, -1] += some[:, -1] @ some[:, -1]
+        return width
+    return min(BLOCK, 1 << max(0, (width - 1).bit_length() - 1))
+
+
+def _height(width: int) -> int:
+    """Return how many rows are best multiplied at a time."""
+    if width > FEW_COLUMNS:
+        return max(CACHED // width, 4 * width)
+    return max(1, SMALL // (width * _step(width)))
 
 
 def _some(array: Array, which: Index) -> Array:

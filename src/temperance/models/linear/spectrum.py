@@ -68,13 +68,15 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
     """
     k = grams.shape[-1] - 1
     ascending, vectors = np.linalg.eigh(grams[:, :k, :k])
-    eigenvalues, vectors = ascending[:, ::-1], vectors[:, :, ::-1]
-    rank = np.minimum(counts, k)
-    spanned = np.arange(k) < rank[:, None]
-    least = eigenvalues[np.arange(len(rank)), np.maximum(rank - 1, 0)]
-    sigma = np.sqrt(np.where(spanned, np.maximum(eigenvalues, 0.0), 0.0))
-    cross = np.einsum("mij,mi->mj", vectors, grams[:, :k, k])
-    projection = np.divide(cross, sigma, out=np.zeros_like(cross), where=sigma > 0)
+    cross = (grams[:, k:, :k] @ vectors)[:, 0, ::-1]
+    eigenvalues, vectors = np.maximum(ascending[:, ::-1], 0.0), vectors[:, :, ::-1]
+    least = eigenvalues[:, -1]
+    if (counts < k).any():  # fewer rows than directions span no more than they are
+        spanned = np.arange(k) < counts[:, None]
+        least = np.where(spanned, eigenvalues, np.inf).min(axis=1)
+        eigenvalues *= spanned
+    sigma = np.sqrt(eigenvalues)
+    projection = np.divide(cross, sigma, out=np.zeros(cross.shape), where=sigma > 0)
     square = grams[:, k, k]
     # As many independent rows as directions, or fewer, leave nothing outside.
     remainder = np.where(counts > k, square - (projection**2).sum(axis=1), 0.0)

@@ -30,7 +30,7 @@ def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
     spectra, flat = [], blocks.grams.reshape(len(blocks.grams), -1)
     for part in batches(len(train), flat.shape[1]):
         grams = (train[part] @ flat).reshape(-1, *blocks.grams.shape[1:])
-        counts = (train[part] > 0) @ blocks.partition.counts
+        counts = (train[part] > 0) @ blocks.counts
 
         def factor(pair: int, at: int = part.start) -> Array:
             return _stacked(blocks, train[at + pair])
@@ -84,6 +84,8 @@ def _stacked(blocks: Blocks, weights: Array) -> Array:
 
 def _padded(factors: list[Array]) -> Array:
     """Stack square roots of different heights, with rows of zeros below the lower."""
+    if len(factors) == 1:
+        return factors[0][None]
     stacked = np.zeros((len(factors), max(map(len, factors)), factors[0].shape[1]))
     for place, factor in zip(stacked, factors, strict=True):
         place[: len(factor)] = factor

@@ -29,12 +29,13 @@ def triangle_of_gram(gram: Array) -> Array | None:
 
 def triangles_of_grams(grams: Array) -> list[Array | None]:
     """Return the triangular factors of stacked Gram matrices (m, k, k), where they can be told."""
-    scale = np.sqrt(np.einsum("mii->mi", grams))
+    scale = np.sqrt(grams.diagonal(axis1=1, axis2=2))
     empty = scale == 0
-    unit = np.where(empty, 1.0, scale)
-    scaled = grams / unit[:, None, :] / unit[:, :, None]
-    # A column of zeros is replaced by one of its own, and taken out again by its scale.
-    np.einsum("mii->mi", scaled)[...] += empty
+    unit = 1.0 / (scale + empty)
+    scaled = grams * unit[:, None, :] * unit[:, :, None]
+    if empty.any():
+        # A column of zeros is replaced by one of its own, and taken out again by its scale.
+        np.einsum("mii->mi", scaled)[...] += empty
     try:
         roots = np.linalg.cholesky(scaled)
     except np.linalg.LinAlgError:
@@ -50,5 +51,5 @@ def triangles_of_grams(grams: Array) -> list[Array | None]:
 
 def _reciprocal_condition(root: Array, norm: float) -> float:
     """Estimate 1 / (|K| |K^-1|) for K = root root' with the largest column sum ``norm``."""
-    reciprocal, _ = lapack.dpocon(root, norm, uplo="L")
+    reciprocal, _ = lapack.dpocon(root.T, norm)  # the upper triangle, as Fortran has it in memory
     return float(reciprocal)
