@@ -27,7 +27,7 @@ from temperance.types import batches
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 
 Array: TypeAlias = NDArray[np.float64]
-Where: TypeAlias = NDArray[np.intp] | slice
+Where: TypeAlias = NDArray[np.intp] | None  # all
 
 # exp(-2 pi^2 / h) is 1e-19: room for the fourth derivative's error, (2 pi / h)^3 times the first's.
 # A density that is narrower than the poles are far needs a finer step: exp(pi^2 / 2v) more room.
@@ -41,6 +41,7 @@ _NARROW = (
     (1e-4, 3),
     (1e-3, 4),
     (0.01, 6),
+    (0.03, 8),
     (0.1, 12),
     (0.25, 18),
     (0.5, 28),
@@ -165,6 +166,15 @@ def _expectations(mean: Array, variance: Array, orders: range, narrow: float) ->
 
     These are relatively accurate far below zero, the others absolutely.
     """
+    edges, rules = _rules(orders, narrow)
+    chosen = [(where, rules[number]) for where, number in _between(edges, variance)]
+    rows = _apply(chosen, -np.abs(mean), variance, len(orders))
+    return _reflect(rows, mean, orders)
+
+
+@cache
+def _rules(orders: range, narrow: float) -> tuple[list[float], list[_Rule]]:
+    """Return the largest variances that rules are for, and the rules."""
     rules = {
         most: _Rule(partial(_narrow, count=count, orders=orders), _SMALL_BLOCK // count)
         for most, count in _NARROW
@@ -172,10 +182,7 @@ def _expectations(mean: Array, variance: Array, orders: range, narrow: float) ->
     }
     for most, step in ((1.0, _FINE_STEP), (np.inf, _STEP)):
         rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
-    numbered = list(rules.values())
-    chosen = [(where, numbered[number]) for where, number in _between(list(rules), variance)]
-    rows = _apply(chosen, -np.abs(mean), variance, len(orders))
-    return _reflect(rows, mean, orders)
+    return list(rules), list(rules.values())
 
 
 def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
@@ -184,7 +191,7 @@ def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
         return []
     lowest, highest = np.searchsorted(edges, [variance.min(), variance.max()])
     if lowest == highest:
-        return [(slice(None), int(lowest))]
+        return [(None, int(lowest))]
     flat, from_below = variance.ravel(), [-1.0, *edges]
     return [
         (np.flatnonzero((from_below[number] < flat) & (flat <= edges[number])), number)
@@ -197,13 +204,11 @@ def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count
     rows = np.empty((count, mean.size))
     flat_mean, flat_variance = mean.ravel(), variance.ravel()
     for where, (formula, block) in rules:
-        means, variances = flat_mean[where], flat_variance[where]
-        found = rows if isinstance(where, slice) else np.empty((count, len(means)))
-        for part in batches(len(means), 1, block):
-            found[:, part] = formula(means[part], variances[part])
-        if found is not rows:
+        for part in batches(mean.size if where is None else len(where), 1, block):
+            which = part if where is None else where[part]
+            found = formula(flat_mean[which], flat_variance[which])
             for row, each in zip(rows, found, strict=True):
-                row[where] = each
+                row[which] = each
     return rows.reshape(count, *mean.shape)
 
 
