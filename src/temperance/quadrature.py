@@ -29,24 +29,47 @@ __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 Array: TypeAlias = NDArray[np.float64]
 Where: TypeAlias = NDArray[np.intp] | None  # all
 
-# exp(-2 pi^2 / h) is 1e-19: room for the fourth derivative's error, (2 pi / h)^3 times the first's.
-# A density that is narrower than the poles are far needs a finer step: exp(pi^2 / 2v) more room.
-_STEP, _FINE_STEP = 0.45, 0.33
-_DEPTH, _LONG_DEPTH = 33.0, 64.0  # how far to either side the grid goes, see _wide
 _FEW = 48  # nodes that the trapezoidal sum takes for most elements
-# Largest variance for which so many nodes of Gauss and Hermite err by less than 1.5e-13.  The error
-# of c of them is c!/(2c)! v^c times a derivative 2c higher; the j-th is about 2 (j - 1)!/pi^j.
-_NARROW = (
-    (1e-6, 2),
-    (1e-4, 3),
-    (1e-3, 4),
-    (0.01, 6),
-    (0.03, 8),
-    (0.1, 12),
-    (0.25, 18),
-    (0.5, 28),
-    (1.0, 47),
+
+
+class _Accuracy(NamedTuple):
+    """How nodes are chosen.
+
+    The error of c nodes of Gauss and Hermite is c!/(2c)! v^c times a derivative 2c higher; the j-th
+    is about 2 (j - 1)!/pi^j.  That of the trapezoidal sum is exp(-2 pi^2 / h), (2 pi / h)^3 times
+    as much for the fourth derivative, and for a density that is narrower than the poles are far
+    exp(pi^2 / 2v) times as much.
+    """
+
+    narrow: tuple[tuple[float, int], ...]  # largest variances for which so many nodes suffice
+    step: float  # h for v > 1
+    fine_step: float  # h for v > 1/4
+    depth: float  # how far to either side the grid goes, see _wide
+
+
+_EXACT = _Accuracy(  # 1.5e-13
+    (
+        (1e-6, 2),
+        (1e-4, 3),
+        (1e-3, 4),
+        (0.01, 6),
+        (0.03, 8),
+        (0.1, 12),
+        (0.25, 18),
+        (0.5, 28),
+        (1.0, 47),
+    ),
+    step=0.45,
+    fine_step=0.33,
+    depth=33.0,
 )
+_ROUGH = _Accuracy(  # 1e-6
+    ((3e-3, 2), (0.02, 3), (0.06, 4), (0.15, 6), (0.25, 7)),
+    step=0.75,
+    fine_step=0.48,
+    depth=16.0,
+)
+_LONG_DEPTH = 64.0  # see _tilted
 _NARROWEST = 0.25  # variance for which the trapezoidal sum takes over, unless tails matter
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
 _RAMP_VARIANCE = np.pi**2 / 3
@@ -64,7 +87,11 @@ class _Rule(NamedTuple):
 
 
 def softplus_expectations(
-    mean: ArrayLike, variance: ArrayLike, derivatives: int = 0, first: int = 0
+    mean: ArrayLike,
+    variance: ArrayLike,
+    derivatives: int = 0,
+    first: int = 0,
+    rough: bool = False,
 ) -> Array:
     r"""Return the Gaussian expectations of softplus and its derivatives.
 
@@ -81,6 +108,8 @@ def softplus_expectations(
         Highest derivative, from 0 (softplus) over 1 (sigmoid) to 4.
     first : int
         Lowest derivative; those of softplus cost less without softplus itself.
+    rough : bool
+        Whether errors up to 1e-6 will do, which takes less time.
 
     Returns
     -------
@@ -98,7 +127,8 @@ def softplus_expectations(
     if first not in range(derivatives + 1):
         raise ValueError(f"first must be an integer from 0 to {derivatives}, got {first!r}")
     mean, variance = _broadcast(mean, variance)
-    return _expectations(mean, variance, range(first, derivatives + 1), _NARROWEST)
+    orders, accuracy = range(first, derivatives + 1), _ROUGH if rough else _EXACT
+    return _expectations(mean, variance, orders, _NARROWEST, accuracy)
 
 
 @overload
@@ -161,27 +191,30 @@ def _broadcast(mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
     return np.broadcast_to(mean, shape), np.broadcast_to(variance, shape)
 
 
-def _expectations(mean: Array, variance: Array, orders: range, narrow: float) -> Array:
+def _expectations(
+    mean: Array, variance: Array, orders: range, narrow: float, accuracy: _Accuracy = _EXACT
+) -> Array:
     """Return the expectations, by nodes of Gauss and Hermite for variances up to `narrow`.
 
     These are relatively accurate far below zero, the others absolutely.
     """
-    edges, rules = _rules(orders, narrow)
+    edges, rules = _rules(orders, narrow, accuracy)
     chosen = [(where, rules[number]) for where, number in _between(edges, variance)]
     rows = _apply(chosen, -np.abs(mean), variance, len(orders))
     return _reflect(rows, mean, orders)
 
 
 @cache
-def _rules(orders: range, narrow: float) -> tuple[list[float], list[_Rule]]:
+def _rules(orders: range, narrow: float, accuracy: _Accuracy) -> tuple[list[float], list[_Rule]]:
     """Return the largest variances that rules are for, and the rules."""
     rules = {
         most: _Rule(partial(_narrow, count=count, orders=orders), _SMALL_BLOCK // count)
-        for most, count in _NARROW
+        for most, count in accuracy.narrow
         if most <= narrow
     }
-    for most, step in ((1.0, _FINE_STEP), (np.inf, _STEP)):
-        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
+    for most, step in ((1.0, accuracy.fine_step), (np.inf, accuracy.step)):
+        wide = partial(_wide, orders=orders, step=step, depth=accuracy.depth)
+        rules.setdefault(most, _Rule(wide, _BLOCK // _FEW))
     return list(rules), list(rules.values())
 
 
@@ -286,10 +319,10 @@ def _remainder(step: float, depth: float) -> tuple[Array, Array]:
     return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)
 
 
-def _wide(mean: Array, variance: Array, orders: range, step: float = _STEP) -> Array:
+def _wide(mean: Array, variance: Array, orders: range, step: float, depth: float) -> Array:
     """Return the expectations for mean <= 0 and v > 1/4, as those of ramp and remainder."""
-    powers, remainder = _remainder(step, _DEPTH)
-    nodes = _within_reach(mean, variance, step)
+    powers, remainder = _remainder(step, depth)
+    nodes = _within_reach(mean, variance, step, depth)
     tilt = mean / variance
     constant = np.log(_PEAK / np.sqrt(variance)) - tilt * mean / 2
     density = powers[nodes] @ np.stack([tilt, 1 / variance, constant])
@@ -301,19 +334,19 @@ def _wide(mean: Array, variance: Array, orders: range, step: float = _STEP) -> A
     return rows
 
 
-def _within_reach(mean: Array, variance: Array, step: float) -> slice:
+def _within_reach(mean: Array, variance: Array, step: float, depth: float) -> slice:
     r"""Return the nodes where exp(-|x|) exp(-(x - m)^2/2v) exceeds exp(-depth) for some element.
 
     It does for x > m - y, y + y^2/2v = depth + m, and for x below the root of x + (x - m)^2/2v =
     depth.
     """
-    ahead = np.maximum(mean, -_DEPTH)
-    room = _DEPTH + ahead
+    ahead = np.maximum(mean, -depth)
+    room = depth + ahead
     below = 2 * room / (1 + np.sqrt(1 + 2 * room / variance)) - ahead
     tilt = mean / variance
     linear = 1 - tilt
-    above = (2 * _DEPTH - mean * tilt) / (linear + np.sqrt(linear - tilt + 2 * _DEPTH / variance))
-    centre = int(np.ceil(_DEPTH / step))
+    above = (2 * depth - mean * tilt) / (linear + np.sqrt(linear - tilt + 2 * depth / variance))
+    centre = int(np.ceil(depth / step))
     left, right = (int(np.ceil(far.max() / step)) for far in (below, above))
     return slice(max(centre - left, 0), centre + max(right, 0) + 1)
 
@@ -324,7 +357,7 @@ def _tilted(mean: Array, variance: Array, orders: range) -> Array:
     By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded, with
     summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
     """
-    powers, remainder = _remainder(_STEP, _LONG_DEPTH)
+    powers, remainder = _remainder(_EXACT.step, _LONG_DEPTH)
     tilt = mean / variance
     exponent = tilt * mean / 2
     total = variance + _RAMP_VARIANCE

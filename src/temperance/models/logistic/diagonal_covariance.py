@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import expected_loss
+from temperance.models.logistic.expected_loss import Loss, expected_loss
 from temperance.models.logistic.system import (
     DiagonalLaw,
     Rows,
@@ -29,6 +29,7 @@ class DiagonalCovarianceSystem:
     """Unknowns x = (m, rho): k means and k log standard deviations."""
 
     rows: Rows
+    loss: Loss = expected_loss
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -58,7 +59,7 @@ class DiagonalCovarianceSystem:
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)
         t, squares = np.exp(2 * rho), self.rows.squares
-        psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
+        psi = self.loss(self.rows.offset + m @ Z.T, t @ squares.T)
         pull, spread = (w * (psi.mean - self.rows.y)) @ Z, 2 * t * ((w * psi.variance) @ squares)
         drift = np.concatenate([pull, spread], axis=1)
         k, dt, q = Z.shape[1], 2 * t, t + beta * spread  # dt/drho

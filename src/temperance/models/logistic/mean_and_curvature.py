@@ -15,13 +15,12 @@ from dB to dB, of the size of v, and Newton's equations are the identity less th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Partials
+from temperance.models.logistic.expected_loss import Loss
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
@@ -35,8 +34,6 @@ from temperance.models.logistic.system import (
     weighted_gram,
 )
 from temperance.types import Array
-
-Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 5e-2  # enough for Newton's steps, which correct each other
 ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
