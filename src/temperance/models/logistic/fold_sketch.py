@@ -42,9 +42,7 @@ from temperance.types import Array
 Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k)
 
 MOST_REMEMBERED = 2**20  # elements of curvatures
-# To the fit of all rows; it leaves an error of about a tenth of its square, and the folds' own
-# steps go on from there.
-ROUGH_STEP = 0.1
+ROUGH_STEP = 0.05  # to the fit of all rows; the folds' own steps go on from there
 
 
 class Fits(NamedTuple):

@@ -115,7 +115,7 @@ class Equations:
         hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
         self.inverse_hessian = np.linalg.inv(hessian)
         # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
-        self.feedback = 0.1 * largest(variance)
+        self.feedback = 0.1 * largest(variance) if beta > 0 else 0.0
         self.contraction = min(1.0, 10 * self.feedback)
 
     def step(self) -> Array:
