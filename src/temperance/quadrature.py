@@ -29,6 +29,8 @@ __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 Array: TypeAlias = NDArray[np.float64]
 Where: TypeAlias = NDArray[np.intp] | None  # all
 
+_STEP = 0.45  # of the trapezoidal sum for large variances
+_DEPTH, _LONG_DEPTH = 33.0, 64.0  # how far to either side the grid goes, see _wide and _tilted
 _FEW = 48  # nodes that the trapezoidal sum takes for most elements
 
 
@@ -42,9 +44,7 @@ class _Accuracy(NamedTuple):
     """
 
     narrow: tuple[tuple[float, int], ...]  # largest variances for which so many nodes suffice
-    step: float  # h for v > 1
-    fine_step: float  # h for v > 1/4
-    depth: float  # how far to either side the grid goes, see _wide
+    wide: tuple[tuple[float, float], ...]  # largest variances for which a step h suffices
 
 
 _EXACT = _Accuracy(  # 1.5e-13
@@ -59,17 +59,13 @@ _EXACT = _Accuracy(  # 1.5e-13
         (0.5, 28),
         (1.0, 47),
     ),
-    step=0.45,
-    fine_step=0.33,
-    depth=33.0,
+    ((1.0, 0.33), (np.inf, _STEP)),
 )
 _ROUGH = _Accuracy(  # 1e-6
     ((3e-3, 2), (0.02, 3), (0.06, 4), (0.15, 6), (0.25, 7)),
-    step=0.75,
-    fine_step=0.48,
-    depth=16.0,
+    # Of the fourth derivative, about v^-3/2, little must remain little.
+    ((1.0, 0.48), (1e3, 0.75), (np.inf, _STEP)),
 )
-_LONG_DEPTH = 64.0  # see _tilted
 _NARROWEST = 0.25  # variance for which the trapezoidal sum takes over, unless tails matter
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
 _RAMP_VARIANCE = np.pi**2 / 3
@@ -212,9 +208,8 @@ def _rules(orders: range, narrow: float, accuracy: _Accuracy) -> tuple[list[floa
         for most, count in accuracy.narrow
         if most <= narrow
     }
-    for most, step in ((1.0, accuracy.fine_step), (np.inf, accuracy.step)):
-        wide = partial(_wide, orders=orders, step=step, depth=accuracy.depth)
-        rules.setdefault(most, _Rule(wide, _BLOCK // _FEW))
+    for most, step in accuracy.wide:
+        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
     return list(rules), list(rules.values())
 
 
@@ -319,10 +314,10 @@ def _remainder(step: float, depth: float) -> tuple[Array, Array]:
     return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)
 
 
-def _wide(mean: Array, variance: Array, orders: range, step: float, depth: float) -> Array:
+def _wide(mean: Array, variance: Array, orders: range, step: float) -> Array:
     """Return the expectations for mean <= 0 and v > 1/4, as those of ramp and remainder."""
-    powers, remainder = _remainder(step, depth)
-    nodes = _within_reach(mean, variance, step, depth)
+    powers, remainder = _remainder(step, _DEPTH)
+    nodes = _within_reach(mean, variance, step)
     tilt = mean / variance
     constant = np.log(_PEAK / np.sqrt(variance)) - tilt * mean / 2
     density = powers[nodes] @ np.stack([tilt, 1 / variance, constant])
@@ -334,19 +329,19 @@ def _wide(mean: Array, variance: Array, orders: range, step: float, depth: float
     return rows
 
 
-def _within_reach(mean: Array, variance: Array, step: float, depth: float) -> slice:
+def _within_reach(mean: Array, variance: Array, step: float) -> slice:
     r"""Return the nodes where exp(-|x|) exp(-(x - m)^2/2v) exceeds exp(-depth) for some element.
 
     It does for x > m - y, y + y^2/2v = depth + m, and for x below the root of x + (x - m)^2/2v =
     depth.
     """
-    ahead = np.maximum(mean, -depth)
-    room = depth + ahead
+    ahead = np.maximum(mean, -_DEPTH)
+    room = _DEPTH + ahead
     below = 2 * room / (1 + np.sqrt(1 + 2 * room / variance)) - ahead
     tilt = mean / variance
     linear = 1 - tilt
-    above = (2 * depth - mean * tilt) / (linear + np.sqrt(linear - tilt + 2 * depth / variance))
-    centre = int(np.ceil(depth / step))
+    above = (2 * _DEPTH - mean * tilt) / (linear + np.sqrt(linear - tilt + 2 * _DEPTH / variance))
+    centre = int(np.ceil(_DEPTH / step))
     left, right = (int(np.ceil(far.max() / step)) for far in (below, above))
     return slice(max(centre - left, 0), centre + max(right, 0) + 1)
 
@@ -357,7 +352,7 @@ def _tilted(mean: Array, variance: Array, orders: range) -> Array:
     By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded, with
     summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
     """
-    powers, remainder = _remainder(_EXACT.step, _LONG_DEPTH)
+    powers, remainder = _remainder(_STEP, _LONG_DEPTH)
     tilt = mean / variance
     exponent = tilt * mean / 2
     total = variance + _RAMP_VARIANCE
