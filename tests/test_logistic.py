@@ -493,6 +493,17 @@ def test_stochastic_optimiser_agrees_with_the_curve():
     assert abs(descent.beta - curve.beta) < 0.35
 
 
+def test_a_newton_step_finds_the_variances_of_a_mean_field():
+    """Their equations are taken by logarithms, nearly linear; else the step's square is left."""
+    data = binary_data(20_000, 3)
+    rows = Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000)))
+    system = LOGISTIC["mean-field"].system(rows)
+    solution = continuation.Path(system).at(1.0).x
+    away = np.array([[0.0, 0.0, 0.0, 0.2, -0.2, 0.1]])
+    step, _ = system.newton(solution + away, 1.0)
+    np.testing.assert_allclose(step, -away, atol=1e-4)
+
+
 @pytest.mark.parametrize("rough", [False, True])
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
 def test_a_tangent_is_good_beside_its_solution_however_much_data_outweigh_the_prior(name, rough):

@@ -118,22 +118,38 @@ def test_lower_derivatives_can_be_left_out(first):
     np.testing.assert_allclose(rows, every[first:], rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize(("most", "count"), quadrature._NARROW)
-def test_nodes_suffice_up_to_the_largest_variance_of_their_rule(most, count):
+@pytest.mark.parametrize(
+    ("most", "count", "error"),
+    [
+        (*rule, error)
+        for accuracy, error in ((quadrature._EXACT, 1.5e-13), (quadrature._ROUGH, 1e-6))
+        for rule in accuracy.narrow
+    ],
+)
+def test_nodes_suffice_up_to_the_largest_variance_of_their_rule(most, count, error):
     """Against twice as many nodes, at the edge, where their error is largest."""
     mean, variance = np.linspace(-12, 0, 500), np.full(500, most)
     more, enough, fewer = (
         quadrature._narrow(mean, variance, nodes, range(5))
         for nodes in (2 * count, count, count - 1)
     )
-    assert np.abs(enough - more).max() < 1.5e-13
-    assert np.abs(fewer - more).max() > 1.5e-13  # no node is idle
+    assert np.abs(enough - more).max() < error
+    assert np.abs(fewer - more).max() > error  # no node is idle
+
+
+def test_rough_expectations_are_right_to_six_digits():
+    """At all variances, and not much better, or they would cost too much."""
+    mean, variance = np.linspace(-60, 60, 601)[:, None], np.geomspace(1e-12, 1e6, 400)
+    rough = softplus_expectations(mean, variance, derivatives=4, rough=True)
+    errors = np.abs(rough - softplus_expectations(mean, variance, derivatives=4))
+    assert 1e-8 < errors.max() < 1e-6
+    assert 1e-12 < errors[..., variance > 0.25].max()
 
 
 @pytest.mark.parametrize("variance", [0.2501, 0.6, 1.0001, 4.0, 100.0])
 def test_the_nodes_within_reach_suffice(variance, monkeypatch):
     """One element alone takes few of the nodes, and misses nothing of the others."""
-    step = quadrature._FINE_STEP if variance <= 1 else quadrature._STEP
+    step = next(step for most, step in quadrature._EXACT.wide if variance <= most)
     means, everything = np.linspace(-60, 0, 121)[:, None], slice(None)
     reaches = [quadrature._within_reach(mean, np.array([variance]), step) for mean in means]
     few = [quadrature._wide(mean, np.array([variance]), range(5), step) for mean in means]

@@ -67,6 +67,15 @@ def test_a_good_sketch_leaves_few_points_to_ask(f, most):
     assert len(asked) <= most < 10 <= len(all_asked)
 
 
+def test_a_sketch_that_is_wrong_by_a_constant_leaves_no_steps_to_refine():
+    """Points that were asked and points that were not are neighbours, at one level."""
+    evaluate, asked = asking(lambda beta: np.log((beta + 0.05) / 1.05) ** 2)
+    sketch = curve(lambda beta: 0.2 + np.log((beta + 0.05) / 1.05) ** 2)
+    found = minimise_by_sketch(evaluate, sketch, (0.2, 2.0))
+    assert found.beta == pytest.approx(1.0, abs=1e-9)
+    assert len(asked) < 12
+
+
 def test_only_what_may_be_as_low_is_asked():
     """Two wells whose heights the sketch cannot tell apart, and slopes that it can."""
     f, bounds = SEVERAL["nearly level"]

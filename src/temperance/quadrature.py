@@ -27,24 +27,44 @@ from temperance.types import batches
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 
 Array: TypeAlias = NDArray[np.float64]
-Where: TypeAlias = NDArray[np.intp] | slice
+Where: TypeAlias = NDArray[np.intp] | None  # all
 
-# exp(-2 pi^2 / h) is 1e-19: room for the fourth derivative's error, (2 pi / h)^3 times the first's.
-# A density that is narrower than the poles are far needs a finer step: exp(pi^2 / 2v) more room.
-_STEP, _FINE_STEP = 0.45, 0.33
-_DEPTH, _LONG_DEPTH = 33.0, 64.0  # how far to either side the grid goes, see _wide
+_STEP = 0.45  # of the trapezoidal sum for large variances
+_DEPTH, _LONG_DEPTH = 33.0, 64.0  # how far to either side the grid goes, see _wide and _tilted
 _FEW = 48  # nodes that the trapezoidal sum takes for most elements
-# Largest variance for which so many nodes of Gauss and Hermite err by less than 1.5e-13.  The error
-# of c of them is c!/(2c)! v^c times a derivative 2c higher; the j-th is about 2 (j - 1)!/pi^j.
-_NARROW = (
-    (1e-6, 2),
-    (1e-4, 3),
-    (1e-3, 4),
-    (0.01, 6),
-    (0.1, 12),
-    (0.25, 18),
-    (0.5, 28),
-    (1.0, 47),
+
+
+class _Accuracy(NamedTuple):
+    """How nodes are chosen.
+
+    The error of c nodes of Gauss and Hermite is c!/(2c)! v^c times a derivative 2c higher; the j-th
+    is about 2 (j - 1)!/pi^j.  That of the trapezoidal sum is exp(-2 pi^2 / h), (2 pi / h)^3 times
+    as much for the fourth derivative, and for a density that is narrower than the poles are far
+    exp(pi^2 / 2v) times as much.
+    """
+
+    narrow: tuple[tuple[float, int], ...]  # largest variances for which so many nodes suffice
+    wide: tuple[tuple[float, float], ...]  # largest variances for which a step h suffices
+
+
+_EXACT = _Accuracy(  # 1.5e-13
+    (
+        (1e-6, 2),
+        (1e-4, 3),
+        (1e-3, 4),
+        (0.01, 6),
+        (0.03, 8),
+        (0.1, 12),
+        (0.25, 18),
+        (0.5, 28),
+        (1.0, 47),
+    ),
+    ((1.0, 0.33), (np.inf, _STEP)),
+)
+_ROUGH = _Accuracy(  # 1e-6
+    ((3e-3, 2), (0.02, 3), (0.06, 4), (0.15, 6), (0.25, 7)),
+    # Of the fourth derivative, about v^-3/2, little must remain little.
+    ((1.0, 0.48), (1e3, 0.75), (np.inf, _STEP)),
 )
 _NARROWEST = 0.25  # variance for which the trapezoidal sum takes over, unless tails matter
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
@@ -63,7 +83,11 @@ class _Rule(NamedTuple):
 
 
 def softplus_expectations(
-    mean: ArrayLike, variance: ArrayLike, derivatives: int = 0, first: int = 0
+    mean: ArrayLike,
+    variance: ArrayLike,
+    derivatives: int = 0,
+    first: int = 0,
+    rough: bool = False,
 ) -> Array:
     r"""Return the Gaussian expectations of softplus and its derivatives.
 
@@ -80,6 +104,8 @@ def softplus_expectations(
         Highest derivative, from 0 (softplus) over 1 (sigmoid) to 4.
     first : int
         Lowest derivative; those of softplus cost less without softplus itself.
+    rough : bool
+        Whether errors up to 1e-6 will do, which takes less time.
 
     Returns
     -------
@@ -97,7 +123,8 @@ def softplus_expectations(
     if first not in range(derivatives + 1):
         raise ValueError(f"first must be an integer from 0 to {derivatives}, got {first!r}")
     mean, variance = _broadcast(mean, variance)
-    return _expectations(mean, variance, range(first, derivatives + 1), _NARROWEST)
+    orders, accuracy = range(first, derivatives + 1), _ROUGH if rough else _EXACT
+    return _expectations(mean, variance, orders, _NARROWEST, accuracy)
 
 
 @overload
@@ -160,22 +187,30 @@ def _broadcast(mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
     return np.broadcast_to(mean, shape), np.broadcast_to(variance, shape)
 
 
-def _expectations(mean: Array, variance: Array, orders: range, narrow: float) -> Array:
+def _expectations(
+    mean: Array, variance: Array, orders: range, narrow: float, accuracy: _Accuracy = _EXACT
+) -> Array:
     """Return the expectations, by nodes of Gauss and Hermite for variances up to `narrow`.
 
     These are relatively accurate far below zero, the others absolutely.
     """
-    rules = {
-        most: _Rule(partial(_narrow, count=count, orders=orders), _SMALL_BLOCK // count)
-        for most, count in _NARROW
-        if most <= narrow
-    }
-    for most, step in ((1.0, _FINE_STEP), (np.inf, _STEP)):
-        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
-    numbered = list(rules.values())
-    chosen = [(where, numbered[number]) for where, number in _between(list(rules), variance)]
+    edges, rules = _rules(orders, narrow, accuracy)
+    chosen = [(where, rules[number]) for where, number in _between(edges, variance)]
     rows = _apply(chosen, -np.abs(mean), variance, len(orders))
     return _reflect(rows, mean, orders)
+
+
+@cache
+def _rules(orders: range, narrow: float, accuracy: _Accuracy) -> tuple[list[float], list[_Rule]]:
+    """Return the largest variances that rules are for, and the rules."""
+    rules = {
+        most: _Rule(partial(_narrow, count=count, orders=orders), _SMALL_BLOCK // count)
+        for most, count in accuracy.narrow
+        if most <= narrow
+    }
+    for most, step in accuracy.wide:
+        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
+    return list(rules), list(rules.values())
 
 
 def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
@@ -184,7 +219,7 @@ def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
         return []
     lowest, highest = np.searchsorted(edges, [variance.min(), variance.max()])
     if lowest == highest:
-        return [(slice(None), int(lowest))]
+        return [(None, int(lowest))]
     flat, from_below = variance.ravel(), [-1.0, *edges]
     return [
         (np.flatnonzero((from_below[number] < flat) & (flat <= edges[number])), number)
@@ -197,13 +232,11 @@ def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count
     rows = np.empty((count, mean.size))
     flat_mean, flat_variance = mean.ravel(), variance.ravel()
     for where, (formula, block) in rules:
-        means, variances = flat_mean[where], flat_variance[where]
-        found = rows if isinstance(where, slice) else np.empty((count, len(means)))
-        for part in batches(len(means), 1, block):
-            found[:, part] = formula(means[part], variances[part])
-        if found is not rows:
+        for part in batches(mean.size if where is None else len(where), 1, block):
+            which = part if where is None else where[part]
+            found = formula(flat_mean[which], flat_variance[which])
             for row, each in zip(rows, found, strict=True):
-                row[where] = each
+                row[which] = each
     return rows.reshape(count, *mean.shape)
 
 
@@ -281,7 +314,7 @@ def _remainder(step: float, depth: float) -> tuple[Array, Array]:
     return np.stack([x, -x * x / 2, np.ones_like(x)], axis=1), np.append(left, right, axis=1)
 
 
-def _wide(mean: Array, variance: Array, orders: range, step: float = _STEP) -> Array:
+def _wide(mean: Array, variance: Array, orders: range, step: float) -> Array:
     """Return the expectations for mean <= 0 and v > 1/4, as those of ramp and remainder."""
     powers, remainder = _remainder(step, _DEPTH)
     nodes = _within_reach(mean, variance, step)

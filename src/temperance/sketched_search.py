@@ -114,10 +114,14 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
 def _corrected(
     evaluate: Evaluate, sketched: Curve, unsure: NDArray[np.bool_], first: Point
 ) -> Curve:
-    """Ask the curve where the sketch is unsure."""
-    points, values, slopes = (part.copy() for part in sketched)
+    """Ask the curve where the sketch is unsure; elsewhere it errs as it does next to there."""
+    points, sketch, slopes = sketched
+    values, slopes, known = sketch.copy(), slopes.copy(), points == first.beta
+    values[known], slopes[known] = first[1:]
     values[unsure], slopes[unsure] = evaluate_finite(evaluate, points[unsure])
-    values[points == first.beta], slopes[points == first.beta] = first[1:]
+    known |= unsure
+    errors = np.interp(points, points[known], (sketch - values)[known])
+    values[~known] -= errors[~known]
     return points, values, slopes
 
 

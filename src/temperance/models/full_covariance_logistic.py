@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from temperance.models.logistic.expected_loss import expected_loss
+from temperance.models.logistic.expected_loss import expected_loss, rough_loss
 from temperance.models.logistic.full_covariance import FullCovarianceSystem
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
@@ -34,11 +34,11 @@ class FullCovarianceLogistic(LogisticRegression):
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
 
-    def system(self, rows: Rows) -> System:
+    def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the stationarity equations of the variational objective."""
         if few_rows(*rows.Z.shape):
             return FullCovarianceSystem(rows)
-        return MeanAndCurvatureSystem(rows, expected_loss)
+        return MeanAndCurvatureSystem(rows, rough_loss if rough else expected_loss)
 
     def largest_matrix(self, n: int, k: int) -> int:
         """Return that of a matrix over few rows, or of many weighted rows."""

@@ -46,13 +46,13 @@ class JaakkolaLogistic(LogisticRegression):
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
 
-    def system(self, rows: Rows) -> System:
+    def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the stationarity equations of the bound."""
         if few_rows(*rows.Z.shape):
             return JaakkolaSystem(rows)
         return MeanAndCurvatureSystem(rows, bounded_loss)
 
-    def forces(self, mean: Array, variance: Array) -> Forces:
+    def forces(self, mean: Array, variance: Array, rough: bool = False) -> Forces:
         """Differentiate the bound."""
         psi = bounded_loss(mean, variance)
         return Forces(psi.mean, psi.mean_mean, 2 * psi.variance)

@@ -35,10 +35,10 @@ class LaplaceLogistic(LogisticRegression):
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
 
-    def system(self, rows: Rows) -> System:
+    def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the equations of the mode."""
         return LaplaceSystem(rows)
 
-    def forces(self, mean: Array, variance: Array) -> Forces:
+    def forces(self, mean: Array, variance: Array, rough: bool = False) -> Forces:
         """Differentiate the loss at the mode, whatever the variance."""
         return expected_forces(mean, np.zeros_like(variance))

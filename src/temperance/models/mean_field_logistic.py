@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.models.logistic.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.logistic.diagonal_covariance import DiagonalCovarianceSystem
+from temperance.models.logistic.expected_loss import expected_loss, rough_loss
 from temperance.models.logistic.model import LogisticRegression, check_labels
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior, gaussian_prior
@@ -77,9 +78,9 @@ class MeanFieldLogistic(LogisticRegression):
             cov = np.diag(cov)
         return gaussian_prior(self.prior_mean, cov, dimension)
 
-    def system(self, rows: Rows) -> System:
+    def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the stationarity equations of the variational objective."""
-        return DiagonalCovarianceSystem(rows)
+        return DiagonalCovarianceSystem(rows, rough_loss if rough else expected_loss)
 
     def coordinates(self, whitened: Array) -> tuple[Array, None]:
         """Keep the coordinates: a diagonal covariance is one in these only."""

@@ -31,16 +31,16 @@ class Approximation(Protocol):
         """Whether the covariance is diagonal in the coordinates of the rows."""
         ...
 
-    def forces(self, mean: Array, variance: Array) -> Forces:
-        """Return what rows do to the approximation, by its equations."""
+    def forces(self, mean: Array, variance: Array, rough: bool = False) -> Forces:
+        """Return what rows do to the approximation, by its equations, maybe roughly."""
         ...
 
     def coordinates(self, whitened: Array) -> tuple[Array, Array | None]:
         """Reduce whitened rows to their span, where the family of approximations allows it."""
         ...
 
-    def system(self, rows: Rows) -> System:
-        """Return the equations of the approximation."""
+    def system(self, rows: Rows, rough: bool = False) -> System:
+        """Return the equations of the approximation, whose losses may be rough."""
         ...
 
     def largest_matrix(self, n: int, k: int) -> int:
@@ -159,10 +159,14 @@ def alike(one: System, other: System) -> bool:
     )
 
 
-def predictor_loss(predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
+def predictor_loss(
+    predictor: Predictor, y: Array, risk: Risk, rough: bool = False
+) -> tuple[Array, Array]:
     r"""Loss of each row, E softplus(f) - y mu or -log E sigmoid(+-f), and its slope in beta."""
     if risk == "gibbs":
-        loss, first, second = softplus_expectations(predictor.mean, predictor.variance, 2)
+        loss, first, second = softplus_expectations(
+            predictor.mean, predictor.variance, 2, rough=rough
+        )
         value = loss - y * predictor.mean
         slope = (first - y) * predictor.d_mean + 0.5 * second * predictor.d_variance
         return value, slope

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import expected_loss
+from temperance.models.logistic.expected_loss import Loss, expected_loss
 from temperance.models.logistic.system import (
     DiagonalLaw,
     Rows,
@@ -29,6 +29,7 @@ class DiagonalCovarianceSystem:
     """Unknowns x = (m, rho): k means and k log standard deviations."""
 
     rows: Rows
+    loss: Loss = expected_loss
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -50,14 +51,18 @@ class DiagonalCovarianceSystem:
         return self.parameters(np.zeros_like(curvature), curvature, beta)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
-        """Return the Newton step and the tangent."""
+        """Return the Newton step and the tangent.
+
+        With q = t + 2 t (Z^2)'[c psi_v] the step is that for log q = 0, nearly linear in (m, rho),
+        whose Jacobian is that of q - 1 divided by q.
+        """
         Z, w = self.rows.Z, self.rows.weights
         m, rho = self._split(x)
         t, squares = np.exp(2 * rho), self.rows.squares
-        psi = expected_loss(self.rows.offset + m @ Z.T, t @ squares.T)
+        psi = self.loss(self.rows.offset + m @ Z.T, t @ squares.T)
         pull, spread = (w * (psi.mean - self.rows.y)) @ Z, 2 * t * ((w * psi.variance) @ squares)
         drift = np.concatenate([pull, spread], axis=1)
-        k, dt = Z.shape[1], 2 * t  # dt/drho
+        k, dt, q = Z.shape[1], 2 * t, t + beta * spread  # dt/drho
         jacobian = np.empty((len(w), 2 * k, 2 * k))
         jacobian[:, :k, :k] = weighted_gram(Z, w * psi.mean_mean)
         mixed = weighted_gram(Z, w * psi.mean_variance, squares) * dt[:, None, :]
@@ -67,13 +72,11 @@ class DiagonalCovarianceSystem:
         jacobian[:, k:, k:] = dt[:, :, None] * curvature * dt[:, None, :]
         jacobian *= beta
         index = np.arange(2 * k)
-        jacobian[:, index, index] += np.concatenate(
-            [np.ones_like(m), dt + 2 * beta * spread], axis=1
-        )
-        prior = partial(self._prior, x)
-        return solve_newton(jacobian, prior(0.0), drift, beta, prior)
+        jacobian[:, index, index] += np.concatenate([np.ones_like(m), 2 * q], axis=1)
+        residual = np.concatenate([m + beta * pull, q * np.log(q)], axis=1)
+        return solve_newton(jacobian, residual, drift, beta, partial(self._prior, x))
 
-    def _prior(self, x: Array, step: Array | float) -> Array:
+    def _prior(self, x: Array, step: Array) -> Array:
         """Return what the prior adds to the equations, m and t - 1, a step further."""
         m, rho = self._split(x + step)
         return np.concatenate([m, np.expm1(2 * rho)], axis=1)

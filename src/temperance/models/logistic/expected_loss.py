@@ -2,7 +2,9 @@ r"""Expected logistic loss psi(mu, v) = E softplus(f), f ~ N(mu, v), up to the t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from temperance.quadrature import softplus_expectations
 from temperance.types import Array
@@ -18,6 +20,9 @@ class Partials(NamedTuple):
     variance_variance: Array
 
 
+Loss: TypeAlias = Callable[[Array, Array], Partials]  # of means and variances
+
+
 class Forces(NamedTuple):
     """What a row with mean and variance does to a Gaussian: psi_mu, psi_mumu and 2 psi_v."""
 
@@ -26,13 +31,18 @@ class Forces(NamedTuple):
     curvature: Array
 
 
-def expected_forces(mean: Array, variance: Array) -> Forces:
+def expected_forces(mean: Array, variance: Array, rough: bool = False) -> Forces:
     """Differentiate psi as far as a Newton step for the mean needs; 2 psi_v is psi_mumu."""
-    first, second = softplus_expectations(mean, variance, derivatives=2, first=1)
+    first, second = softplus_expectations(mean, variance, derivatives=2, first=1, rough=rough)
     return Forces(first, second, second)
 
 
-def expected_loss(mean: Array, variance: Array) -> Partials:
+def expected_loss(mean: Array, variance: Array, rough: bool = False) -> Partials:
     """Differentiate psi: d/dmu raises the order of softplus by one, d/dv by two with a half."""
-    first, second, third, fourth = softplus_expectations(mean, variance, derivatives=4, first=1)
+    first, second, third, fourth = softplus_expectations(
+        mean, variance, derivatives=4, first=1, rough=rough
+    )
     return Partials(first, second / 2, second, third / 2, fourth / 4)
+
+
+rough_loss = partial(expected_loss, rough=True)

@@ -108,7 +108,8 @@ class FoldSketch:
 
     @cached_property
     def _whole(self) -> Path:
-        return Path(self.approximation.system(self.rows.once), rough_step=ROUGH_STEP)
+        system = self.approximation.system(self.rows.once, rough=True)
+        return Path(system, rough_step=ROUGH_STEP)
 
     def _moving(self, beta: float) -> MovingFits:
         found, system = self._whole.at(beta, rough=True), self._whole.system
@@ -154,7 +155,8 @@ class FoldSketch:
         """Take each fold out of a fit of all rows."""
         rows, w, u = self.rows.once, self.rows.weights, gaussian[0][0]
         diagonal = self.approximation.diagonal
-        force = self.approximation.forces(*predictor_moments(rows, gaussian, diagonal))
+        moments = predictor_moments(rows, gaussian, diagonal)
+        force = self.approximation.forces(*moments, rough=True)
         pull = self._products(w * (force.pull - rows.y), rows.Z)
         hessian = self._grams(w * force.hessian)
         mean = u - symmetric_solver(np.eye(len(u)) + beta * hessian)(u + beta * pull)

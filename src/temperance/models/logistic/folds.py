@@ -59,7 +59,7 @@ class FoldLosses:
         losses = []
         for tested, law in zip(self.rows.folds, laws, strict=True):
             predictor = law.predictor(rows.Z[None, tested], rows.offset[None, tested])
-            losses.append(predictor_loss(predictor, rows.y[None, tested], self.risk))
+            losses.append(predictor_loss(predictor, rows.y[None, tested], self.risk, rough))
         value, slope = np.concatenate(losses, axis=2)[:, 0]
         return value, slope
 

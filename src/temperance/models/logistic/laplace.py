@@ -49,7 +49,8 @@ class LaplaceSystem:
         Z, w = self.rows.Z, self.rows.weights
         s = expit(self.rows.offset + x @ Z.T)
         drift = (w * (s - self.rows.y)) @ Z
-        return solve_newton(self._precision(s, beta), x, drift, beta, lambda step: x + step)
+        residual = x + beta * drift
+        return solve_newton(self._precision(s, beta), residual, drift, beta, lambda step: x + step)
 
     def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
         """Return the mode."""

@@ -15,13 +15,12 @@ from dB to dB, of the size of v, and Newton's equations are the identity less th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Partials
+from temperance.models.logistic.expected_loss import Loss
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
@@ -35,8 +34,6 @@ from temperance.models.logistic.system import (
     weighted_gram,
 )
 from temperance.types import Array
-
-Loss = Callable[[Array, Array], Partials]
 
 LOOSE = 5e-2  # enough for Newton's steps, which correct each other
 ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
@@ -118,7 +115,7 @@ class Equations:
         hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
         self.inverse_hessian = np.linalg.inv(hessian)
         # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
-        self.feedback = 0.1 * largest(variance)
+        self.feedback = 0.1 * largest(variance) if beta > 0 else 0.0
         self.contraction = min(1.0, 10 * self.feedback)
 
     def step(self) -> Array:

@@ -31,7 +31,7 @@ class LogisticRegression(Regression):
 
     diagonal: ClassVar[bool] = False
 
-    def system(self, rows: Rows) -> System:
+    def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the equations of the approximation."""
         raise NotImplementedError
 
@@ -43,9 +43,9 @@ class LogisticRegression(Regression):
         """Return the number of elements of the largest temporary of one pair."""
         return n * k
 
-    def forces(self, mean: Array, variance: Array) -> Forces:
+    def forces(self, mean: Array, variance: Array, rough: bool = False) -> Forces:
         """Return what rows do to the approximation, by its equations."""
-        return expected_forces(mean, variance)
+        return expected_forces(mean, variance, rough)
 
     def check(self, data: Data) -> None:
         """Refuse strange labels, a single class, and inputs that do not fit the prior."""

@@ -272,15 +272,19 @@ def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Tan
 
 
 def solve_newton(
-    jacobian: Array, prior: Array, drift: Array, beta: float, prior_after: Callable[[Array], Array]
+    jacobian: Array,
+    residual: Array,
+    drift: Array,
+    beta: float,
+    prior_after: Callable[[Array], Array],
 ) -> tuple[Array, Tangent]:
-    """Solve F = prior + beta drift = 0 to first order, and for the tangent -J^-1 drift; J = J'.
+    """Solve J step = -residual, and for the tangent -J^-1 drift; F = prior + beta drift, J = J'.
 
     After the step drift = -prior / beta, to second order: the tangent is then as good as the step's
     error, however much the data outweigh the prior.
     """
     solve = symmetric_solver(jacobian)
-    step = solve(-(prior + beta * drift))
+    step = solve(-residual)
     return step, lambda rough: solve(prior_after(step) / beta if beta > 0 else -drift)
 
 
