@@ -146,6 +146,15 @@ def test_rough_expectations_are_right_to_six_digits():
     assert 1e-12 < errors[..., variance > 0.25].max()
 
 
+@pytest.mark.parametrize("variance", [0.3, 1.1, 30.0, 1e3, 1e5, 1e8])
+def test_rough_expectations_of_wide_densities_are_relatively_right(variance):
+    """Newton's method under a wide prior lives on derivatives that are all tiny."""
+    mean = np.linspace(-4, 4, 200) * np.sqrt(variance)
+    exact = softplus_expectations(mean, variance, derivatives=4)
+    errors = np.abs(softplus_expectations(mean, variance, derivatives=4, rough=True) - exact)
+    assert np.all(errors.max(axis=1) < 1e-4 * np.abs(exact).max(axis=1))
+
+
 @pytest.mark.parametrize("variance", [0.2501, 0.6, 1.0001, 4.0, 100.0])
 def test_the_nodes_within_reach_suffice(variance, monkeypatch):
     """One element alone takes few of the nodes, and misses nothing of the others."""
