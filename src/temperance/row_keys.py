@@ -20,7 +20,7 @@ from temperance.types import Array, Data, Labels, all_ones, batches, total_weigh
 
 Keys = NDArray[np.uint64]
 
-BITS = 16  # of a key, that number the bins
+BITS = 12  # of a key, that number the bins
 MOST_SHARED = 1.5  # weight behind a key, on average, at which keys tell rows apart
 CHUNK = 2**15  # keys that stay in a processor's cache while they are mixed
 COUNTED = 2**18  # keys whose counting takes longer than that of the bins
