@@ -7,6 +7,8 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.diagnostics import BoundWarning
+from temperance.floored_search import minimise_above_floor
+from temperance.models.linear import curve as linear_curve
 from temperance.models.linear import deletion_sums
 from temperance.models.linear.curve import linear_risk_curve, moment_source
 from temperance.models.linear.interpolant import (
@@ -111,6 +113,19 @@ class TestResolved:
     def test_poles_beyond_what_was_said_are_noticed(self):
         assert self.resolves(lambda beta: 1 / (1 + 11.0 * beta) + 1)
         assert not self.resolves(lambda beta: 1 / (1 + 500.0 * beta) + 1)
+
+    def test_the_last_two_coefficients_are_looked_at(self):
+        count = int(self.variable.size)
+        for degree in (count - 1, count - 2):
+            wave = np.polynomial.chebyshev.Chebyshev.basis(degree)
+            assert not self.resolves(lambda beta: 1 + 1e-3 * wave(self.variable.at(beta)))  # noqa: B023
+
+    def test_rounding_of_large_values_is_not_taken_for_small_ones(self):
+        """A parabola that nearly touches the axis: a polynomial, so that nothing is left out."""
+        node = self.variable.at(self.variable.nodes)[2]
+        square = lambda beta: 1e18 * (self.variable.at(beta) - node) ** 2  # noqa: E731
+        assert self.resolves(lambda beta: 1e18 + square(beta))
+        assert not self.resolves(lambda beta: 1.0 + square(beta))
 
     def test_functions_that_nearly_vanish_are_refused(self):
         assert not self.resolves(lambda beta: 1 / (1 + 11.0 * beta))
@@ -218,7 +233,7 @@ def test_many_rows_are_summed_from_far_below_the_minimum_on(noise, monkeypatch):
     model = models.GaussianLinear(prior_cov=0.25)
     assert moment_source(rows, plan).reach == 0
     few = calibrated(model, rows.inputs, rows.response)
-    monkeypatch.setattr(deletion_sums, "FEW", 0)
+    monkeypatch.setattr(deletion_sums, "DEAR", 0)
     reach = moment_source(rows, plan).reach
     assert reach < few.beta and (reach > 0) == (noise < 100)  # the noisier, the lower
     looks = counted_looks(monkeypatch)
@@ -240,11 +255,11 @@ def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
     assert found.risk <= found.curve(betas).min() + 1e-12
 
 
-@pytest.mark.parametrize("few", [0, deletion_sums.FEW])
+@pytest.mark.parametrize("few", [0, deletion_sums.DEAR])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed, few, monkeypatch):
     """Signals and noise of all sizes: minima on either side of the reach, and at the bounds."""
-    monkeypatch.setattr(deletion_sums, "FEW", few)
+    monkeypatch.setattr(deletion_sums, "DEAR", few)
     rng = np.random.default_rng(seed)
     scales = 10 ** rng.uniform(-2.0, 2.0, 4)
     X = rng.standard_normal((200, 4)) * scales
@@ -266,3 +281,95 @@ def test_responses_that_are_all_zero_have_a_spread(scales):
     expected = [naive_sums(silent, np.ones(50), beta)[1] for beta in betas]
     np.testing.assert_array_equal(found.square, 0.0)
     np.testing.assert_allclose(found.spread[0], expected, rtol=1e-10)
+
+
+class TestFlooredSearch:
+    """A curve with its minimum at 2, or at 0.1, and floors that leave it below beta = 1."""
+
+    def search(self, curve, floor, bounds=(0.0, 3.0)):
+        asked = []
+
+        def evaluate(beta):
+            asked.extend(beta)
+            return curve(beta)
+
+        return minimise_above_floor(evaluate, floor, bounds), asked
+
+    def jumping(self, curve, drop):
+        def floor(beta):
+            value, slope = curve(beta)
+            return value - drop * (beta < 1.0), slope
+
+        return floor
+
+    def bowl(self, centre):
+        return lambda beta: ((beta - centre) ** 2, 2 * (beta - centre))
+
+    def test_where_the_floor_touches_at_its_minimum_nothing_else_is_asked(self):
+        found, asked = self.search(self.bowl(2.0), self.jumping(self.bowl(2.0), 0.5))
+        assert found.beta == pytest.approx(2.0, abs=1e-8) and len(asked) == 1
+
+    def test_where_the_floor_is_lower_elsewhere_the_curve_is_searched(self):
+        found, asked = self.search(self.bowl(2.0), self.jumping(self.bowl(2.0), 5.0))
+        assert found.beta == pytest.approx(2.0, abs=1e-8) and len(asked) > 10
+        found, asked = self.search(self.bowl(0.1), self.jumping(self.bowl(0.1), 0.01))
+        assert found.beta == pytest.approx(0.1, abs=1e-8) and len(asked) > 10
+
+    def test_a_bound_is_found_on_the_floor(self):
+        found, asked = self.search(self.bowl(5.0), self.jumping(self.bowl(5.0), 1.0))
+        assert found.beta == 3.0 and found.at_bound and len(asked) == 1
+
+    def test_a_flat_floor_says_nothing_of_the_curve(self):
+        curve = self.bowl(2.0)
+        found, _ = self.search(curve, lambda beta: (np.zeros_like(beta), np.zeros_like(beta)))
+        assert not found.flat and found.beta == pytest.approx(2.0, abs=1e-8)
+        touching = lambda beta: (np.ones_like(beta), np.zeros_like(beta))  # noqa: E731
+        found, asked = self.search(lambda beta: (1 + (beta != 1.0), 0.0 * beta), touching)
+        assert len(asked) > 10
+
+
+@pytest.mark.parametrize("place", range(1, 10))
+def test_a_row_alone_that_is_not_looked_at_first_makes_no_noise(place, monkeypatch):
+    """Its kappa is zero where its leverage is one: nothing is divided by that."""
+    monkeypatch.setattr(deletion_sums, "SOME", 100)
+    monkeypatch.setattr(deletion_sums, "LITTLE", 0.4)
+    monkeypatch.setattr(deletion_sums, "DEAR", 0)
+    rng = np.random.default_rng(place)
+    X = rng.standard_normal((1000, 3))
+    X[:, 1] = 0.0
+    X[place, 1] = 1e4
+    y = X[:, 0] + rng.standard_normal(1000)
+    found = calibrated(models.GaussianLinear(prior_cov=1e8), X, y)
+    rows = Rows(X, y, np.full(3, 1e4))
+    square, spread = naive_sums(rows, np.ones(1000), 1.0)
+    assert found.bayes_risk == pytest.approx((square + spread) / 2000, rel=1e-6)
+
+
+def test_scales_beyond_all_numbers_say_what_is_not_finite():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 1))
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="not finite"):
+        calibrate(models.GaussianLinear(), 1e149 * X, rng.standard_normal(300), "leave-one-out")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_series_that_points_do_not_resolve_are_not_used(seed):
+    """Wide priors and responses that are nearly fitted: the sums fall by many orders."""
+    rng = np.random.default_rng(seed)
+    n, k = 25, int(rng.integers(1, 5))
+    Z = rng.standard_normal((n, k))
+    y = Z @ rng.standard_normal(k) + 10 ** rng.uniform(-3.0, 0.0) * rng.standard_normal(n)
+    scale = 10 ** rng.uniform(0.0, 4.0)
+    source = moment_source(Rows(Z, y, np.full(k, scale)), LeaveOneOutPlan(np.ones(n)))
+    for beta in (1e-3, 0.3, 3.0):
+        expected = sum(naive_sums(source.rows, np.ones(n), beta))
+        (found,) = source.sums(np.array([beta, 1.0]), pairwise=False)
+        assert (found.square + found.spread)[0, 0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_rows_of_which_none_is_worth_interpolating_are_dear(monkeypatch):
+    monkeypatch.setattr(linear_curve, "DEAR", 0)
+    for scales, dear in (((1.0, 2.0), False), ((1.0, 1e-2), True)):
+        rows = uneven(60, scales)
+        curve = linear_risk_curve(rows, LeaveOneOutPlan(np.ones(60)), KnownVariance(), "gibbs")
+        assert curve.costly == dear

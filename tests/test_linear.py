@@ -194,10 +194,10 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
     weights = data.weights if weighted else np.ones(len(data))
     source = moment_source(Rows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
     looks, supposed = [], []
-    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._variable
+    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._supposing
     monkeypatch.setattr(
         deletion_sums.DeletionSums,
-        "_variable",
+        "_supposing",
         lambda self, *supposing: supposed.append(supposing[0]) or choose(self, *supposing),
     )
     monkeypatch.setattr(
@@ -224,7 +224,7 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
 def test_the_sums_tell_the_largest_leverage():
     data = gaussian_data(500, 4)
     source = moment_source(Rows(data.X, data.y, np.ones(4)), LeaveOneOutPlan(data.weights))
-    _, _, bound = source.together._values(np.array([1e-3, 1.0]))
+    _, bound = source.together._values(np.array([1e-3, 1.0]))
     left = np.linalg.svd(np.sqrt(data.weights)[:, None] * data.X, full_matrices=False)[0]
     most = (left**2).sum(axis=1).max()
     assert most <= bound < 1.05 * most
@@ -572,3 +572,20 @@ def test_predictive_slope_with_very_many_observations():
     _, slope = curve(1e-3, derivative=True)
     step = 1e-5
     assert slope == pytest.approx((curve(1e-3 + step) - curve(1e-3 - step)) / (2 * step), rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", ["columns of a wider array", "every other row", "backwards"])
+@pytest.mark.parametrize("n, k", [(10_923, 10), (21_845, 10)])
+def test_a_last_chunk_of_one_row_may_lie_anywhere(n, k, rows):
+    """One row is contiguous whatever its stride."""
+    wide = np.random.default_rng(0).standard_normal((n, k + 1))
+    X = {
+        "columns of a wider array": wide[:, :k],
+        "every other row": np.repeat(wide[:, :k], 2, axis=0)[::2],
+        "backwards": wide[::-1, :k].copy()[::-1],
+    }[rows]
+    labels = np.arange(n) % 10
+    found, expected = (
+        Rows(part, wide[:, k], np.ones(k)).grams(labels, 10)[0] for part in (X, X.copy())
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

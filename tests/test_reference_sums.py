@@ -121,7 +121,7 @@ class TestShared:
 
     def test_an_interpolation_that_begins_too_late_is_not_shared(self):
         seen = rows_seen("columns of all sizes")
-        begins = seen.once.together.variable(0.0).lowest
+        begins = seen.once.together.reaching(0.0).lowest
         for lowest in (begins / 2, 2 * begins):
             shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest)
             assert (shared.interpolant is not None) == (lowest > begins)

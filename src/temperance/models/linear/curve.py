@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,20 +16,19 @@ from temperance.models.linear.moments import HasFloor, Moments, MomentSource, Su
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import DEAR, Rows
 from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
-
-DEAR = 2**17  # elements of the rows beyond which a beta that looks at all of them is dear
 
 
 def linear_risk_curve(
     rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk, source: MomentSource | None = None
 ) -> RiskCurve:
-    """Curve of whitened rows [Z r] in units of the noise; exact for every plan.
+    """Curve of whitened rows [Z r] in units of the noise; exact for every plan, or nearly so.
 
-    Only SafeBayes at fixed alpha interpolates, to the tolerance stated in
-    :mod:`temperance.models.linear.own_betas`.  A source of the plan's moments that is shared with
-    others may be given.
+    Sums of leave-one-out and SafeBayes come from few betas where these resolve them, to 1e-11 of
+    the risk (:mod:`temperance.models.linear.interpolant`); at fixed alpha SafeBayes interpolates to
+    the tolerance of :mod:`temperance.models.linear.own_betas`.  A source of the plan's moments that
+    is shared with others may be given.
     """
     source = source or moment_source(rows, plan)
     losses = LinearLosses(source, noise, risk, len(rows))
@@ -38,8 +38,9 @@ def linear_risk_curve(
         or source.reach > FAR
     )
     sums_only = risk == "gibbs" and not noise.pairwise
-    floored = sums_only and isinstance(source, HasFloor) and 0 < source.reach <= FAR
-    floor = losses.floor if floored else None
+    floor = None
+    if sums_only and isinstance(source, HasFloor) and 0 < source.reach <= FAR:
+        floor = partial(floor_of, source, noise)
     return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear, floor=floor)
 
 
@@ -76,11 +77,6 @@ class LinearLosses:
             tested += float(moments.tested.sum())
         return value / tested, slope / tested
 
-    def floor(self, beta: Array) -> tuple[Array, Array]:
-        """Return a risk that is nowhere higher, and its derivative, for less."""
-        assert isinstance(self.source, HasFloor)
-        return mean_gibbs(beta, self.source.floor(beta), self.noise)
-
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
         at = np.array([beta])
@@ -103,6 +99,11 @@ class LinearLosses:
             + 0.5 * moments.variance
             + gibbs.constant[:, None]
         )
+
+
+def floor_of(source: HasFloor, noise: Noise, beta: Array) -> tuple[Array, Array]:
+    """Return a risk that is nowhere higher, and its derivative, for less."""
+    return mean_gibbs(beta, source.floor(beta), noise)
 
 
 def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: Noise) -> tuple[Array, Array]:

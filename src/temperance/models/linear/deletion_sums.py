@@ -20,14 +20,14 @@ from temperance.models.linear.interpolant import FAR, Interpolant, Variable, res
 from temperance.models.linear.interpolated_sums import InterpolatedSums, sums_of
 from temperance.models.linear.leverage import CLEAR, Leverages
 from temperance.models.linear.moments import Sums
-from temperance.models.linear.rows import CACHED
+from temperance.models.linear.rows import CACHED, DEAR
 from temperance.types import Array, LeaveOneOutPlan, batches
 
 # How many rows are asked for their lengths, and how much leverage they may make expect, lest it
 # take more betas than need be.
 SOME, LITTLE = 2**12, 0.02
 TALLEST = 2**13  # rows of few columns whose rotation BLAS does as they lie, twice as fast
-FEW = 2**17  # elements of the rows that are as soon looked at as thought about
+TINY = float(np.finfo(float).tiny)
 SCAN = np.geomspace(1e-6, 1.0, 49)
 DOUBT = 0.5  # share of what deletions are expected to add, by which they may add more
 
@@ -67,10 +67,10 @@ class DeletionSums:
         variable = Variable.upwards(*self._eigenvalues, lowest=self._wanted)
         return np.inf if variable is None else variable.lowest
 
-    def variable(self, lowest: float) -> Variable | None:
-        """Choose one in which few betas determine the sums, from the lowest on if need be."""
+    def reaching(self, lowest: float) -> Variable | None:
+        """Choose a variable in which few betas determine the sums from the lowest on, or so."""
         most = self.leverages.most
-        return self._variable(most, min(lowest, self._wanted)) if most <= CLEAR else None
+        return self._supposing(most, min(lowest, self._wanted)) if most <= CLEAR else None
 
     def fitted(self, beta: Array) -> Iterator[tuple[Array, Array]]:
         """Yield e and c h of parts of the rows, (g, rows) each, free to be changed."""
@@ -99,7 +99,7 @@ class DeletionSums:
         Their sums fall with beta; so it is where these are larger than the minimum that
         generalised cross-validation, with the same kappa for all rows, makes expect.
         """
-        if self.leverages.rows.inputs.size <= FEW:
+        if self.leverages.rows.inputs.size <= DEAR:
             return 0.0
         (kept,) = self.kept(SCAN)
         (square,), (spread,) = kept.square, kept.spread
@@ -110,10 +110,10 @@ class DeletionSums:
         below = np.count_nonzero(floor > least)
         return min(float(SCAN[below - 1]), FAR) if below else 0.0
 
-    def _variable(self, leverage: float, lowest: float) -> Variable | None:
+    def _supposing(self, leverage: float, lowest: float) -> Variable | None:
         """Choose a variable as if no row had more leverage."""
         low, high = self._eigenvalues
-        return Variable.upwards(low * _kept(leverage), high, self._contrast(lowest), lowest)
+        return Variable.upwards(low * _least_share(leverage), high, self._contrast(lowest), lowest)
 
     @cached_property
     def _eigenvalues(self) -> tuple[float, float]:
@@ -124,10 +124,9 @@ class DeletionSums:
     def _contrast(self, lowest: float) -> float:
         """How much larger sums may be than elsewhere, as those of rows that are kept say."""
         parts, lam = self.leverages.decomposition, self._squares
-        if parts.remainder == 0.0:
-            return np.inf
         s = 1.0 / (1.0 + self._exponent * lowest * lam)
-        return 1.0 + float(s @ (parts.projection**2 * s + lam)) / parts.remainder
+        most, least = s @ (parts.projection**2 * s + lam), max(parts.remainder, TINY)
+        return 1.0 + float(most) / least
 
     @cached_property
     def interpolated(self) -> InterpolatedSums | None:
@@ -142,37 +141,40 @@ class DeletionSums:
         if every > 1:
             # The largest of many grows no faster than this where leverages have two moments.
             expected = np.sqrt(every) * self.leverages.most_of(slice(None, None, every), LITTLE)
-            variable = self._variable(expected, self.reach) if expected < LITTLE else None
+            variable = self._supposing(expected, self.reach) if expected < LITTLE else None
             if variable is not None:
                 found, most = self._through(variable)
-                least = self._eigenvalues[0] * _kept(most)
+                least = self._eigenvalues[0] * _least_share(most)
                 if most <= CLEAR and variable.size_with(least) <= variable.size:
                     return found
-        variable = self.variable(self.reach)
+        variable = self.reaching(self.reach)
         return None if variable is None else self._through(variable)[0]
 
     def _through(self, variable: Variable) -> tuple[InterpolatedSums | None, float]:
         """Interpolate the sums in a variable, if it resolves them, and bound the leverages."""
-        square, spread, most = self._values(variable.nodes)
-        if not resolved(variable, (square + spread)[None]):
+        values, most = self._values(variable.nodes)
+        if values is None or not resolved(variable, values.sum(axis=0, keepdims=True)):
             return None, most
-        known = Interpolant.through(variable, np.array([square, spread])).with_slope
+        known = Interpolant.through(variable, values).with_slope
         return InterpolatedSums(known, variable.lowest, self.exposure, self.plan.size), most
 
-    def _values(self, beta: Array) -> tuple[Array, Array, float]:
-        """Sum up, and bound sum_j A_ij^2: c h_i at the last beta, over the least 1 - s_j."""
-        square, spread = np.zeros((2, len(beta)))
-        most = 0.0
+    def _values(self, beta: Array) -> tuple[Array | None, float]:
+        """Sum up squares and variances (2, g), and bound sum_j A_ij^2; no sums if it is large.
+
+        The bound is c h_i at the last beta, over the least 1 - s_j.
+        """
+        total, most = np.zeros((2, len(beta))), 0.0
         for error, leverage in self.fitted(beta):
             most = max(most, float(leverage[-1].max()))
+            if most > CLEAR:
+                return None, most
             kappa = 1.0 - leverage
             error /= kappa
             leverage /= kappa
-            square += np.einsum("gi,gi->g", error, error)
-            spread += leverage.sum(axis=1)
-        c = self._exponent * beta
+            total += np.einsum("gi,gi->g", error, error), leverage.sum(axis=1)
+        total[1] /= self._exponent * beta
         least = float(beta[-1]) * self._eigenvalues[0]
-        return square, spread / c, most * (1.0 + least) / least
+        return total, most * (1.0 + least) / least
 
     def direct(self, beta: Array) -> Iterator[Sums]:
         """Yield the sums from every row at every beta."""
@@ -221,6 +223,6 @@ class DeletionSums:
             yield error, weight @ a
 
 
-def _kept(leverage: float) -> float:
+def _least_share(leverage: float) -> float:
     """Return what the least eigenvalue keeps at least without a row of such leverage."""
     return 1.0 - min(leverage, 1.0)

@@ -63,7 +63,7 @@ class Variable(NamedTuple):
         cls, low: float, high: float, contrast: float = 1.0, lowest: float = 0.0
     ) -> Self | None:
         """Choose x for beta from the lowest, or from where few points determine all, if any."""
-        if not (0 < low <= high < np.inf and contrast < np.inf):
+        if not (0 < low <= high < np.inf and contrast < 1 / EPSILON):
             return None
         rho = (contrast / TOLERANCE) ** (1 / (MOST_POINTS - 2))
         square = ((rho - 1) / (rho + 1)) ** 4  # q^2 = (1 + a high) low / ((1 + a low) high)

@@ -16,6 +16,7 @@ from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
 SORTED = 3 * 2**17  # the same, where rows are sorted by their labels
+DEAR = 2**17  # elements of the rows beyond which a look at all of them is dear
 FEW_COLUMNS = 128  # up to which a symmetric product takes longer than plain ones of its blocks
 BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
 SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
@@ -111,7 +112,7 @@ class Rows:
         totals, counted = np.zeros((count, even, even)), np.zeros(count, dtype=np.intp)
         found = totals if height == len(self) else np.zeros(totals.shape)
         near, ordered = np.empty((2, height, even))
-        near[:, width:] = 0.0
+        near[:, width:] = 0.0  # or what was there would be multiplied
         for part in batches(len(self), 1, height):
             some = labels[part]
             order = some.argsort(kind="stable")
@@ -160,8 +161,9 @@ def _lengths(ends: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _copy_rows(target: Array, rows: Array) -> None:
     """Copy rows; those that lie together as bytes, not as a few numbers each: twice as fast."""
-    if rows.flags.c_contiguous:
-        whole = np.dtype((np.void, rows.strides[0]))
+    width = rows.shape[1] * rows.itemsize
+    if rows.strides == (width, rows.itemsize):
+        whole = np.dtype((np.void, width))
         target.view(whole)[:] = rows.view(whole)
     else:
         target[:] = rows

@@ -91,7 +91,7 @@ class SharedSums:
     @cached_property
     def interpolant(self) -> Interpolant | None:
         """Squares of leave-one-out, summed, then the two means, if it reaches the lowest kappa."""
-        variable = self.together.variable(self.lowest)
+        variable = self.together.reaching(self.lowest)
         if variable is None or variable.lowest > self.lowest or not self._clear:
             return None
         return _interpolated(variable, self._values)

@@ -160,7 +160,10 @@ def _weighed(spectrum: Spectrum, belief: Belief) -> Scales:
     """Put a fine grid where the weight of log kappa is not negligible."""
     log_weight, _ = belief.posterior(spectrum, COARSE)
     if not np.isfinite(log_weight.max()):
-        raise ValueError("y must be of a size whose squares are finite in the units of the model")
+        raise ValueError(
+            "y must be of a size whose squares are finite, and not all zero, in the units of the "
+            "model"
+        )
     likely = np.flatnonzero(log_weight > log_weight.max() - NEGLIGIBLE)
     first, last = max(likely[0] - 1, 0), min(likely[-1] + 1, len(COARSE) - 1)
     grid = np.linspace(COARSE[first], COARSE[last], FINE)
