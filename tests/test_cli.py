@@ -791,7 +791,8 @@ BAD_FILES = {
     "too small a noise variance": (
         GOOD,
         (*TARGET, "--noise-variance", "1e-320"),
-        "the target must be of a size whose squares are finite, and not all zero, in the units of the model",
+        "the target must be of a size whose squares are finite, and not all zero, in the units of "
+        "the model",
     ),
     "degree": (
         GOOD,
