@@ -91,7 +91,7 @@ def _beside_descent(name: str, n: int, d: int, strategy: str) -> Record:
     model, reference = MODELS[name]
     X, y = (regression if "variance" in name else classification)(n, d)
     ours = seconds(
-        {"ours": partial(calibrate, model, X, y, STRATEGIES[strategy])}, repeats=5, budget=3.0
+        {"ours": partial(calibrate, model, X, y, STRATEGIES[strategy])}, repeats=10, budget=3.0
     )["ours"]
     theirs = method.time_of_descent(reference, strategy, X, y, once)
     aim = 1 / 300 if strategy == "bootstrap" else 1 / 1000

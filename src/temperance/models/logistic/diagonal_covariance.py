@@ -62,15 +62,16 @@ class DiagonalCovarianceSystem:
         psi = self.loss(self.rows.offset + m @ Z.T, t @ squares.T)
         pull, spread = (w * (psi.mean - self.rows.y)) @ Z, 2 * t * ((w * psi.variance) @ squares)
         drift = np.concatenate([pull, spread], axis=1)
-        k, dt, q = Z.shape[1], 2 * t, t + beta * spread  # dt/drho
+        k, dt, q, c = Z.shape[1], 2 * t, t + beta * spread, beta * w  # dt/drho
         jacobian = np.empty((len(w), 2 * k, 2 * k))
-        jacobian[:, :k, :k] = weighted_gram(Z, w * psi.mean_mean)
-        mixed = weighted_gram(Z, w * psi.mean_variance, squares) * dt[:, None, :]
+        jacobian[:, :k, :k] = weighted_gram(Z, c * psi.mean_mean)
+        mixed = weighted_gram(Z, c * psi.mean_variance, squares)
+        mixed *= dt[:, None, :]
         jacobian[:, :k, k:] = mixed
         jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
-        curvature = weighted_gram(squares, w * psi.variance_variance)
-        jacobian[:, k:, k:] = dt[:, :, None] * curvature * dt[:, None, :]
-        jacobian *= beta
+        curvature = weighted_gram(squares, c * psi.variance_variance)
+        curvature *= dt[:, :, None]
+        np.multiply(curvature, dt[:, None, :], out=jacobian[:, k:, k:])
         index = np.arange(2 * k)
         jacobian[:, index, index] += np.concatenate([np.ones_like(m), 2 * q], axis=1)
         residual = np.concatenate([m + beta * pull, q * np.log(q)], axis=1)

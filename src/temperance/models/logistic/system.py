@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import iadd
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -223,11 +224,11 @@ def inverse_root(precisions: Array) -> Array:
 def weighted_gram(Z: Array, weights: Array, other: Array | None = None) -> Array:
     """Z' diag(w) Z, or Z' diag(w) other, for each row of weights (m, n); in blocks of rows."""
     right = Z if other is None else other
-    m, k = len(weights), Z.shape[1]
-    total = np.zeros((m, k, right.shape[1]))
-    for rows in batches(len(Z), m * k, budget=CACHED):
-        total += (Z[rows].T * weights[:, None, rows]) @ right[rows]
-    return total
+    products = (
+        (Z[rows].T * weights[:, None, rows]) @ right[rows]
+        for rows in batches(len(Z), len(weights) * Z.shape[1], budget=CACHED)
+    )
+    return reduce(iadd, products)
 
 
 def squares_times(T: Array, y: Array) -> Array:
