@@ -251,6 +251,19 @@ def test_expected_risk_is_vectorised(name, alpha):
         assert s == pytest.approx(one_slope, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("name", LOGISTIC)
+@pytest.mark.parametrize("alpha", [5e-324, 1e-311, 1e-300, 1e-17, 1e-14, 1e-10])
+def test_slopes_begin_at_that_of_the_prior(name, alpha):
+    """However small alpha is: what the data say of the variances is not lost beside one."""
+    model, data, fresh = MODELS[name], data_for(name), data_for(name, seed=4)
+    train, test = (data.X, data.y), (fresh.X, fresh.y)
+    first, alone = (
+        expected_risk(model, train, test, at, derivative=True)[1] for at in (0.0, alpha)
+    )
+    _, followed = expected_risk(model, train, test, [1.0, alpha], derivative=True)
+    assert [alone, followed[1]] == pytest.approx([first, first], rel=1e-8)
+
+
 def test_naive_losses_notice_a_wrong_weight():
     """The negative control of the naive computations: they are not blind to the weights."""
     data = data_for("linear")

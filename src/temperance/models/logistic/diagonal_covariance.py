@@ -74,7 +74,10 @@ class DiagonalCovarianceSystem:
         np.multiply(curvature, dt[:, None, :], out=jacobian[:, k:, k:])
         index = np.arange(2 * k)
         jacobian[:, index, index] += np.concatenate([np.ones_like(m), 2 * q], axis=1)
-        residual = np.concatenate([m + beta * pull, q * np.log(q)], axis=1)
+        # Near beta = 0 the logarithm of q is all in what q has more than 1.
+        more = np.expm1(2 * rho) + beta * spread
+        log_q = np.where(np.abs(more) < 0.5, np.log1p(np.maximum(more, -0.5)), np.log(q))
+        residual = np.concatenate([m + beta * pull, q * log_q], axis=1)
         return solve_newton(jacobian, residual, drift, beta, partial(self._prior, x))
 
     def _prior(self, x: Array, step: Array) -> Array:
