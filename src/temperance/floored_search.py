@@ -14,15 +14,14 @@ def minimise_above_floor(
     evaluate: Evaluate,
     floor: Evaluate,
     bounds: tuple[float, float],
-    tolerance: float = 1e-9,
     search: Search = THOROUGH,
 ) -> Minimum:
     """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points.
 
     The floor may jump where it leaves the curve.
     """
-    found = minimise(floor, bounds, tolerance, search)
+    found = minimise(floor, bounds, search=search)
     at = np.array([found.beta])
     if not found.flat and evaluate(at)[0] <= floor(at)[0]:
         return found
-    return minimise(evaluate, bounds, tolerance, search)
+    return minimise(evaluate, bounds, search=search)

@@ -56,6 +56,12 @@ def sorting_order(labels: Labels, count: int) -> NDArray[np.intp]:
     return np.argsort(labels.astype(label_type(count), copy=False), kind="stable")
 
 
+def members_of(labels: Labels, count: int) -> list[NDArray[np.intp]]:
+    """Return the places of each label below ``count``, ascending."""
+    counts = np.bincount(labels, minlength=count)
+    return np.split(sorting_order(labels, count), np.cumsum(counts)[:-1])
+
+
 def number_rows(data: Data) -> NDArray[np.intp]:
     """Give numbers to the distinct rows, sorted by response, then inputs."""
     return number_distinct([data.y, *data.X.T])

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import first_places, number_distinct, sorting_order
+from temperance.grouping import first_places, members_of, number_distinct
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.triangle import triangle, triangles_of_grams
 from temperance.types import Array, FoldPlan, Labels, Plan, all_ones
@@ -44,9 +44,7 @@ class Partition:
     @cached_property
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each block, in order."""
-        order = sorting_order(self.labels, self.blocks)
-        counts = np.bincount(self.labels, minlength=self.blocks)
-        return np.split(order, np.cumsum(counts)[:-1])
+        return members_of(self.labels, self.blocks)
 
 
 @dataclass(frozen=True, eq=False)

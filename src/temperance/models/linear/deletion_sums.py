@@ -16,8 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from temperance.models.linear.interpolant import FAR, Interpolant, Variable, resolved
-from temperance.models.linear.interpolated_sums import InterpolatedSums, sums_of
+from temperance.models.linear.interpolant import FAR, Variable
+from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums, sums_of
 from temperance.models.linear.leverage import CLEAR, Leverages
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import CACHED, DEAR
@@ -45,17 +45,9 @@ class DeletionSums:
             return iter([self.interpolated.at(beta, self.direct)])
         return self.direct(beta)
 
-    def floor(self, beta: Array) -> Iterator[Sums]:
-        """Yield sums that are nowhere larger, and look at no row beyond those that are known."""
-        if self.interpolated is not None:
-            return iter([self.interpolated.at(beta, self.kept)])
-        return self.sums(beta)
-
     def kept(self, beta: Array) -> Iterator[Sums]:
         """Yield the sums of rows that are not deleted, kappa = 1, which are smaller."""
-        parts, c = self.leverages.decomposition, self._exponent * beta[:, None]
-        s = 1.0 / (1.0 + c * self._squares)
-        ds = -self._exponent * self._squares * s**2
+        parts, (_, s, ds) = self.leverages.decomposition, self._shrinkage(beta)
         squares = parts.projection**2
         value = parts.remainder + s**2 @ squares, s @ self._squares
         slope = 2 * (s * ds) @ squares, ds @ self._squares
@@ -91,6 +83,12 @@ class DeletionSums:
     @cached_property
     def _squares(self) -> Array:
         return self.leverages.decomposition.sigma**2
+
+    def _shrinkage(self, beta: Array) -> tuple[Array, Array, Array]:
+        """Return c (g, 1), and s and its derivative in beta, (g, rank)."""
+        c = self._exponent * beta[:, None]
+        s = 1.0 / (1.0 + c * self._squares)
+        return c, s, -self._exponent * self._squares * s**2
 
     @cached_property
     def _wanted(self) -> float:
@@ -153,10 +151,9 @@ class DeletionSums:
     def _through(self, variable: Variable) -> tuple[InterpolatedSums | None, float]:
         """Interpolate the sums in a variable, if it resolves them, and bound the leverages."""
         values, most = self._values(variable.nodes)
-        if values is None or not resolved(variable, values.sum(axis=0, keepdims=True)):
+        if values is None:
             return None, most
-        known = Interpolant.through(variable, values).with_slope
-        return InterpolatedSums(known, variable.lowest, self.exposure, self.plan.size), most
+        return interpolate_sums(variable, values, self.exposure, self.plan.size), most
 
     def _values(self, beta: Array) -> tuple[Array | None, float]:
         """Sum up squares and variances (2, g), and bound sum_j A_ij^2; no sums if it is large.
@@ -179,9 +176,7 @@ class DeletionSums:
     def direct(self, beta: Array) -> Iterator[Sums]:
         """Yield the sums from every row at every beta."""
         lam, exponent = self._squares, self._exponent
-        c = exponent * beta[:, None]
-        s = 1.0 / (1.0 + c * lam)
-        ds = -exponent * lam * s**2
+        c, s, ds = self._shrinkage(beta)
         g = self.leverages.decomposition.projection
         response = np.repeat([1.0, 0.0], len(beta))
         residual = np.column_stack([np.concatenate([-c * lam * s * g, ds * g]), response])

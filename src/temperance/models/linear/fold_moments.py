@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import sorting_order
+from temperance.grouping import members_of
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
@@ -68,8 +68,7 @@ class FoldMoments:
     @cached_property
     def _rotated(self) -> list[tuple[NDArray[np.intp], Array]]:
         """The rows of each tested fold, and [A r]', shape (k + 1, rows)."""
-        order = sorting_order(self.plan.fold, self.plan.n_folds)
-        folds = np.split(order, np.cumsum(self.plan.counts)[:-1])[self.plan.start :]
+        folds = members_of(self.plan.fold, self.plan.n_folds)[self.plan.start :]
         vectors = self._pairs.summary.training.spectrum.vectors
         found: list[tuple[NDArray[np.intp], Array]] = []
         for members, basis in zip(folds, vectors, strict=True):

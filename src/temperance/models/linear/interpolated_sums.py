@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.models.linear.interpolant import Interpolant, Variable, resolved
 from temperance.models.linear.moments import Sums
 from temperance.types import Array
 
@@ -35,6 +36,16 @@ class InterpolatedSums(NamedTuple):
             found[0][:, ~far] += np.concatenate([each.square, each.spread])
             found[1][:, ~far] += np.concatenate([each.d_square, each.d_spread])
         return sums_of(found, self.exposure, self.tested)
+
+
+def interpolate_sums(
+    variable: Variable, values: Array, exposure: float, tested: float
+) -> InterpolatedSums | None:
+    """Interpolate square and spread (2, points) at a variable's nodes, if these resolve the sum."""
+    if not resolved(variable, values.sum(axis=0, keepdims=True)):
+        return None
+    known = Interpolant.through(variable, values).with_slope
+    return InterpolatedSums(known, variable.lowest, exposure, tested)
 
 
 def sums_of(found: Array, exposure: float, tested: float) -> Sums:

@@ -126,9 +126,10 @@ class LeaveOneOutMoments:
 
     def floor(self, beta: Array) -> Iterator[Sums]:
         """Yield sums over all rows that are nowhere larger and cost no more."""
-        if self.together is not None and self.together.interpolated:
-            return self.together.floor(beta)
-        return self.sums(beta, pairwise=False)
+        together = self.together
+        if together is None or together.interpolated is None:
+            return self.sums(beta, pairwise=False)
+        return iter([together.interpolated.at(beta, together.kept)])
 
     @property
     def reach(self) -> float:

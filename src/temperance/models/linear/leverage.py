@@ -67,9 +67,10 @@ class Leverages:
         return longest / float(self.decomposition.sigma.min(initial=np.inf)) ** 2
 
     def _slack_of(self, which: slice) -> Array:
-        places = np.arange(len(self.rows))[which]
+        places = range(len(self.rows))[which]
         slack = np.empty(len(places))
         for part in batches(len(slack), self.rows.width, CACHED):
-            a = self.left(places[part])
+            some = places[part]
+            a = self.left(slice(some.start, some.stop, some.step))
             slack[part] = 1.0 - np.einsum("ij,ij->i", a, a)
         return np.maximum(slack, 0.0)

@@ -22,8 +22,8 @@ from temperance.models.linear.innovations import (
     blocks_of,
     row_spectra,
 )
-from temperance.models.linear.interpolant import FAR, Interpolant, Variable, resolved
-from temperance.models.linear.interpolated_sums import InterpolatedSums
+from temperance.models.linear.interpolant import FAR, Variable
+from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.own_betas import OwnBetas, interpolate
 from temperance.models.linear.rows import CACHED, Rows
@@ -97,11 +97,7 @@ class PrefixMoments:
         before = np.cumsum(weight)[first + skipped - 1 : last - 1]
         # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
         values = np.array([blocks.sums_after(skipped, float(at)) for at in variable.nodes]).T
-        if not resolved(variable, values.sum(axis=0, keepdims=True)):
-            return None
-        known = Interpolant.through(variable, values).with_slope
-        exposure, tested_weight = float(before.sum()), float(tested.sum())
-        return InterpolatedSums(known, variable.lowest, exposure, tested_weight)
+        return interpolate_sums(variable, values, float(before.sum()), float(tested.sum()))
 
     def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
         """Yield the moments of some blocks of one order."""
