@@ -27,7 +27,7 @@ from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.system import Rows
 from temperance.optimise import THOROUGH, minimise
 from temperance.quadrature import softplus_expectations
-from temperance.sketched_search import minimise_by_sketch
+from temperance.selection import minimum_of
 from temperance.types import Data
 
 ALPHA = 40.0
@@ -419,9 +419,9 @@ def test_a_sketch_hides_no_minimum_where_labels_are_nearly_noise(seed, monkeypat
     )
     plan = strategies.KFold(5).plan(data, rng)
     sketched = model.risk_curve(data, plan, "predictive")
-    found = minimise_by_sketch(sketched.evaluate, sketched.sketch, (0, 3))
+    found = minimum_of(sketched, (0.0, 3.0))
     exact = model.risk_curve(data, plan, "predictive")
-    best = minimise(exact.evaluate, (0, 3), search=THOROUGH)
+    best = minimise(exact.evaluate, exact.ruler((0.0, 3.0)), search=THOROUGH)
     values = exact(np.array([1e-4, 1e-3, 1e-2, 0.1, 0.4, best.beta]))
     assert exact(found.beta) - exact(best.beta) < 1e-6 * np.ptp(values)
 
