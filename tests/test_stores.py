@@ -252,6 +252,6 @@ class TestDamage:
         assert [wrong for seed in range(seeds, seeds + 30) if (wrong := stores.run(seed))] == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [2, 5, 6, 7])  # each signal, alone and two studies at once
 def test_signals_lose_nothing(seed):
     assert signals.run(seed) is None

@@ -395,7 +395,7 @@ sys.path.insert(0, sys.argv[1])
 from test_study import CHOICES, Counted, GaussianNoise
 if __name__ == "__main__":
     setting = Counted(200, GaussianNoise(1.0), 1.0, trace=sys.argv[3])
-    compare([setting], CHOICES, 400, n_jobs=1, store=sys.argv[2])
+    compare([setting], CHOICES, 4000, n_jobs=1, store=sys.argv[2])
 """
 
 
@@ -415,7 +415,7 @@ def test_kill_at_any_moment_loses_only_what_is_in_flight(store, tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         drawn = len(trace.read_text()) - before
-        with pytest.warns(StoreWarning, match="of the 1200 results asked for"):
+        with pytest.warns(StoreWarning, match="of the 12000 results asked for"):
             ledger = Ledger(store)
         with ledger:
             kept = len(ledger.table()) // len(CHOICES)

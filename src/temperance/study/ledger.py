@@ -113,12 +113,11 @@ class Ledger:
     def _refuse_another(self, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
         differ = [key for key in sorted(stored | wanted) if stored.get(key) != wanted.get(key)]
         if "numbers" in differ:
-            older = stored["numbers"] < wanted["numbers"]
+            there, here = (each.get("numbers", 0) for each in (stored, wanted))
             raise self._database.refusal(
                 "was made by a version of the library that gives other numbers, "
-                f"{'before' if older else 'after'} this one (generation {stored['numbers']} in "
-                f"the file, {wanted['numbers']} now); "
-                "take another file, or delete this one to compute anew"
+                f"{'before' if there < here else 'after'} this one (generation {there} in the "
+                f"file, {here} now); take another file, or delete this one to compute anew"
             )
         if differ:
             told = "; ".join(
@@ -148,8 +147,11 @@ class Ledger:
     def _drop_damaged(self) -> None:
         """Drop damaged results, so that they are computed again, and say which."""
         if not self._database.rows("results")[1]:
-            return self._database.refuse_faults()
+            self._database.refuse_faults()
+            return
         damaged = self._database.drop_damaged("results")
+        if not damaged:  # another process was faster
+            return
         # Either the key is left or what it depends on; if neither is, nobody knows.
         asked = self._asked()
         keys = {self.key(*each): each for each in asked}
