@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Loss
+from temperance.models.logistic.expected_loss import Loss, labelled_partials
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
@@ -108,22 +108,23 @@ class Equations:
         self.root = inverse_root(precision)
         self.triangle = precision @ self.root
         variance = squared_lengths(Z, self.root)
-        psi = loss(rows.offset + u @ Z.T, variance)
-        self.pull = (w * (psi.mean - rows.y)) @ Z
+        psi = labelled_partials(loss, rows.offset + u @ Z.T, variance, rows.sign)
+        self.pull = (w * psi.mean) @ Z
         self.weight = w * psi.variance
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
         hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
-        self.inverse_hessian = np.linalg.inv(hessian)
+        self.hessian_root = inverse_root(hessian)
         # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
         self.feedback = 0.1 * largest(variance) if beta > 0 else 0.0
         self.contraction = min(1.0, 10 * self.feedback)
+        self.unit = beta if beta > 0 else 1.0  # of precisions, in those of curvatures
 
     def step(self) -> Array:
         """Return the Newton step."""
-        du = -times(self.inverse_hessian, self.u + self.beta * self.pull)
+        du = -self._over_hessian(self.u + self.beta * self.pull)
         moved = weighted_gram(self.rows.Z, 2 * (self.weight + self.mixed * (du @ self.rows.Z.T)))
         x = self._flat(du, moved - self.curvature)
-        answer = self.feedback * self.beta * largest(x[:, du.shape[1] :])
+        answer = self.feedback * self.beta / self.unit * largest(x[:, du.shape[1] :])
         if self.feedback > LOOSE and answer > NEGLIGIBLE:
             x = solve_batch(self._operator, x, LOOSE, contraction=self.contraction)
         return self._turned_back(x)
@@ -135,7 +136,7 @@ class Equations:
         """
         pull = -solution / self.beta if self.beta > 0 else self.pull
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
-        du = -times(self.inverse_hessian, pull) + self._shift(dv)
+        du = -self._over_hessian(pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
         tolerance = ROUGH if rough else TIGHT
         x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
@@ -144,20 +145,21 @@ class Equations:
     def _operator(self, x: Array) -> Array:
         """Take from changes of u and B what B's own change makes of them."""
         m, k = self.u.shape
-        dv = self._variances(self.beta * x[:, k:].reshape(m, k, k))
+        dv = self._variances(self.beta / self.unit * x[:, k:].reshape(m, k, k))
         du = self._shift(dv)
         return x - self._flat(du, self._bent(du, dv))
 
     def _flat(self, du: Array, d_curvature: Array) -> Array:
-        """Join L'du and A' dB A, with S = A A' and S^-1 = L L', where all directions are alike."""
-        turned = self.root.swapaxes(1, 2) @ d_curvature @ self.root
+        """Join L'du and beta A' dB A, with S = A A' and S^-1 = L L': all directions are alike."""
+        turned = self.unit * (self.root.swapaxes(1, 2) @ d_curvature @ self.root)
         eased = times(self.triangle.swapaxes(1, 2), du)
         return np.concatenate([eased, turned.reshape(len(du), -1)], axis=1)
 
     def _turned_back(self, x: Array) -> Array:
         """Return du and dB."""
         m, k = self.u.shape
-        change = self.triangle @ x[:, k:].reshape(m, k, k) @ self.triangle.swapaxes(1, 2)
+        turned = x[:, k:].reshape(m, k, k) / self.unit
+        change = self.triangle @ turned @ self.triangle.swapaxes(1, 2)
         return np.concatenate([times(self.root, x[:, :k]), change.reshape(m, -1)], axis=1)
 
     def _variances(self, change: Array) -> Array:
@@ -166,7 +168,11 @@ class Equations:
 
     def _shift(self, dv: Array) -> Array:
         """Return du = -beta H^-1 Z'[w psi_muv dv]."""
-        return -self.beta * times(self.inverse_hessian, (self.mixed * dv) @ self.rows.Z)
+        return -self.beta * self._over_hessian((self.mixed * dv) @ self.rows.Z)
+
+    def _over_hessian(self, vectors: Array) -> Array:
+        """Return H^-1 times vectors (m, k)."""
+        return times(self.hessian_root, times(self.hessian_root.swapaxes(1, 2), vectors))
 
     def _bent(self, du: Array, dv: Array) -> Array:
         """Return dB = Z' diag(2 w [psi_muv Z du + psi_vv dv]) Z."""
