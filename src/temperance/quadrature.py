@@ -357,7 +357,7 @@ def _vast(mean: Array, variance: Array, orders: range) -> Array:
     for row, j in zip(rows, orders, strict=True):
         for p, factor in enumerate(_COEFFICIENTS, start=2):
             i = 2 * p + j - 2
-            row += (-1) ** j * factor * hermite[i] * (_PEAK * gaussian / width) / width**i
+            row += (-1) ** j * factor * hermite[i] * (_PEAK * gaussian / width) * (1 / width) ** i
     return rows
 
 

@@ -21,6 +21,7 @@ TOLERANCE = 3e-8
 ROUGH_STEP = 3e-2
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
 MOST_NEWTON_STEPS = 12
+FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
 MOST_STEPS = 400
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
@@ -112,7 +113,8 @@ class Path:
             target = min(beta, (anchor.beta + first) * reach - first)
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
-            start = anchor.x + low * np.log(high / low) * anchor.tangent
+            change = low * np.log(high / low) * anchor.tangent
+            start = self.system.ahead(anchor.x, change, anchor.beta, target)
             if not self.system.admissible(start):
                 start = anchor.x
             found = _correct(self.system, start, target)
@@ -172,7 +174,7 @@ def _correct(
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
     rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
-    for _ in range(MOST_NEWTON_STEPS):
+    for count in range(MOST_NEWTON_STEPS):
         try:
             step, tangent = system.newton(x, beta)
         except np.linalg.LinAlgError:
@@ -180,6 +182,8 @@ def _correct(
         with np.errstate(over="ignore"):  # a step too long for a number is one that failed
             size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
         if not np.isfinite(size) or (size > 2 * before and size > rounding):
+            return None
+        if count >= FEW_NEWTON_STEPS and size > max(LONG, before / 2):
             return None
         x = x + step
         if not system.admissible(x):

@@ -25,6 +25,7 @@ from temperance.models.logistic.expected_loss import (
 from temperance.models.logistic.system import (
     DiagonalLaw,
     Rows,
+    StraightAhead,
     Tangent,
     solve_newton,
     weighted_gram,
@@ -33,7 +34,7 @@ from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class DiagonalCovarianceSystem:
+class DiagonalCovarianceSystem(StraightAhead):
     """Unknowns x = (V'm, rho): k means, along axes V, and k log standard deviations."""
 
     rows: Rows

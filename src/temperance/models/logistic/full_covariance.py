@@ -32,6 +32,7 @@ from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    StraightAhead,
     Tangent,
     inverse_root,
     row_products,
@@ -43,7 +44,7 @@ from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class FullCovarianceSystem:
+class FullCovarianceSystem(StraightAhead):
     """Unknowns x = (u, log v): k coefficients and n predictor variances."""
 
     rows: Rows

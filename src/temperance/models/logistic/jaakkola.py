@@ -27,6 +27,7 @@ from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    StraightAhead,
     Tangent,
     inverse_root,
     row_products,
@@ -40,7 +41,7 @@ SMALL_SQUARE = 1e-4  # below it lam is a series
 
 
 @dataclass(frozen=True, eq=False)
-class JaakkolaSystem:
+class JaakkolaSystem(StraightAhead):
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows

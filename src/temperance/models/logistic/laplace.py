@@ -15,6 +15,7 @@ from temperance.models.logistic.expected_loss import sigmoid_and_slope
 from temperance.models.logistic.system import (
     FullLaw,
     Rows,
+    StraightAhead,
     Tangent,
     inverse_root,
     solve_newton,
@@ -24,7 +25,7 @@ from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceSystem:
+class LaplaceSystem(StraightAhead):
     """Unknowns x = u, the mode."""
 
     rows: Rows

@@ -70,6 +70,10 @@ class System(Protocol):
         """Return the size against which a step in each parameter is small."""
         ...
 
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Return the parameters at ``target`` from those at ``beta`` and their first-order change."""
+        ...
+
     def admissible(self, x: Array) -> bool:
         """Tell whether the parameters are those of a Gaussian."""
         ...
@@ -90,6 +94,14 @@ class PortableSystem(System, Protocol):
     def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
         """Return x of Gaussians with these means (m, k) and precisions I + beta curvature."""
         ...
+
+
+class StraightAhead:
+    """Parameters that move along straight lines in log(beta), more or less."""
+
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Return the parameters at ``target`` from those at ``beta`` and their first-order change."""
+        return x + change
 
 
 @dataclass(frozen=True, eq=False)
