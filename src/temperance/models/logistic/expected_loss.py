@@ -54,6 +54,8 @@ def expected_loss(mean: Array, variance: Array, rough: bool = False) -> Partials
 
 def labelled_partials(loss: Loss, mean: Array, variance: Array, sign: Array) -> Partials:
     """Differentiate psi(s mu, v), the loss of rows whose labels have the signs s = 1 - 2 y."""
+    if not np.isfinite(variance).all():
+        raise np.linalg.LinAlgError("the variances of the predictors are not finite")
     psi = loss(sign * mean, variance)
     return psi._replace(mean=sign * psi.mean, mean_variance=sign * psi.mean_variance)
 

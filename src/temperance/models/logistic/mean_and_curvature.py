@@ -45,7 +45,8 @@ LOOSE = 5e-2  # enough for Newton's steps, which correct each other
 ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
 NEGLIGIBLE = 1e-10  # part of a precision
 FAR = 0.3  # change of a precision from which it is taken by logarithms
-MOST = 20.0  # change of its logarithm in one step
+BENT, MOST = 0.05, 20.0  # change of a logarithm from which it is one, and the most in one step
+LITTLE = 1e-8  # part of the prior's precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +73,17 @@ class MeanAndCurvatureSystem:
         return np.concatenate([self.rows.coefficient_scale(u), outer.reshape(len(u), -1)], axis=1)
 
     def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
-        """Let the logarithm of the precision go straight on, as far as its changes are large."""
-        (u, curvature), (du, d_curvature) = self._split(x), self._split(change)
+        """Let the logarithm of the curvature go straight on, where it changes much."""
         if beta == 0:
             return x + change
-        identity = np.eye(u.shape[1])
-        precision = identity + beta * curvature
-        root = inverse_root(precision)
-        triangle = precision @ root
-        rate = np.log(target / beta) * curvature + d_curvature
-        change = exponential(beta * root.swapaxes(1, 2) @ rate @ root)
-        raised = beta * curvature + triangle @ change @ triangle.swapaxes(1, 2)
-        return self.parameters(u + du, raised / target, target)
+        (u, curvature), (du, d_curvature) = self._split(x), self._split(change)
+        # What is little beside the prior is nothing to take a logarithm of.
+        floored = curvature + LITTLE / beta * np.eye(u.shape[1])
+        root = inverse_root(floored)
+        triangle = floored @ root
+        raised = exponential(root.swapaxes(1, 2) @ d_curvature @ root)
+        moved = curvature + triangle @ raised @ triangle.swapaxes(1, 2)
+        return self.parameters(u + du, moved, target)
 
     def admissible(self, x: Array) -> bool:
         """Any finite numbers will do; a precision that is none has no root."""
@@ -228,7 +228,7 @@ class Equations:
 
 
 def exponential(symmetric: Array) -> Array:
-    """Return exp(X) - 1 for symmetric matrices X (m, k, k), whose eigenvalues are bounded."""
+    """Return exp(X) - 1 for symmetric matrices X (m, k, k), which along most axes is X."""
     values, vectors = np.linalg.eigh((symmetric + symmetric.swapaxes(1, 2)) / 2)
-    change = np.expm1(np.clip(values, -MOST, MOST))
-    return (vectors * change[:, None, :]) @ vectors.swapaxes(1, 2)
+    more = np.where(np.abs(values) > BENT, np.expm1(np.minimum(values, MOST)) - values, 0.0)
+    return symmetric + (vectors * more[:, None, :]) @ vectors.swapaxes(1, 2)
