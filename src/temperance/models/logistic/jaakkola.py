@@ -22,11 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Partials
+from temperance.models.logistic.expected_loss import Partials, sigmoid_and_slope
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    StraightAhead,
     Tangent,
     inverse_root,
     row_products,
@@ -40,7 +41,7 @@ SMALL_SQUARE = 1e-4  # below it lam is a series
 
 
 @dataclass(frozen=True, eq=False)
-class JaakkolaSystem:
+class JaakkolaSystem(StraightAhead):
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows
@@ -121,10 +122,23 @@ class Moments:
 
 
 def bounded_loss(mean: Array, variance: Array) -> Partials:
-    """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam."""
-    lam, slope = lambda_and_slope(mean**2 + variance)
+    """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam.
+
+    Below zero dpsi/dmu = 1/2 + 2 lam mu is sigmoid(-xi) + 2 lam v / (xi - mu), and its derivative
+    2 lam + 4 dlam/dv mu^2 is [2 lam v + sigmoid'(xi) mu^2] / xi^2: sums without differences.
+    """
+    square = mean**2 + variance
+    lam, slope = lambda_and_slope(square)
+    xi = np.sqrt(square)
+    small, bend = sigmoid_and_slope(-xi)
+    part = variance / np.maximum(square, SMALLEST)
+    below = small + 2 * lam * variance / np.maximum(xi + np.abs(mean), SMALLEST)
     return Partials(
-        0.5 + 2 * lam * mean, lam, 2 * lam + 4 * slope * mean**2, 2 * slope * mean, slope
+        np.where(mean < 0, below, 1 - below),
+        lam,
+        2 * lam * part + bend * (1 - part),
+        2 * slope * mean,
+        slope,
     )
 
 
