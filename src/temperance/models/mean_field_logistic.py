@@ -97,7 +97,7 @@ class MeanFieldLogistic(LogisticRegression):
 
         def stochastic(beta: float) -> tuple[Array, Array]:
             fit = backprop(rows, np.array([[beta]]), self.schedule)
-            return fit.mean[0, 0], np.diag(fit.deviation[0, 0])
+            return fit.mean[0, 0], fit.deviation[0, 0]
 
         return stochastic
 

@@ -18,7 +18,8 @@ from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_cu
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import row_space
 from temperance.models.regression import Regression
-from temperance.posteriors import LogisticPosterior
+from temperance.posteriors import CovarianceRoot, LogisticPosterior
+from temperance.posteriors.covariance_root import low_rank_root
 from temperance.types import AnyPlan, Array, Data, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 from temperance.validation import as_data, non_negative
 
@@ -80,24 +81,26 @@ class LogisticRegression(Regression):
 
         def posterior(alpha: float) -> LogisticPosterior:
             mean, root = approximation(non_negative("alpha", alpha) / data.size)
-            if basis is not None:
-                mean = basis @ mean
-                # The prior across the span of the rows: I + B (root - I) B'.
-                root = np.eye(len(basis)) + basis @ (root - np.eye(len(root))) @ basis.T
-            return LogisticPosterior(
-                prior.mean + prior.unwhiten(mean), prior.unwhiten(root), self.design
-            )
+            if basis is None:
+                spread = CovarianceRoot(prior.unwhiten(root))
+            else:  # the prior across the span of the rows
+                mean, spread = basis @ mean, low_rank_root(prior.root, basis, root)
+            return LogisticPosterior(prior.mean + prior.unwhiten(mean), spread, self.design)
 
         return posterior
 
     def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
-        """Return the function from beta to mean and covariance root, for rows of one weighting."""
+        """Return the function from beta to mean and covariance root, for rows of one weighting.
+
+        The root has shape (k, k), or (k,) if it is diagonal.
+        """
         path = Path(self.system(rows))
 
         def gaussian(beta: float) -> tuple[Array, Array]:
             found = path.at(beta)
             means, roots = path.system.gaussian(found.x, found.beta)
-            return means[0], roots[0]
+            root = roots[0]
+            return means[0], np.diagonal(root) if self.diagonal and root.ndim > 1 else root
 
         return gaussian
 
