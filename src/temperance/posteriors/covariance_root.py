@@ -130,17 +130,8 @@ class LowRankRoot(CovarianceRoot):
         """Return the diagonal of S, shape (d,)."""
         if self.outer.ndim > 1:
             return self._lengths(self.outer, self.shrinkage)
-        # |M e_j|^2 = 1 - |D'e_j|^2 + |diag(r) D'e_j|^2; where that would cancel, |M e_j|^2 itself.
-        # These are less than 2n, since the |D'e_j|^2 add up to n.
-        squares = self.directions**2
-        along = squares.sum(axis=1)
-        lengths = 1 - along + squares @ self.shrinkage**2
-        (cancelling,) = np.nonzero(along > 0.5)
-        for part in batches(len(cancelling), len(along)):
-            unit = np.zeros((len(cancelling[part]), len(along)))
-            unit[np.arange(len(unit)), cancelling[part]] = 1.0
-            lengths[cancelling[part]] = self._lengths(unit, self.shrinkage)
-        return self.outer**2 * lengths
+        inside = self.directions**2 @ self.shrinkage**2
+        return self.outer**2 * (inside + squares_across(self.directions))
 
     @property
     def log_determinant(self) -> float:
@@ -158,6 +149,19 @@ class LowRankRoot(CovarianceRoot):
         inner = (self.directions * (factors - 1)) @ self.directions.T
         inner[np.diag_indices(len(inner))] += 1
         return inner
+
+
+def squares_across(directions: Array) -> Array:
+    r"""Return |(I - D D')e_j|^2 for each axis e_j, shape (d,), of orthonormal columns D (d, n)."""
+    lengths = 1 - (directions**2).sum(axis=1)
+    # Axes for which this difference cancels are less than 2n: the |D'e_j|^2 add up to n.
+    (cancelling,) = np.nonzero(lengths < 0.5)
+    for part in batches(len(cancelling), len(directions)):
+        axes = cancelling[part]
+        across = directions[axes] @ directions.T
+        across[np.arange(len(axes)), axes] -= 1
+        lengths[axes] = (across**2).sum(axis=1)
+    return lengths
 
 
 def low_rank_root(outer: Array, basis: Array, inner: Array) -> LowRankRoot:

@@ -114,7 +114,8 @@ class LogisticRegression(Regression):
         check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
-        whitened, offset = prior.whiten(Z), Z @ prior.mean
+        # The span of all rows, once; parts of the plan reduce their rows further.
+        whitened, offset = self.coordinates(prior.whiten(Z))[0], Z @ prior.mean
         if isinstance(plan, LeaveOneOutPlan) and many_rows(*whitened.shape):
             rows = Rows(whitened, offset, data.y, plan.weights[None])
             return left_out_risk_curve(rows, plan, risk, self)
