@@ -15,7 +15,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
-from temperance.estimators.inputs import validated
+from temperance.estimators.inputs import (
+    LARGEST,
+    refuse_certainty,
+    refuse_strange_units,
+    validated,
+)
 from temperance.estimators.stored import without_data
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
@@ -53,6 +58,7 @@ class GibbsEstimator(BaseEstimator):
         return scale**2
 
     def _choose_coordinates(self, X: Array, weights: Array) -> Coordinates:
+        refuse_strange_units("X", X)
         degree = whole("degree", self.degree, 1)
         one_of("standardize", self.standardize, (False, True))
         one_of("fit_intercept", self.fit_intercept, (False, True))
@@ -63,6 +69,7 @@ class GibbsEstimator(BaseEstimator):
         self, model: Model, rows: Array, y: Array, weights: Array, seed: int
     ) -> Calibration:
         data = as_data(rows, y, weights)
+        refuse_certainty(model, data.X, data.weights)
         return calibrate(
             model,
             data.X,
@@ -105,7 +112,10 @@ class GibbsEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return self.coordinates_.rows(validated(self, X, reset=False))
+        rows = self.coordinates_.rows(validated(self, X, reset=False))
+        if not max(rows.max(), -rows.min()) <= LARGEST:
+            raise ValueError(f"X must lie within {LARGEST:g} of the rows of the fit, in their unit")
+        return rows
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored: all, or with ``keep_data=False`` all but the training data."""

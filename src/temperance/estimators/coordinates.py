@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from temperance.estimators.inputs import refuse_strange_units
 from temperance.memory import refuse_too_large
 from temperance.posteriors import StudentT
 from temperance.types import Array
@@ -70,7 +71,7 @@ class Coordinates:
 
     def rows(self, X: Array) -> Array:
         """Return the rows z of the model, shape (n, p)."""
-        terms = X if self.powers is None else self.powers.transform(self.inputs(X))
+        terms = X if self.powers is None else powers_of(self.powers, self.inputs(X))
         first = int(self.intercept)
         rows = np.ones((len(X), first + terms.shape[1]))
         np.subtract(terms, self.terms.centre, out=rows[:, first:])
@@ -114,10 +115,17 @@ def coordinates_of(
         inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
         _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
-        terms = powers.transform(inputs(X))
+        terms = powers_of(powers, inputs(X))
+        refuse_strange_units(f"terms of degree {degree}", terms)
     columns = terms.shape[1]
     scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
     return Coordinates(inputs, powers, scale, intercept)
+
+
+def powers_of(powers: PolynomialFeatures, X: Array) -> Array:
+    """Return the monomials of inputs; those too large for numbers are infinite."""
+    with np.errstate(over="ignore"):
+        return powers.transform(X)
 
 
 def count_terms(columns: int, degree: int) -> int:

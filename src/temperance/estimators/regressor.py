@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator
 from temperance.estimators.coordinates import raw_scale, standard_scale
-from temperance.estimators.inputs import as_seed, as_weights, validated
+from temperance.estimators.inputs import as_seed, as_weights, refuse_strange_units, validated
 from temperance.estimators.noise import weak_noise_model
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
@@ -169,6 +169,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
+        refuse_strange_units("y", response)
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         self._response = (
@@ -190,7 +191,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         if isinstance(self.noise_variance, str):
             one_of("noise_variance", self.noise_variance, ("unknown",))
             return weak_noise_model(rows, y, weights, self._prior_variance)
-        variance = positive("noise_variance", self.noise_variance) / self._response.unit[0] ** 2
+        unit = float(self._response.unit[0])
+        variance = positive("noise_variance", self.noise_variance) / unit / unit
         return GaussianLinear(noise_variance=variance, prior_cov=self._prior_variance)
 
     def coefficients(self, *, beta: float | None = None) -> StudentT:

@@ -18,8 +18,7 @@ from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_cu
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import row_space
 from temperance.models.regression import Regression
-from temperance.posteriors import CovarianceRoot, LogisticPosterior
-from temperance.posteriors.covariance_root import low_rank_root
+from temperance.posteriors import LogisticPosterior
 from temperance.types import AnyPlan, Array, Data, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 from temperance.validation import as_data, non_negative
 
@@ -81,11 +80,11 @@ class LogisticRegression(Regression):
 
         def posterior(alpha: float) -> LogisticPosterior:
             mean, root = approximation(non_negative("alpha", alpha) / data.size)
-            if basis is None:
-                spread = CovarianceRoot(prior.unwhiten(root))
-            else:  # the prior across the span of the rows
-                mean, spread = basis @ mean, low_rank_root(prior.root, basis, root)
-            return LogisticPosterior(prior.mean + prior.unwhiten(mean), spread, self.design)
+            if basis is not None:
+                mean = basis @ mean
+            return LogisticPosterior(
+                prior.mean + prior.unwhiten(mean), prior.posterior_root(root, basis), self.design
+            )
 
         return posterior
 
@@ -99,8 +98,7 @@ class LogisticRegression(Regression):
         def gaussian(beta: float) -> tuple[Array, Array]:
             found = path.at(beta)
             means, roots = path.system.gaussian(found.x, found.beta)
-            root = roots[0]
-            return means[0], np.diagonal(root) if self.diagonal and root.ndim > 1 else root
+            return means[0], roots[0]
 
         return gaussian
 
