@@ -32,7 +32,7 @@ class GaussianPrior:
     def posterior_root(self, root: Array, basis: Array | None = None) -> CovarianceRoot:
         r"""Root of the covariance of theta = mu_0 + C u from that of u, (d, d) or a diagonal (d,).
 
-        With an orthonormal basis (d, k) the root is that of the coordinates of u in its span, (k, k);
+        With an orthonormal basis (d, k) it is that of the coordinates of u in its span, (k, k);
         across the span a posterior is the prior.
         """
         if basis is None:
