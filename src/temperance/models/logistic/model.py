@@ -91,7 +91,7 @@ class LogisticRegression(Regression):
     def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
         """Return the function from beta to mean and covariance root, for rows of one weighting.
 
-        The root has shape (k, k), or (k,) if it is diagonal.
+        A diagonal root is the vector of its diagonal.
         """
         path = Path(self.system(rows))
 
@@ -112,19 +112,19 @@ class LogisticRegression(Regression):
         check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
-        # The span of all rows, once; parts of the plan reduce their rows further.
-        whitened, offset = self.coordinates(prior.whiten(Z))[0], Z @ prior.mean
-        if isinstance(plan, LeaveOneOutPlan) and many_rows(*whitened.shape):
-            rows = Rows(whitened, offset, data.y, plan.weights[None])
+        coordinates, _ = self.coordinates(prior.whiten(Z))
+        offset = Z @ prior.mean
+        if isinstance(plan, LeaveOneOutPlan) and many_rows(*coordinates.shape):
+            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return left_out_risk_curve(rows, plan, risk, self)
         if isinstance(plan, PrefixPlan) and plan.ends[-1] > SHORT:
-            rows = Rows(whitened, offset, data.y, plan.weights[None])
+            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return prefix_risk_curve(rows, plan, risk, self)
-        if isinstance(plan, FoldPlan) and many_in_folds(plan, whitened.shape[1]):
-            rows = Rows(whitened, offset, data.y, plan.weights[None])
+        if isinstance(plan, FoldPlan) and many_in_folds(plan, coordinates.shape[1]):
+            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return fold_risk_curve(rows, plan, risk, self)
         pairs = plan.pairs()
-        rows = Rows(whitened, offset, data.y, pairs.likelihood_weights)
+        rows = Rows(coordinates, offset, data.y, pairs.likelihood_weights)
         method = method_of(plan) if isinstance(plan, PrefixPlan) else QUADRATURE
         return logistic_risk_curve(rows, pairs, risk, self, method)
 
