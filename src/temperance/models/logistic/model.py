@@ -80,14 +80,10 @@ class LogisticRegression(Regression):
 
         def posterior(alpha: float) -> LogisticPosterior:
             mean, root = approximation(non_negative("alpha", alpha) / data.size)
-            if root.ndim == 1:
-                root = np.diag(root)
             if basis is not None:
                 mean = basis @ mean
-                # The prior across the span of the rows: I + B (root - I) B'.
-                root = np.eye(len(basis)) + basis @ (root - np.eye(len(root))) @ basis.T
             return LogisticPosterior(
-                prior.mean + prior.unwhiten(mean), prior.unwhiten(root), self.design
+                prior.mean + prior.unwhiten(mean), prior.posterior_root(root, basis), self.design
             )
 
         return posterior
