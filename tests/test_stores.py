@@ -233,6 +233,19 @@ class TestDamage:
             with pytest.raises(ValueError, match=message):
                 use()
 
+    @pytest.mark.parametrize("byte", [b"\x05", b"\n", b"\xc4"])
+    def test_what_sqlite_quotes_is_no_part_of_the_line(self, store, table, byte):
+        content = store.read_bytes()
+        assert content.count(b" repetition INTEGER") == 1
+        store.write_bytes(content.replace(b" repetition INTEGER", byte + b'"epetition INTEGER'))
+        for use in (
+            lambda: compare(SETTINGS, CHOICES, 4, 1, 1, store=store),
+            lambda: Ledger(store),
+        ):
+            with pytest.raises(ValueError, match="study.sqlite' is damaged: ") as caught:
+                use()
+            assert type(caught.value) is ValueError and str(caught.value).isprintable()
+
     def test_results_without_a_name_are_refused(self, store, table):
         self.edit(store, "DELETE FROM names WHERE name = 'split'")
         with Ledger(store) as ledger, pytest.raises(ValueError, match="that it cannot name"):

@@ -186,6 +186,8 @@ class Database:
             if kind == sqlite3.SQLITE_CORRUPT:
                 raise self.damaged(_line(error)) from None
             raise self.refusal(f"cannot be used: {_line(error)}") from None
+        except UnicodeDecodeError:  # SQLite quotes what it does not understand
+            raise self.damaged("its tables are not as they were made") from None
 
     def close(self) -> None:
         """Close the file."""
