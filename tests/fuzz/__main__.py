@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import multiprocessing
-import re
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from .watchdog import OutOfTimeError, limited
+from .cases import Result, case, described, leave_interrupts, module_of, without_numbers
 
 KINDS = ("calibrations", "stores", "signals", "tables", "draws")
 HARD_LIMIT = 60.0  # seconds of processor time, then the case has failed
-SLOW = 8.0  # seconds of processor time that no calibration may take
 REPORT_EVERY = 5.0  # seconds
-
-
-@dataclass(frozen=True)
-class Result:
-    """How one case ended: ``failure`` in one line, or None."""
-
-    kind: str
-    seed: int
-    ending: str
-    failure: str | None
-    seconds: float
 
 
 @dataclass
@@ -78,57 +62,14 @@ def sort_of(failure: str) -> str:
     return without_numbers(failure.partition(" | ")[0])[:100]
 
 
-def without_numbers(text: str) -> str:
-    """Replace numbers, so that messages that differ in them only are one."""
-    return re.sub(r"-?\b\d[\d.]*(e[+-]?\d+)?", "#", text)
-
-
-def case(job: tuple[str, int, float]) -> Result:
-    """Run one case within the hard limit."""
-    kind, seed, limit = job
-    module = module_of(kind)
-    begin = time.process_time()
-    ending, failure, seconds = "well", None, None
-    try:
-        with limited(limit):
-            if hasattr(module, "examine"):
-                outcome = module.examine(seed)
-                failure, seconds = outcome.failure, outcome.seconds
-                ending = without_numbers(outcome.ending)[:100]
-            else:
-                failure = module.run(seed)
-    except OutOfTimeError as error:
-        ending, failure = "out of time", f"{error} ({limit:g} s) | {described(module, seed)}"
-    except Exception as error:  # noqa: BLE001
-        ending = "traceback"
-        failure = f"{type(error).__name__}: {error} | {described(module, seed)}"
-    if seconds is None:
-        seconds = time.process_time() - begin
-    if failure is None and seconds > SLOW:
-        failure = f"{seconds:.1f} s of processor time | {described(module, seed)}"
-    if failure is not None and ending == "well":
-        ending = "wrong"
-    return Result(kind, seed, ending, failure, seconds)
-
-
-def described(module: Any, seed: int) -> str:
-    """Return the problem's line where the module has problems."""
-    return str(module.problem(seed)) if hasattr(module, "problem") else f"seed {seed}"
-
-
-def module_of(kind: str) -> Any:
-    """Import what runs cases of a kind."""
-    return importlib.import_module(f"{__package__}.{kind}")
-
-
 def results(jobs: list[tuple[str, int, float]], processes: int) -> Iterator[Result | None]:
     """Yield results as they come, and None now and then while none does."""
     if processes == 1:
         yield from map(case, jobs)
         return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, initializer=_leave_interrupts, maxtasksperchild=500) as pool:
-        pending = pool.imap_unordered(case, jobs, chunksize=4)
+    with context.Pool(processes, initializer=leave_interrupts, maxtasksperchild=500) as pool:
+        pending = pool.imap_unordered(case, jobs, chunksize=1)
         while True:
             try:
                 yield pending.next(timeout=REPORT_EVERY)
@@ -136,11 +77,6 @@ def results(jobs: list[tuple[str, int, float]], processes: int) -> Iterator[Resu
                 return
             except multiprocessing.TimeoutError:
                 yield None
-
-
-def _leave_interrupts() -> None:
-    """Let the first process alone answer an interruption."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from temperance.types import Data, Plan, Risk
 Array = NDArray[np.float64]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
 FAR = 40.0  # beyond it the logistic function is a step, to the last digit
-MOST_STEPS = 200
+MOST_STEPS = 200  # and halvings of them, in all
 
 
 class NotSolvedError(Exception):
@@ -233,7 +233,8 @@ def _newton(objective: Any, x: Array) -> tuple[Array, float]:
     """Minimise by damped steps; return the point and the norm of the gradient."""
     value, gradient, hessian = objective(x)
     best = x, float(np.linalg.norm(gradient))
-    for _ in range(MOST_STEPS):
+    left = MOST_STEPS
+    while left > 0:
         sides = 1 / np.sqrt(np.diag(hessian))
         scaled = hessian * np.outer(sides, sides)
         step = -sides * np.linalg.lstsq(scaled, sides * gradient, rcond=None)[0]
@@ -243,10 +244,11 @@ def _newton(objective: Any, x: Array) -> tuple[Array, float]:
         length = 1.0
         while True:
             there = objective(x + length * step)
+            left -= 1
             if there[0] <= value - 1e-4 * length * decrement + 1e-13 * abs(value):
                 break
             length /= 2
-            if length < 1e-14:
+            if length < 1e-14 or left <= 0:
                 return best
         x = x + length * step
         value, gradient, hessian = there
@@ -263,7 +265,7 @@ def _newton(objective: Any, x: Array) -> tuple[Array, float]:
 def _jaakkola(Z: Array, offset: Array, y: Array, w: Array) -> Fit:
     d = Z.shape[1]
     u, S = np.zeros(d), np.eye(d)
-    for _ in range(5000):
+    for _ in range(1000):
         v = np.sqrt(np.maximum((offset + Z @ u) ** 2 + np.einsum("ij,jk,ik->i", Z, S, Z), 1e-300))
         lam = np.where(v > 1e-4, np.tanh(v / 2) / (4 * np.maximum(v, 1e-4)), 1 / 8 - v**2 / 96)
         precision = np.eye(d) + 2 * (Z.T * (w * lam)) @ Z
