@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from temperance.calibration import Calibration
+
 from . import oracles
-from .problems import problem
+from .problems import Problem, problem
+
+NOT_CONVERGED = "an answer that warns of convergence"
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,7 @@ class Outcome:
 
     Parameters
     ----------
-    ending : "answer", or the refusal's message
+    ending : "answer", with its warning if a fit was not found, or the refusal's message
     failure : one line, or None if all is well
     seconds : processor time of the calibration alone
     """
@@ -38,28 +43,38 @@ def examine(seed: int) -> Outcome:
     begin = time.process_time()
     try:
         result = oracles.calibrated(case)
-        repr(result)
+        with oracles.only_own_warnings():
+            repr(result)
+    except oracles.NotConvergedError:
+        return Outcome(NOT_CONVERGED, None, time.process_time() - begin)
     except Exception as error:  # noqa: BLE001
         seconds = time.process_time() - begin
         wrong = oracles.manners_of(error)
         failure = None if wrong is None else f"manners: {wrong} | {case}"
         return Outcome(f"{type(error).__name__}: {error}", failure, seconds)
     seconds = time.process_time() - begin
+    try:
+        wrong = _judged(case, result)
+    except oracles.NotConvergedError:
+        return Outcome(NOT_CONVERGED, None, seconds)
+    return Outcome("answer", None if wrong is None else f"{wrong} | {case}", seconds)
+
+
+def _judged(case: Problem, result: Calibration) -> str | None:
+    """Return the first objection of an oracle."""
     checks = [*oracles.ALWAYS, *oracles.PLAIN]
-    for check in checks:
-        try:
-            wrong = check(case, result)
-        except Exception as error:  # noqa: BLE001
-            wrong = f"{type(error).__name__}{oracles._place(error)}: {error}"
-        if wrong is not None:
-            return Outcome("answer", f"{check.__name__}: {wrong} | {case}", seconds)
     changes = oracles.changes(case)
     if changes:
-        chosen = changes[int(np.random.default_rng(seed).integers(len(changes)))]
+        chosen = changes[int(np.random.default_rng(case.seed).integers(len(changes)))]
+        checks.append(partial(oracles.same_answer, change=chosen))
+    for check in checks:
+        name = getattr(check, "__name__", "same_answer")
         try:
-            wrong = oracles.same_answer(case, result, chosen)
+            wrong = check(case, result)
+        except oracles.NotConvergedError:
+            raise
         except Exception as error:  # noqa: BLE001
-            wrong = f"{chosen.name}: {type(error).__name__}{oracles._place(error)}: {error}"
+            wrong = oracles.exception_in_words(error)
         if wrong is not None:
-            return Outcome("answer", f"same_answer: {wrong} | {case}", seconds)
-    return Outcome("answer", None, seconds)
+            return f"{name}: {wrong}"
+    return None
