@@ -43,16 +43,15 @@ class NotConvergedError(Exception):
 def only_own_warnings() -> Iterator[None]:
     """Turn warnings of other classes than temperance's into exceptions.
 
-    A fit that the library says it did not find ends what is judged, by `NotConvergedError`.
+    Where the library says that it did not find a fit, and then goes on without other faults,
+    `NotConvergedError` ends what is judged.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", TemperanceWarning)
-        warnings.simplefilter("error", ConvergenceWarning)
-        try:
-            yield
-        except ConvergenceWarning as warning:
-            raise NotConvergedError(str(warning)) from warning
+        warnings.simplefilter("always", TemperanceWarning)
+        yield
+    if any(issubclass(each.category, ConvergenceWarning) for each in heard):
+        raise NotConvergedError
 
 
 def calibrated(problem: Problem) -> Calibration:
