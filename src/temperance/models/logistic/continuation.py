@@ -16,12 +16,15 @@ from temperance.diagnostics import ConvergenceWarning, warn
 from temperance.models.logistic.system import System
 from temperance.types import Array
 
+SHORT = 1e-3  # steps that need no damping
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
 ROUGH_STEP = 3e-2
 APART = 1e8  # ratio of betas between which a cubic says nothing
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
-MOST_NEWTON_STEPS = 12
+MOST_NEWTON_STEPS, MOST_DAMPED_STEPS = 12, 30
+MOST_HALVINGS = 12
+ROUNDING = 1e-12  # part of an objective
 FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
 MOST_STEPS = 400
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
@@ -120,7 +123,7 @@ class Path:
             low, high = anchor.beta + first, target + first
             change = low * np.log(high / low) * anchor.tangent
             start = self.system.ahead(anchor.x, change, anchor.beta, target)
-            found = _correct(self.system, start, target)
+            found = _correct(self.system, start, target, damped=True)
             if found is None:
                 reach = max(np.sqrt(reach), 1.0 + 1e-6)
             else:
@@ -170,7 +173,7 @@ def _settling(around: list[Anchor], beta: float, first: float) -> Array:
 
 
 def _correct(
-    system: System, x: Array, beta: float, rough_step: float | None = None
+    system: System, x: Array, beta: float, rough_step: float | None = None, damped: bool = False
 ) -> Anchor | None:
     if not system.admissible(x):
         return None
@@ -179,7 +182,7 @@ def _correct(
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
     rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
-    for count in range(MOST_NEWTON_STEPS):
+    for count in range(MOST_DAMPED_STEPS if damped else MOST_NEWTON_STEPS):
         try:
             # A step too long for a number is one that failed.
             with np.errstate(over="ignore", invalid="ignore"):
@@ -187,6 +190,12 @@ def _correct(
                 size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
         except np.linalg.LinAlgError:
             return None
+        if damped and size > SHORT:
+            x = _descended(system, x, step, beta)
+            if x is None:
+                return None
+            before = np.inf
+            continue
         if not np.isfinite(size) or (size > 2 * before and size > rounding):
             return None
         if count >= FEW_NEWTON_STEPS and size > max(LONG, before / 2):
@@ -197,4 +206,24 @@ def _correct(
         if size < tolerance or (size < rounding and size > before / 4):
             return Anchor(beta, x, tangent(rough), rough)
         before = size
+    return None
+
+
+def _descended(system: System, x: Array, step: Array, beta: float) -> Array | None:
+    """Go as far along a step as lets each objective fall: all the way, or a half, a quarter..."""
+    share = np.ones((len(x), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        before = system.objective(x, beta)
+        enough = before + ROUNDING * np.abs(before)
+        for _ in range(MOST_HALVINGS):
+            moved = x + share * step
+            worse = np.ones(len(x), dtype=bool)
+            if system.admissible(moved):
+                try:
+                    worse = ~(system.objective(moved, beta) <= enough)
+                except np.linalg.LinAlgError:
+                    pass  # no Gaussian at all
+                if not worse.any():
+                    return moved
+            share[worse] /= 2
     return None

@@ -6,6 +6,10 @@ Stationarity of beta sum_i w_i psi(s_i mu_i, v_i) + KL, s the signs of the label
     m + Z'[c psi_mu] = 0,        t - 1 + 2 t (Z^2)'[c psi_v] = 0.
 
 Variances have axes of their own; means may be taken along others, that tell them apart.
+
+Under vast variances the loss is a ramp, which has no scale: means and deviations grow and shrink
+together, and what is linear is m / t^1/2 and rho.  So far as a deviation is vast in what it does to
+predictors, a step keeps to that.
 """
 
 from __future__ import annotations
@@ -20,21 +24,26 @@ from temperance.models.logistic.expected_loss import (
     Loss,
     Partials,
     expected_loss,
+    expected_value,
     labelled_partials,
 )
 from temperance.models.logistic.system import (
     DiagonalLaw,
     Rows,
-    StraightAhead,
     Tangent,
+    largest,
     solve_newton,
     weighted_gram,
 )
+from temperance.models.logistic.vast import VAST, following
 from temperance.types import Array
 
 
+LITTLE = 0.05  # change of a logarithm below which a line is as good
+
+
 @dataclass(frozen=True, eq=False)
-class DiagonalCovarianceSystem(StraightAhead):
+class DiagonalCovarianceSystem:
     """Unknowns x = (V'm, rho): k means, along axes V, and k log standard deviations."""
 
     rows: Rows
@@ -45,9 +54,12 @@ class DiagonalCovarianceSystem(StraightAhead):
         return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))
 
     def scale(self, x: Array) -> Array:
-        """Means against what they do, log standard deviations against one."""
+        """Means against what they do and their deviations, logarithms of these against one."""
         m, rho = self._split(x)
-        return np.concatenate([self.rows.turned.coefficient_scale(m), np.ones_like(rho)], axis=1)
+        along = self.rows.turned.coefficient_scale(m)
+        if self.rows.axes is None:
+            along = np.maximum(along, np.exp(rho))
+        return np.concatenate([along, np.ones_like(rho)], axis=1)
 
     def admissible(self, x: Array) -> bool:
         """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1."""
@@ -58,6 +70,15 @@ class DiagonalCovarianceSystem(StraightAhead):
         """Return m = 0 and the variances of curvature 1/4."""
         curvature = 0.25 * (self.rows.weights @ self.rows.squares)
         return self.parameters(np.zeros_like(curvature), curvature, beta)
+
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL."""
+        m, rho = self._split(x)
+        t = np.exp(2 * rho)
+        mean = self.rows.offset + m @ self.rows.turned.Z.T
+        loss = expected_value(self.rows.sign * mean, t @ self.rows.squares.T)
+        prior = (0.5 * (m**2 + t) - rho).sum(axis=1)
+        return beta * (self.rows.weights * loss).sum(axis=1) + prior
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent.
@@ -78,13 +99,30 @@ class DiagonalCovarianceSystem(StraightAhead):
         log_q = np.where(np.abs(more) < 0.5, np.log1p(np.maximum(more, -0.5)), np.log(q))
         if len(Z) < Z.shape[1]:
             at = RowSpaceEquations(self.rows, psi, m, rho, q, beta)
-            step = at.step(q * log_q)
+            step = self._bent(x, at.step(q * log_q))
             return step, lambda rough: at.tangent(step, spread)
         pull = (w * psi.mean) @ Z
         drift = np.concatenate([pull, spread], axis=1)
         residual = np.concatenate([m + beta * pull, q * log_q], axis=1)
         jacobian = self._jacobian(psi, 2 * t, q, beta)
-        return solve_newton(jacobian, residual, drift, beta, partial(self._prior, x))
+        step, tangent = solve_newton(jacobian, residual, drift, beta, partial(self._prior, x))
+        return self._bent(x, step), tangent
+
+    def _bent(self, x: Array, change: Array) -> Array:
+        """Let means follow their deviations, as far as these are vast."""
+        (m, rho), (dm, drho) = self._split(x), self._split(change)
+        variance = (np.exp(rho) * self.rows.reach) ** 2
+        if largest(drho * variance / (VAST + variance)) < LITTLE:
+            return change
+        size = np.exp(rho)
+        eta, d_eta = (self._turned_back(each) / size for each in (m, dm))
+        moved = size * following(eta, d_eta, drho, variance)
+        axes = self.rows.axes
+        return np.concatenate([moved if axes is None else moved @ axes, drho], axis=1)
+
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Go straight on, by logarithms where these are straight."""
+        return x + self._bent(x, change)
 
     def _jacobian(self, psi: Partials, dt: Array, q: Array, beta: float) -> Array:
         """Return the Jacobian in (m, rho), (m, 2 k, 2 k); dt/drho = 2 t."""

@@ -30,6 +30,11 @@ class Partials(NamedTuple):
 Loss: TypeAlias = Callable[[Array, Array], Partials]  # of means and variances
 
 
+def expected_value(mean: Array, variance: Array) -> Array:
+    """Return psi itself."""
+    return softplus_expectations(mean, variance)[0]
+
+
 class Forces(NamedTuple):
     """What a row with mean and variance does to a Gaussian: psi_mu, psi_mumu and 2 psi_v."""
 

@@ -26,6 +26,7 @@ import numpy as np
 from temperance.models.logistic.expected_loss import (
     Partials,
     expected_loss,
+    expected_value,
     labelled_partials,
 )
 from temperance.models.logistic.system import (
@@ -33,14 +34,20 @@ from temperance.models.logistic.system import (
     FullLaw,
     Rows,
     StraightAhead,
+    divergence,
     Tangent,
     inverse_root,
+    largest,
     row_products,
     solve_at_once,
     squares_times,
+    times,
     weighted_gram,
 )
+from temperance.models.logistic.vast import VAST, following_root
 from temperance.types import Array
+
+FAR = 0.3  # change of a logarithm of a variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +80,14 @@ class FullCovarianceSystem(StraightAhead):
         v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
         return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
 
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL of the Gaussians that x stands for."""
+        u, root = self.gaussian(x, beta)
+        spread = self.rows.Z @ root
+        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
+        loss = expected_value(mean, row_products(spread, spread))
+        return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
+
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
@@ -80,7 +95,8 @@ class FullCovarianceSystem(StraightAhead):
         v, c = np.exp(log_v), beta * w
         psi = self._partials(u, v)
         hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
-        spread = Z @ self._root(psi, beta)
+        root = self._root(psi, beta)
+        spread = Z @ root
         s = row_products(spread, spread) + SMALLEST
         coupling = Coupling(
             cross=c * psi.mean_variance * v,
@@ -111,7 +127,21 @@ class FullCovarianceSystem(StraightAhead):
         inverse, right = pushed(u + (c * psi.mean) @ Z, log_v - np.log(s))
         drifting, drift = moving()
         dx, d_drift = solve_at_once(coupling.matrix(), right, drift)
-        return completed(inverse, dx), lambda rough: completed(drifting, d_drift(rough))
+        step = completed(inverse, dx)
+        if largest(dx) > FAR and largest(v) > VAST:
+            curvature = psi.mean_variance * (step[:, : Z.shape[1]] @ Z.T)
+            curvature += psi.variance_variance * v * dx
+            step = self._followed(u, step, root, weighted_gram(Z, 2 * c * curvature))
+        return step, lambda rough: completed(drifting, d_drift(rough))
+
+    def _followed(self, u: Array, step: Array, root: Array, d_precision: Array) -> Array:
+        """Let means follow the deviations."""
+        k = u.shape[1]
+        inverse = np.linalg.inv(root)
+        turned = root.swapaxes(1, 2) @ d_precision @ root
+        eta, d_eta = (times(inverse, each) for each in (u, step[:, :k]))
+        moved = times(root, following_root(self.rows.Z, root, eta, d_eta, turned))
+        return np.concatenate([moved, step[:, k:]], axis=1)
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""

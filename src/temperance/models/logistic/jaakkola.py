@@ -63,6 +63,19 @@ class JaakkolaSystem(StraightAhead):
         """Return the second moments of curvature 1/4, that of xi = 0."""
         return np.log(Moments(self.rows, np.zeros_like(self.rows.weights), beta).second)
 
+    def objective(self, x: Array, beta: float) -> Array:
+        r"""Return the bound's value at its best Gaussian, up to the sign a bound on log evidence.
+
+        With o the offset: -sum_i c_i [(y - 1/2) o - lam o^2 + lam q - log 2 cosh(sqrt(q)/2)] - log|S|/2
+        - u'S^-1 u / 2.
+        """
+        at = Moments(self.rows, np.exp(x), beta)
+        c, o, half = beta * self.rows.weights, self.rows.offset, self.rows.y - 0.5
+        bound = half * o - at.lam * o**2 + at.lam * np.exp(x) - log_cosh(np.exp(x / 2))
+        pull = (c * (half - 2 * at.lam * o)) @ self.rows.Z
+        gain = np.linalg.slogdet(at.root)[1] + 0.5 * (pull * at.u).sum(axis=1)
+        return -((c * bound).sum(axis=1) + gain)
+
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         at = Moments(self.rows, np.exp(x), beta)
@@ -119,6 +132,16 @@ class Moments:
         coupling *= kernel
         coupling /= self.second[:, :, None]
         return coupling
+
+
+def log_cosh(xi: Array) -> Array:
+    """Return log 2 cosh(xi / 2) for xi >= 0."""
+    return xi / 2 + np.log1p(np.exp(-xi))
+
+
+def bounded_value(mean: Array, variance: Array) -> Array:
+    """Return psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v."""
+    return mean / 2 + log_cosh(np.sqrt(mean**2 + variance))
 
 
 def bounded_loss(mean: Array, variance: Array) -> Partials:

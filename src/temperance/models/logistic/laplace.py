@@ -46,6 +46,12 @@ class LaplaceSystem(StraightAhead):
         """Return the mode of the prior."""
         return self.start()
 
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i softplus(s_i mu_i) + |u|^2 / 2."""
+        mean = self.rows.sign * (self.rows.offset + x @ self.rows.Z.T)
+        loss = (self.rows.weights * np.logaddexp(0.0, mean)).sum(axis=1)
+        return beta * loss + 0.5 * (x**2).sum(axis=1)
+
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights

@@ -21,17 +21,19 @@ right instead of lam - 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Loss, labelled_partials
+from temperance.models.logistic.expected_loss import Loss, expected_value, labelled_partials
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
     Rows,
     Tangent,
+    divergence,
     inverse_root,
     largest,
     quadratic_forms,
@@ -39,6 +41,7 @@ from temperance.models.logistic.system import (
     times,
     weighted_gram,
 )
+from temperance.models.logistic.vast import following_root
 from temperance.types import Array
 
 LOOSE = 5e-2  # enough for Newton's steps, which correct each other
@@ -55,6 +58,7 @@ class MeanAndCurvatureSystem:
 
     rows: Rows
     loss: Loss
+    value: Callable[[Array, Array], Array] = expected_value
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
@@ -76,20 +80,40 @@ class MeanAndCurvatureSystem:
         """Let the logarithm of the curvature go straight on, where it changes much."""
         if beta == 0:
             return x + change
-        (u, curvature), (du, d_curvature) = self._split(x), self._split(change)
+        (u, curvature), (_, d_curvature) = self._split(x), self._split(change)
         # What is little beside the prior is nothing to take a logarithm of.
         floored = curvature + LITTLE / beta * np.eye(u.shape[1])
         root = inverse_root(floored)
         triangle = floored @ root
         raised = exponential(root.swapaxes(1, 2) @ d_curvature @ root)
         moved = curvature + triangle @ raised @ triangle.swapaxes(1, 2)
-        return self.parameters(u + du, moved, target)
+        return self.parameters(u + self._followed(x, change, beta, target), moved, target)
+
+    def _followed(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Return the change of the means, which may follow that of the precision's logarithm."""
+        (u, curvature), (du, d_curvature) = self._split(x), self._split(change)
+        precision = np.eye(u.shape[1]) + beta * curvature
+        root = inverse_root(precision)
+        rate = beta * (np.log(target / beta) * curvature + d_curvature)
+        turned = root.swapaxes(1, 2) @ rate @ root
+        if largest(turned) < FAR:
+            return du
+        inverse = (precision @ root).swapaxes(1, 2)
+        eta, d_eta = times(inverse, u), times(inverse, du)
+        return times(root, following_root(self.rows.Z, root, eta, d_eta, turned))
 
     def admissible(self, x: Array) -> bool:
         """Any finite numbers will do; a precision that is none has no root."""
         _, curvature = self._split(x)
         variances = np.diagonal(curvature, axis1=1, axis2=2)
         return bool(np.all(np.isfinite(x)) and np.all(variances >= 0))
+
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL."""
+        u, root = self.gaussian(x, beta)
+        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
+        loss = self.value(mean, squared_lengths(self.rows.Z, root))
+        return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
@@ -171,10 +195,12 @@ class Equations:
         return x
 
     def _raised(self, x: Array) -> Array:
-        """Replace X by exp(X) - 1."""
+        """Replace X by exp(X) - 1; means may follow."""
         m, k = self.u.shape
-        raised = exponential(x[:, k:].reshape(m, k, k))
-        return np.concatenate([x[:, :k], raised.reshape(m, -1)], axis=1)
+        logarithm = x[:, k:].reshape(m, k, k)
+        eta = times(self.triangle.swapaxes(1, 2), self.u)
+        moved = following_root(self.rows.Z, self.root, eta, x[:, :k], logarithm)
+        return np.concatenate([moved, exponential(logarithm).reshape(m, -1)], axis=1)
 
     def tangent(self, solution: Array, rough: bool) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B.

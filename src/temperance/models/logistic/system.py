@@ -21,6 +21,8 @@ from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
+FEW_COLUMNS = 32
+VAST_PRIOR = 1e6  # variance of a predictor
 SMALL = 1e-4
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
 
@@ -60,6 +62,10 @@ class System(Protocol):
 
     def guess(self, beta: float) -> Array:
         """Return the parameters of the loss's largest curvature, not far off at large beta."""
+        ...
+
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return what the solution minimises, (m,), up to a constant."""
         ...
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
@@ -228,9 +234,26 @@ def predictor_moments(rows: Rows, gaussian: tuple[Array, Array]) -> tuple[Array,
     return rows.offset + rows.Z @ mean[0], variance
 
 
+def divergence(mean: Array, root: Array) -> Array:
+    """Return KL(N(mean, A A') | N(0, I)) up to a constant, (m,)."""
+    spread = (root**2).sum(axis=(1, 2)) + (mean**2).sum(axis=1)
+    return 0.5 * spread - np.linalg.slogdet(root)[1]
+
+
 def few_rows(n: int, k: int) -> bool:
     """Tell whether matrices over n rows cost less than passes over rows of k coordinates."""
     return n <= max(FEW_ROWS, 6 * k)
+
+
+def unknown_by_rows(rows: Rows) -> bool:
+    """Tell whether equations had better have an unknown for each row than for pairs of columns.
+
+    They have if rows are few.  But where the prior makes predictors vast, those of pairs are nearer
+    to linear.
+    """
+    n, k = rows.Z.shape
+    vast = rows.lengths.max(initial=0.0) > VAST_PRIOR and k <= FEW_COLUMNS
+    return few_rows(n, k) and not vast
 
 
 def largest(values: Array) -> float:
