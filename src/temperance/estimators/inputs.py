@@ -51,6 +51,9 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
 
 def refuse_strange_units(name: str, values: Array) -> None:
     """Refuse columns (n, d) in units in which squares of numbers would overflow or vanish."""
+    ordinary = np.all(np.abs(values[0]) >= 1 / LARGEST)  # one row tells of most columns
+    if ordinary and values.max() <= LARGEST and values.min() >= -LARGEST:
+        return
     largest = np.maximum(values.max(axis=0), -values.min(axis=0))
     strange = ~(largest <= LARGEST) | ((largest < 1 / LARGEST) & (largest > 0))
     if strange.any():
