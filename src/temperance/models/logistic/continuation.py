@@ -90,9 +90,9 @@ class Path:
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         step = self.rough_step if rough else None
-        found = _correct(self.system, start, beta, step)
+        found = correct(self.system, start, beta, step)
         if found is None and len(self._anchors) > 1:
-            found = _correct(self.system, self.system.guess(beta), beta, step)
+            found = correct(self.system, self.system.guess(beta), beta, step)
         if found is None:
             return self._climb(self._anchors[place - 1], beta)
         return self._remember(found)
@@ -125,7 +125,7 @@ class Path:
             change = low * np.log(high / low) * anchor.tangent
             start = self.system.ahead(anchor.x, change, anchor.beta, target)
             noise = NOISE if reach < 2 else 0.0  # where short steps fail it is rounding
-            found = _correct(self.system, start, target, noise=noise, damped=True)
+            found = correct(self.system, start, target, noise=noise, damped=True)
             if found is None:
                 reach = np.sqrt(reach)
                 if reach < SHORTEST:
@@ -178,7 +178,7 @@ def _settling(around: list[Anchor], beta: float, first: float) -> Array:
     return above.x + high * (1 - high / (beta + first)) * above.tangent
 
 
-def _correct(
+def correct(
     system: System,
     x: Array,
     beta: float,
