@@ -14,13 +14,23 @@ from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import QUADRATURE, logistic_risk_curve
 from temperance.models.logistic.expected_loss import Forces, expected_forces
 from temperance.models.logistic.folds import fold_risk_curve, many_in_folds
+from temperance.models.logistic.information import beta_scale
 from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
 from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
 from temperance.models.prior import GaussianPrior
 from temperance.models.regression import Regression
 from temperance.posteriors import LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
+from temperance.types import (
+    AnyPlan,
+    Array,
+    Data,
+    FoldPlan,
+    LeaveOneOutPlan,
+    Plan,
+    PrefixPlan,
+    Risk,
+)
 from temperance.validation import as_data, non_negative
 
 
@@ -121,6 +131,22 @@ class LogisticRegression(Regression):
         r"""Loss softplus(z'theta) - y z'theta of each draw at each observation."""
         predictor = theta @ self.design(X).T
         return np.logaddexp(0.0, predictor) - y * predictor
+
+    def beta_scale(self, data: Data, plan: AnyPlan) -> tuple[float, float]:
+        """Return the smallest and the largest beta at which the plan's curve moves.
+
+        See :func:`temperance.models.logistic.information.beta_scale`.
+        """
+        whitened, offset, _ = self.whitened(self.design(data.X))
+        coordinates, _ = self.coordinates(whitened, data.weights)
+        if isinstance(plan, Plan):
+            weights, alone = plan.likelihood_weights.max(axis=0), True
+        elif isinstance(plan, PrefixPlan):
+            most = max(float(plan.exponents(order).max()) for order in plan.orders)
+            weights, alone = most * plan.weights, True
+        else:
+            weights, alone = float(plan.exponents.max()) * plan.weights, False
+        return beta_scale(Rows(coordinates, offset, data.y, weights[None]), self.forces, alone)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quadrature."""
