@@ -106,9 +106,8 @@ class MeanFieldLogistic(LogisticRegression):
     ) -> Array:
         """Means after each step of Bayes by Backprop, shape (steps + 1, d)."""
         data = self.labelled(X, y, weights)
-        Z = self.design(data.X)
-        prior = self.prior(Z.shape[1])
-        rows = Rows(prior.whiten(Z), Z @ prior.mean, data.y, data.weights[None])
+        whitened, offset, prior = self.whitened(self.design(data.X))
+        rows = Rows(whitened, offset, data.y, data.weights[None])
         trace: list[Array] = []
         beta = non_negative("alpha", alpha) / data.size
         backprop(rows, np.array([[beta]]), self.schedule, trace)
@@ -119,7 +118,6 @@ class MeanFieldLogistic(LogisticRegression):
         if self.method == "deterministic":
             return super().risk_curve(data, plan, risk)
         check_labels(data.y)
-        Z = self.design(data.X)
-        prior = self.prior(Z.shape[1])
-        rows = Rows(prior.whiten(Z), Z @ prior.mean, data.y, plan.pairs().likelihood_weights)
+        whitened, offset, _ = self.whitened(self.design(data.X))
+        rows = Rows(whitened, offset, data.y, plan.pairs().likelihood_weights)
         return backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)

@@ -22,11 +22,13 @@ TOLERANCE = 3e-8
 ROUGH_STEP = 3e-2
 APART = 1e8  # ratio of betas between which a cubic says nothing
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
-MOST_NEWTON_STEPS, MOST_DAMPED_STEPS = 12, 30
+MOST_NEWTON_STEPS, MOST_DAMPED_STEPS = 12, 25
 MOST_HALVINGS = 12
 ROUNDING = 1e-12  # part of an objective
 FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
-MOST_STEPS = 400
+MOST_STEPS = 60
+SHORTEST = 1.01  # ratio of betas
+NOISE = 1e-2  # of steps that is better than no solution
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
 
@@ -71,6 +73,7 @@ class Path:
         else:
             first = guide.at(0.0, True)._replace(rough=True)
         self._anchors = [first]
+        self._unreached = np.inf
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * first.x.size * among))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
@@ -87,9 +90,9 @@ class Path:
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         step = self.rough_step if rough else None
-        found = _correct(self.system, start, beta, step)
+        found = correct(self.system, start, beta, step)
         if found is None and len(self._anchors) > 1:
-            found = _correct(self.system, self.system.guess(beta), beta, step)
+            found = correct(self.system, self.system.guess(beta), beta, step)
         if found is None:
             return self._climb(self._anchors[place - 1], beta)
         return self._remember(found)
@@ -112,23 +115,26 @@ class Path:
         return anchor
 
     def _climb(self, anchor: Anchor, beta: float) -> Anchor:
-        """Go upwards in steps as long as Newton's method allows."""
+        """Go upwards in steps as long as Newton's method allows, unless that was in vain before."""
         first = self.system.rows.first_step
         reach = 8.0
-        for _ in range(MOST_STEPS):
-            if anchor.beta == beta:
-                return anchor
+        for _ in range(MOST_STEPS if beta < self._unreached else 0):
             target = min(beta, (anchor.beta + first) * reach - first)
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
             change = low * np.log(high / low) * anchor.tangent
             start = self.system.ahead(anchor.x, change, anchor.beta, target)
-            found = _correct(self.system, start, target, damped=True)
+            noise = NOISE if reach < 2 else 0.0  # where short steps fail it is rounding
+            found = correct(self.system, start, target, noise=noise, damped=True)
             if found is None:
-                reach = max(np.sqrt(reach), 1.0 + 1e-6)
-            else:
-                anchor, reach = found, 1.5 * reach
-                self._remember(found)
+                reach = np.sqrt(reach)
+                if reach < SHORTEST:
+                    break
+                continue
+            anchor, reach = self._remember(found), 1.5 * reach
+            if target == beta:
+                return anchor
+        self._unreached = min(self._unreached, beta)
         warn(
             f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
             f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
@@ -172,16 +178,25 @@ def _settling(around: list[Anchor], beta: float, first: float) -> Array:
     return above.x + high * (1 - high / (beta + first)) * above.tangent
 
 
-def _correct(
-    system: System, x: Array, beta: float, rough_step: float | None = None, damped: bool = False
+def correct(
+    system: System,
+    x: Array,
+    beta: float,
+    rough_step: float | None = None,
+    noise: float = 0.0,
+    damped: bool = False,
 ) -> Anchor | None:
+    """Find the solution from one nearby by Newton's method, damped or not, if that leads there.
+
+    Steps below the noise that shrink no more are taken for rounding.
+    """
     if not system.admissible(x):
         return None
     rough = rough_step is not None
     before, tolerance = np.inf, TOLERANCE if rough_step is None else rough_step
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
-    rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
+    rounding = max(min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4), noise)
     for count in range(MOST_DAMPED_STEPS if damped else MOST_NEWTON_STEPS):
         try:
             # A step too long for a number is one that failed.
@@ -190,11 +205,11 @@ def _correct(
                 size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
         except np.linalg.LinAlgError:
             return None
-        if damped and size > SHORT:
-            x = _descended(system, x, step, beta)
-            if x is None:
+        if damped and size > max(SHORT, noise):
+            lower = _descended(system, x, step, beta)
+            if lower is None:
                 return None
-            before = np.inf
+            x, before = lower, np.inf
             continue
         if not np.isfinite(size) or (size > 2 * before and size > rounding):
             return None

@@ -2,7 +2,7 @@ r"""Risk curve of a Gaussian approximation: moments of the predictor, losses by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.expected_loss import Forces
+from temperance.models.logistic.shared_rows import shared_rows
 from temperance.models.logistic.system import PortableSystem, Predictor, Rows, System
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Plan, Risk, batches
@@ -54,15 +55,16 @@ class Part:
 
     pairs: slice
     path: Path
-    Z: Array  # (pairs, widest, k), or (1, widest, k) when all test the same
-    offset: Array
-    y: Array
+    rows: Rows  # all rows, in the coordinates of the path
+    tested: NDArray[np.intp] | slice  # (pairs, widest), or one row or slice when all test the same
 
     def losses(self, beta: float, risk: Risk, rough: bool) -> tuple[Array, Array]:
         """Return the losses of the tested rows and their slopes, (pairs, widest)."""
         found = self.path.at(beta, rough)
         law = self.path.system.law(found.x, found.tangent, found.beta)
-        return predictor_loss(law.predictor(self.Z, self.offset), self.y, risk)
+        which = (None, self.tested) if isinstance(self.tested, slice) else self.tested
+        Z, offset, y = (part[which] for part in (self.rows.Z, self.rows.offset, self.rows.y))
+        return predictor_loss(law.predictor(Z, offset), y, risk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,32 +121,25 @@ def _part(
     approximation: Approximation,
     others: list[Part],
 ) -> Part:
-    used = trained.copy()
-    used[index] = True
-    coordinates = rows.Z
-    if used.sum() < coordinates.shape[1]:
-        weights = rows.weights[pairs].max(axis=0)
-        reduced, _ = approximation.coordinates(rows.Z[used], weights[used])
-        coordinates = np.zeros((len(used), reduced.shape[1]))
-        coordinates[used] = reduced
-    system = approximation.system(
-        Rows(
-            coordinates[trained],
-            rows.offset[trained],
-            rows.y[trained],
-            rows.weights[pairs][:, trained],
-        )
-    )
+    weights = rows.weights[pairs]
     if len(index) > 1 and np.all(index == index[0]):
         index = index[:1]
-    guides = (part.path for part in others if alike(system, part.path.system))
-    return Part(
-        pairs,
-        Path(system, next(guides, None)),
-        coordinates[index],
-        rows.offset[index],
-        rows.y[index],
+    if approximation.diagonal and rows.Z.shape[0] < rows.Z.shape[1]:
+        # Columns are many, and held once for all parts.
+        system = approximation.system(shared_rows(rows, slice(None), weights))
+        return Part(pairs, Path(system, among=len(rows.weights)), rows, index)
+    used = trained.copy()
+    used[index] = True
+    if used.sum() < rows.Z.shape[1]:
+        reduced, _ = approximation.coordinates(rows.Z[used], weights.max(axis=0)[used])
+        coordinates = np.zeros((len(used), reduced.shape[1]))
+        coordinates[used] = reduced
+        rows = replace(rows, Z=coordinates)
+    system = approximation.system(
+        Rows(rows.Z[trained], rows.offset[trained], rows.y[trained], weights[:, trained])
     )
+    guides = (part.path for part in others if alike(system, part.path.system))
+    return Part(pairs, Path(system, next(guides, None)), rows, index)
 
 
 def alike(one: System, other: System) -> bool:

@@ -116,8 +116,7 @@ class LeftOutLosses:
         weights[:, row] = 0.0
         system = self.approximation.system(shared_rows(rows, slice(None), weights))
         path = Path(system, self._path if alike(system, self._path.system) else None, MOST_REFITS)
-        one = [[row]]
-        return Part(slice(0, 1), path, rows.Z[one], rows.offset[one], rows.y[one])
+        return Part(slice(0, 1), path, rows, slice(row, row + 1))
 
     def _by_newton(self, beta: float, rough: bool) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""

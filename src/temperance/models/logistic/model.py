@@ -14,13 +14,27 @@ from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import QUADRATURE, logistic_risk_curve
 from temperance.models.logistic.expected_loss import Forces, expected_forces
 from temperance.models.logistic.folds import fold_risk_curve, many_in_folds
+from temperance.models.logistic.information import beta_scale
 from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
 from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
+from temperance.models.prior import GaussianPrior
 from temperance.models.regression import Regression
 from temperance.posteriors import LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
+from temperance.types import (
+    AnyPlan,
+    Array,
+    Data,
+    FoldPlan,
+    LeaveOneOutPlan,
+    Plan,
+    PrefixPlan,
+    Risk,
+)
 from temperance.validation import as_data, non_negative
+
+
+LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers
 
 
 class LogisticRegression(Regression):
@@ -53,6 +67,16 @@ class LogisticRegression(Regression):
         if np.ptp(data.y) == 0:
             raise ValueError(f"y must hold both classes 0 and 1, got only {float(data.y[0])!r}")
         super().check(data)
+        self.whitened(self.design(data.X))
+
+    def whitened(self, Z: Array) -> tuple[Array, Array, GaussianPrior]:
+        """Return rows whitened, their predictor at the prior mean, and the prior."""
+        prior = self.prior(Z.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows, offset = prior.whiten(Z), Z @ prior.mean
+        refuse_large("X", rows, "times the prior's standard deviation")
+        refuse_large("X", offset[:, None], "times the prior's mean")
+        return rows, offset, prior
 
     def labelled(self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> Data:
         """Validate observations with labels 0 and 1; a part of the data may hold one class."""
@@ -71,12 +95,9 @@ class LogisticRegression(Regression):
     ) -> Callable[[float], LogisticPosterior]:
         """Return the function from alpha to the posterior; each start is from those before."""
         data = self.labelled(X, y, weights)
-        Z = self.design(data.X)
-        prior = self.prior(Z.shape[1])
-        coordinates, basis = self.coordinates(prior.whiten(Z), data.weights)
-        approximation = self.approximation(
-            Rows(coordinates, Z @ prior.mean, data.y, data.weights[None])
-        )
+        whitened, offset, prior = self.whitened(self.design(data.X))
+        coordinates, basis = self.coordinates(whitened, data.weights)
+        approximation = self.approximation(Rows(coordinates, offset, data.y, data.weights[None]))
 
         def posterior(alpha: float) -> LogisticPosterior:
             mean, root = approximation(non_negative("alpha", alpha) / data.size)
@@ -107,13 +128,27 @@ class LogisticRegression(Regression):
         predictor = theta @ self.design(X).T
         return np.logaddexp(0.0, predictor) - y * predictor
 
+    def beta_scale(self, data: Data, plan: AnyPlan) -> tuple[float, float]:
+        """Return the smallest and the largest beta at which the plan's curve moves.
+
+        See :func:`temperance.models.logistic.information.beta_scale`.
+        """
+        whitened, offset, _ = self.whitened(self.design(data.X))
+        coordinates, _ = self.coordinates(whitened, data.weights)
+        if isinstance(plan, Plan):
+            weights, alone = plan.likelihood_weights.max(axis=0), True
+        elif isinstance(plan, PrefixPlan):
+            most = max(float(plan.exponents(order).max()) for order in plan.orders)
+            weights, alone = most * plan.weights, True
+        else:
+            weights, alone = float(plan.exponents.max()) * plan.weights, False
+        return beta_scale(Rows(coordinates, offset, data.y, weights[None]), self.forces, alone)
+
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quadrature."""
         check_labels(data.y)
-        Z = self.design(data.X)
-        prior = self.prior(Z.shape[1])
-        coordinates, _ = self.coordinates(prior.whiten(Z), data.weights)
-        offset = Z @ prior.mean
+        whitened, offset, _ = self.whitened(self.design(data.X))
+        coordinates, _ = self.coordinates(whitened, data.weights)
         if isinstance(plan, LeaveOneOutPlan) and many_rows(*coordinates.shape):
             rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return left_out_risk_curve(rows, plan, risk, self)
@@ -134,3 +169,15 @@ def check_labels(y: Array) -> None:
     strange = y[(y != 0) & (y != 1)]
     if len(strange):
         raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
+
+
+def refuse_large(name: str, rows: Array, unit: str) -> None:
+    """Refuse rows (n, k) that cannot be computed with."""
+    if max(rows.max(initial=0.0), -rows.min(initial=0.0)) <= LARGEST:
+        return
+    row, column = np.argwhere(~(np.abs(rows) <= LARGEST))[0]
+    place = f"row {row}, column {column}" if rows.shape[1] > 1 else f"row {row}"
+    raise ValueError(
+        f"{name} {unit} must be at most {LARGEST:.0e} in size, got {float(rows[row, column])!r} "
+        f"in {place}"
+    )

@@ -122,16 +122,8 @@ def _long_prefixes(rows: Rows, plan: PrefixPlan, approximation: Approximation) -
         guide = parts[_earlier(len(parts))].path if parts else None
         if guide is not None and not alike(system, guide.system):
             guide = None
-        fresh = slice(end, stop)
-        parts.append(
-            Part(
-                slice(0, 1),
-                Path(system, guide, len(ends)),
-                whole.Z[None, fresh],
-                rows.offset[None, fresh],
-                rows.y[None, fresh],
-            )
-        )
+        path = Path(system, guide, len(ends))
+        parts.append(Part(slice(0, 1), path, whole, slice(int(end), int(stop))))
     return parts
 
 

@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from temperance.models.logistic.continuation import Path
+from temperance.models.logistic.axes import spanning_axes
+from temperance.models.logistic.continuation import Path, correct
 from temperance.models.logistic.jaakkola import JaakkolaSystem, Moments
 from temperance.models.logistic.laplace import LaplaceSystem
 from temperance.models.logistic.system import Rows
@@ -26,7 +27,6 @@ Evidence = Literal["jaakkola", "laplace"]
 # Nodes for log t, in prior standard deviations.
 NODES = np.linspace(-3.0, 3.0, 13)
 POINTS = 128  # new inputs; a power of 2 keeps a Sobol sequence balanced
-MOST_STEPS, SMALL = 20, 1e-8
 
 
 class Fit(NamedTuple):
@@ -110,17 +110,8 @@ def _jaakkola(rows: Rows, log_t: Array) -> list[Fit]:
 
 def _solved(system: JaakkolaSystem, start: Array | None) -> Array:
     """Newton's method from a solution nearby, or along beta where that fails."""
-    if start is not None:
-        x = start
-        for _ in range(MOST_STEPS):
-            step, _ = system.newton(x, 1.0)
-            size = np.abs(step).max()
-            if not size < 3.0:
-                break
-            x = x + step
-            if size < SMALL:
-                return x
-    return Path(system).at(1.0).x
+    found = None if start is None else correct(system, start, 1.0)
+    return (found or Path(system).at(1.0)).x
 
 
 def fresh_inputs(Z: Array, counts: Array) -> Array:
@@ -155,14 +146,17 @@ def reference_rows(
         As in :func:`label_probability`.
     """
     Z = model.design(data.X)
-    prior = model.prior(Z.shape[1])
     fresh = fresh_inputs(Z, counts)
     m, n = len(fresh), len(Z)
-    seen = Rows(prior.whiten(Z), Z @ prior.mean, data.y, counts[None])
-    p = label_probability(seen, prior.whiten(fresh), fresh @ prior.mean, evidence, spread)
-    both = np.concatenate([Z, fresh, fresh])
-    train = np.concatenate([data.weights, np.zeros(2 * m)])[None]
+    whitened, offset, _ = model.whitened(np.concatenate([Z, fresh]))
+    # The reference's covariance is full: along any axes it is the same.
+    train = np.concatenate([data.weights, np.zeros(m)])
+    along, _ = spanning_axes(whitened, np.concatenate([counts, np.zeros(m)]))
+    seen = Rows(along[:n], offset[:n], data.y, counts[None])
+    p = label_probability(seen, along[n:], offset[n:], evidence, spread)
+    rows, _ = model.coordinates(whitened, train)
+    both = np.concatenate([np.arange(n + m), np.arange(n, n + m)])
     test = np.concatenate([np.zeros(n), p / m, (1 - p) / m])[None]
     y = np.concatenate([data.y, np.ones(m), np.zeros(m)])
-    plan = Plan(train, test, data.size)
-    return Rows(prior.whiten(both), both @ prior.mean, y, plan.likelihood_weights), plan
+    plan = Plan(np.concatenate([train, np.zeros(m)])[None], test, data.size)
+    return Rows(rows[both], offset[both], y, plan.likelihood_weights), plan
