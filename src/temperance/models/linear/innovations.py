@@ -40,7 +40,8 @@ from temperance.types import Array, batches
 
 TAME = 1e5
 SMALLEST_BLOCK = 32
-LEAST_BETA = 1e-60  # stands for 0, where gains within a block are ratios of terms in beta
+LEAST_SHRINKAGE = 1e-25  # beta times the largest eigenvalue that stands for 0
+LEAST_BETA = 1e-150  # whose square is no zero
 
 
 class Innovations(NamedTuple):
@@ -77,6 +78,12 @@ class Blocks:
             share = 1.0 / (1.0 / beta[:, None] + self.spectrum.sigma**2)
         return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
 
+    @property
+    def _least(self) -> Array:
+        """Betas (blocks,) that stand for 0: gains within a block are ratios of terms in beta."""
+        largest = np.where(self.largest > 0, self.largest, 1.0)
+        return np.maximum(LEAST_SHRINKAGE / largest, LEAST_BETA)
+
     def sums_after(self, skipped: int, beta: float) -> tuple[float, float]:
         """Sum up the squared errors and the variances of all rows but the first, at one beta > 0.
 
@@ -103,8 +110,7 @@ class Blocks:
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row from the rows before it, one beta per block: (blocks, size)."""
-        # The smallest beta that keeps the ratios of terms in beta exact.
-        beta = np.maximum(beta, LEAST_BETA)
+        beta = np.maximum(beta, self._least)
         spectrum = self.spectrum
         state = posterior_state(spectrum, beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
@@ -225,9 +231,14 @@ def row_spectra(prefix: Array, rows: Array) -> RowSpectra:
     for part in batches(len(rows), (len(prefix) + len(rows)) * rows.shape[1]):
         seen = earlier[part][:, :, None] * rows
         before = np.broadcast_to(prefix, (len(seen), *prefix.shape))
-        parts.append(spectrum_of(triangle(np.concatenate([before, seen], axis=1))))
-    spectrum = Spectrum(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    rotated = np.einsum("rk,rkj->rj", rows[:, :-1], spectrum.vectors)
+        found = spectrum_of(triangle(np.concatenate([before, seen], axis=1)))
+        rotated = np.einsum("rk,rkj->rj", rows[part, :-1], found.vectors)
+        parts.append((found.sigma, found.projection, found.remainder, rotated))
+    sigma, projection, remainder, rotated = (
+        np.concatenate(each) for each in zip(*parts, strict=True)
+    )
+    none = np.empty((len(rows), 0, 0))  # the directions themselves would be k times as large
+    spectrum = Spectrum(sigma, none, projection, remainder)
     return RowSpectra(spectrum, rotated, rows[:, -1])
 
 

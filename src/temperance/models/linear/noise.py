@@ -96,7 +96,7 @@ class InverseGammaVariance:
         return Gibbs(
             slope=slope,
             constant=0.5 * (np.log(2 * math.pi * b) - special.digamma(a)),
-            d_slope=half * d_a - slope / b * d_b,
+            d_slope=half * d_a - slope * (d_b / b),
             d_constant=half * d_b - 0.5 * special.zeta(2.0, a) * d_a,  # the trigamma function
         )
 

@@ -32,7 +32,6 @@ from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array, PrefixPlan, batches
 
 SMALLEST_PART = 32  # times smaller than a cache is a part whose sums are worth an interpolation
-LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +154,9 @@ class PrefixMoments:
     def _ceiling(self, beta: Array) -> float:
         """Beta up to which blocks must be tame: the largest asked, or the interpolants' range."""
         highest = float(beta.max())
-        if self.plan.transfer == "beta" or highest <= LEAST_CEILING:
-            return highest if self.plan.transfer == "beta" else LEAST_CEILING
-        return LEAST_CEILING * 16.0 ** np.ceil(np.log(highest / LEAST_CEILING) / np.log(16.0))
+        if self.plan.transfer == "beta" or highest == 0:
+            return highest
+        return float(16.0 ** np.ceil(np.log(highest) / np.log(16.0)))
 
     def _spectra(self, which: int, block: int) -> RowSpectra | OwnBetas:
         key = (which, block)
