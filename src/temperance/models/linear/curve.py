@@ -27,9 +27,8 @@ def linear_risk_curve(
     """Curve of whitened rows [Z r] in units of the noise; exact for every plan, or nearly so.
 
     Sums of leave-one-out and SafeBayes come from few betas where these resolve them, to 1e-11 of
-    the risk (:mod:`temperance.models.linear.interpolant`); at fixed alpha SafeBayes interpolates to
-    the tolerance of :mod:`temperance.models.linear.own_betas`.  A source of the plan's moments that
-    is shared with others may be given.
+    the risk (:mod:`temperance.models.linear.interpolant`).  A source of the plan's moments that is
+    shared with others may be given.
     """
     source = source or moment_source(rows, plan)
     losses = LinearLosses(source, noise, risk, len(rows))

@@ -31,10 +31,12 @@ from scipy.linalg import lapack
 from temperance.models.linear.rows import CACHED
 from temperance.models.linear.spectrum import (
     Spectrum,
+    joined,
     posterior_state,
     spectrum_of,
     spectrum_of_grams,
 )
+from temperance.models.linear.training import guarded_spectra
 from temperance.models.linear.triangle import triangle
 from temperance.types import Array, batches
 
@@ -200,11 +202,25 @@ def _prefix_spectra(cut: Array) -> tuple[Spectrum, float]:
 
 @dataclass(frozen=True, eq=False)
 class RowSpectra:
-    """One spectrum for the training set of each row of a block."""
+    """One spectrum for the training set of each of some rows."""
 
     spectrum: Spectrum
     rotated: Array  # (size, k)
     response: Array  # (size,)
+
+    @classmethod
+    def joined(cls, parts: list[RowSpectra]) -> RowSpectra:
+        """Put parts behind one another."""
+        return cls(
+            joined([each.spectrum for each in parts]),
+            np.concatenate([each.rotated for each in parts]),
+            np.concatenate([each.response for each in parts]),
+        )
+
+    def take(self, part: slice) -> RowSpectra:
+        """Return some of the rows."""
+        spectrum = Spectrum(*(field[part] for field in self.spectrum))
+        return RowSpectra(spectrum, self.rotated[part], self.response[part])
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row at betas (g,) or its own (size, g)."""
@@ -224,22 +240,27 @@ class RowSpectra:
         )
 
 
-def row_spectra(prefix: Array, rows: Array) -> RowSpectra:
-    """Decompose the rows before each row of a block, with the prefix of the block."""
-    earlier = np.tri(len(rows), k=-1)
-    parts = []
-    for part in batches(len(rows), (len(prefix) + len(rows)) * rows.shape[1]):
-        seen = earlier[part][:, :, None] * rows
-        before = np.broadcast_to(prefix, (len(seen), *prefix.shape))
-        found = spectrum_of(triangle(np.concatenate([before, seen], axis=1)))
-        rotated = np.einsum("rk,rkj->rj", rows[part, :-1], found.vectors)
+def row_spectra(prefix: Array, count: int, rows: Array) -> RowSpectra:
+    """Decompose the rows before each of some, given a square root of all before and their count."""
+    before, parts = prefix.T @ prefix, []
+    for part in batches(len(rows), 4 * rows.shape[1] ** 2):
+        some = rows[part]
+        grams = some[:, :, None] * some[:, None, :]
+        np.cumsum(grams, axis=0, out=grams)
+        grams[1:], grams[0], last = grams[:-1] + before, before, grams[-1] + before
+
+        def factor(row: int, first: int = part.start) -> Array:
+            return triangle(np.concatenate([prefix, rows[: first + row]]))
+
+        counts = count + np.arange(part.start, part.stop)
+        found, before = guarded_spectra(grams, counts, factor), last
+        rotated = np.einsum("rk,rkj->rj", some[:, :-1], found.vectors)
         parts.append((found.sigma, found.projection, found.remainder, rotated))
     sigma, projection, remainder, rotated = (
         np.concatenate(each) for each in zip(*parts, strict=True)
     )
     none = np.empty((len(rows), 0, 0))  # the directions themselves would be k times as large
-    spectrum = Spectrum(sigma, none, projection, remainder)
-    return RowSpectra(spectrum, rotated, rows[:, -1])
+    return RowSpectra(Spectrum(sigma, none, projection, remainder), rotated, rows[:, -1])
 
 
 def at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:

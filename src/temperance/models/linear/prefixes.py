@@ -1,7 +1,8 @@
 r"""Moments of SafeBayes: every row is predicted from the rows before it, in blocks.
 
-Rows of blocks that share their beta come from :mod:`temperance.models.linear.innovations`, those
-with a beta of their own, when alpha is held, from :mod:`temperance.models.linear.own_betas`.
+Rows that share their beta are predicted in blocks, see
+:mod:`temperance.models.linear.innovations`; those with a beta of their own, when alpha is held,
+from a decomposition of the rows before each of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from temperance.models.linear.innovations import (
 from temperance.models.linear.interpolant import FAR, Variable
 from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums
 from temperance.models.linear.moments import Moments, Sums, summed
-from temperance.models.linear.own_betas import OwnBetas, interpolate
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.models.linear.spectrum import Spectrum, factor_of
 from temperance.models.linear.triangle import WORST_CONDITION
@@ -41,7 +41,7 @@ class PrefixMoments:
     reach: ClassVar[float] = 0.0  # of most blocks
     rows: Rows
     plan: PrefixPlan
-    _kept: dict[tuple[int, ...], RowSpectra | OwnBetas] = field(default_factory=dict)
+    _kept: dict[tuple[int, int], RowSpectra] = field(default_factory=dict)
     _sums: dict[tuple[int, int], InterpolatedSums | None] = field(default_factory=dict)
 
     def moments(self, beta: Array) -> Iterator[Moments]:
@@ -100,30 +100,40 @@ class PrefixMoments:
 
     def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
         """Yield the moments of some blocks of one order."""
-        order, blocks = self.plan.orders[which], self._blocks[which]
-        count, size = blocks.rows.shape[:2]
-        exponent = np.zeros(count * size)
-        exponent[self.plan.start : len(order)] = self.plan.exponents(order)
-        ceiling = self._ceiling(beta)
-        top = ceiling * exponent.reshape(count, size).max(axis=1)[selected]
-        tame = blocks.take(selected).tame(top)
+        blocks = self._blocks[which]
+        size = blocks.rows.shape[1]
+        if self.plan.transfer == "alpha":
+            yield from self._with_own_betas(which, beta)
+            return
+        tame = blocks.take(selected).tame(np.full(len(selected), beta.max()))
         for block in selected[~tame]:
-            rows = slice(block * size, (block + 1) * size)
-            spectra = self._spectra(which, int(block))
-            found = spectra.innovations(exponent[rows, None] * beta)
-            yield self._assemble(order, exponent, rows, beta, found)
-        calm, top = selected[tame], top[tame]
+            found = self._spectra(which, int(block)).innovations(beta)
+            yield self._assemble(which, np.arange(block * size, (block + 1) * size), beta, found)
+        calm = selected[tame]
         for part in batches(len(calm), self._elements, CACHED):
             chosen = calm[part]
             rows = (chosen[:, None] * size + np.arange(size)).ravel()
-            if self.plan.transfer == "beta":
-                found = at_shared_beta(blocks.take(chosen), beta)
-            else:
-                key = (which, part.start, *np.frexp([ceiling])[1])
-                if key not in self._kept:
-                    self._kept[key] = interpolate(blocks.take(chosen), top[part])
-                found = self._kept[key].innovations(exponent[rows, None] * beta)
-            yield self._assemble(order, exponent, rows, beta, found)
+            found = at_shared_beta(blocks.take(chosen), beta)
+            yield self._assemble(which, rows, beta, found)
+
+    def _with_own_betas(self, which: int, beta: Array) -> Iterator[Moments]:
+        """Yield the moments of all tested blocks of one order, whose rows have their own betas."""
+        spectra, start = self._all_spectra(which), self.plan.start
+        before = start - int(self._tested_blocks[0]) * self._blocks[which].rows.shape[1]
+        for part in batches(len(self.rows) - start, 6 * self.rows.width * len(beta), CACHED):
+            rows = np.arange(part.start, part.stop) + start
+            some = spectra.take(slice(before + part.start, before + part.stop))
+            own = self._exponents[which][rows, None] * beta
+            yield self._assemble(which, rows, beta, some.innovations(own))
+
+    @cached_property
+    def _exponents(self) -> list[Array]:
+        """Factor on beta of each place in each order, 0 where it is not tested."""
+        count, size = self._blocks[0].rows.shape[:2]
+        found = np.zeros((len(self.plan.orders), count * size))
+        for exponent, order in zip(found, self.plan.orders, strict=True):
+            exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+        return list(found)
 
     @cached_property
     def _tested_blocks(self) -> NDArray[np.intp]:
@@ -151,31 +161,32 @@ class PrefixMoments:
         size = self._blocks[0].rows.shape[1]
         return size * (size + self.rows.width)
 
-    def _ceiling(self, beta: Array) -> float:
-        """Beta up to which blocks must be tame: the largest asked, or the interpolants' range."""
-        highest = float(beta.max())
-        if self.plan.transfer == "beta" or highest == 0:
-            return highest
-        return float(16.0 ** np.ceil(np.log(highest) / np.log(16.0)))
-
-    def _spectra(self, which: int, block: int) -> RowSpectra | OwnBetas:
+    def _spectra(self, which: int, block: int) -> RowSpectra:
+        """Decompose the rows before each row of a block."""
         key = (which, block)
         if key not in self._kept:
             blocks = self._blocks[which]
             earlier = Spectrum(*(part[[block]] for part in blocks.spectrum))
-            self._kept[key] = row_spectra(factor_of(earlier)[0], blocks.rows[block])
+            count = block * blocks.rows.shape[1]
+            self._kept[key] = row_spectra(factor_of(earlier)[0], count, blocks.rows[block])
+        return self._kept[key]
+
+    def _all_spectra(self, which: int) -> RowSpectra:
+        """Decompose the rows before each row of all tested blocks."""
+        key = (which, -1)
+        if key not in self._kept:
+            self._kept[key] = RowSpectra.joined(
+                [self._spectra(which, int(block)) for block in self._tested_blocks]
+            )
+            for block in self._tested_blocks:
+                del self._kept[which, int(block)]
         return self._kept[key]
 
     def _assemble(
-        self,
-        order: NDArray[np.intp],
-        exponent: Array,
-        rows: slice | NDArray[np.intp],
-        beta: Array,
-        found: Innovations,
+        self, which: int, position: NDArray[np.intp], beta: Array, found: Innovations
     ) -> Moments:
-        """Restrict the moments of rows (in order) to those tested, and undo their scaling."""
-        position = np.arange(len(exponent))[rows]
+        """Restrict the moments of places in an order to those tested, and undo their scaling."""
+        order, exponent = self.plan.orders[which], self._exponents[which]
         tested = (position >= self.plan.start) & (position < len(order))
         position = position[tested]
         found = Innovations(*(part[tested] for part in found))

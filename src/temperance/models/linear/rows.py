@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from temperance.grouping import label_type
 from temperance.models.linear import limits
+from temperance.models.linear.singular import by_length
 from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
@@ -232,8 +233,17 @@ def whitened_rows(
     with np.errstate(over="ignore", invalid="ignore"):
         whitened = prior.whiten(Z)
     limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
-    coordinates, basis = row_space(whitened)
+    coordinates, basis = _row_space(whitened)
     return Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation)), basis
+
+
+def _row_space(rows: Array) -> tuple[Array, Array | None]:
+    """Coordinates of rows in their own span, exact in every column, and the basis of that span."""
+    order = by_length(rows.T) if rows.shape[0] < rows.shape[1] else None
+    if order is None:
+        return row_space(rows)
+    coordinates, basis = row_space(rows[:, order])
+    return coordinates, None if basis is None else basis[np.argsort(order)]
 
 
 def rescaled(Z: Array, prior: GaussianPrior) -> tuple[Array, GaussianPrior]:

@@ -103,6 +103,11 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
     safe = (least * WORST_CONDITION > eigenvalues[:, 0]) & (
         (remainder * WORST_CONDITION >= square) | (counts <= k)
     )
+    if (counts < k).any():
+        # Directions that no row spans are as exact as the longest column allows.
+        squares = grams.diagonal(axis1=1, axis2=2)[:, :k]
+        shortest = np.where(squares > 0, squares, np.inf).min(axis=1)
+        safe &= (squares.max(axis=1) <= WORST_CONDITION**2 * shortest) | (counts >= k)
     return Spectrum(sigma, vectors, projection, np.maximum(remainder, 0.0)), safe
 
 

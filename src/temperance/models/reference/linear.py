@@ -30,7 +30,7 @@ from temperance.models.reference.leverage import (
 )
 from temperance.models.reference.scales import Belief, Scales, likely_scales
 from temperance.models.reference.seen import Seen
-from temperance.types import Array, LeaveOneOutPlan, Plan, Risk
+from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
 
@@ -217,8 +217,12 @@ def _along_axes(seen: Seen) -> tuple[Array, Array]:
     """
     squares = seen.mean_squares
     d = len(squares)
-    axes = np.sqrt(d * squares)[:, None] * seen.prior.unwhiten(np.eye(d))
+    length = np.sqrt(d * squares)[:, None]
     if seen.along is None:
-        return axes, np.zeros(d)
-    inside = axes @ seen.along
-    return inside, np.linalg.norm(axes - inside @ seen.along.T, axis=1)
+        return length * seen.prior.unwhiten(np.eye(d)), np.zeros(d)
+    inside, beyond = np.empty(seen.along.shape), np.empty(d)
+    for part in batches(d, d):  # not all at once: they are d x d
+        axes = length[part] * seen.prior.rows(part)
+        inside[part] = axes @ seen.along
+        beyond[part] = np.linalg.norm(axes - inside[part] @ seen.along.T, axis=1)
+    return inside, beyond
