@@ -44,6 +44,16 @@ def linear_risk_curve(
     return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear, floor=floor)
 
 
+def moving_betas(source: MomentSource, noise: Noise) -> tuple[float, float] | None:
+    """Return the betas between which a curve moves, a few decades more or less; see ``extent``.
+
+    None if it does not: the inputs are zero, and the variance is known.
+    """
+    betas = [1 / eigenvalue for eigenvalue in source.eigenvalues if eigenvalue > 0]
+    betas += noise.moving(source)
+    return (min(betas), max(betas)) if betas else None
+
+
 def moment_source(rows: Rows, plan: AnyPlan) -> MomentSource:
     """Choose the cheapest exact way to the moments of a plan."""
     if isinstance(plan, LeaveOneOutPlan):

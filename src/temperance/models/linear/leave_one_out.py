@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from temperance.models.linear.decomposition import Decomposition, from_gram, from_rows
 from temperance.models.linear.deletion_sums import DeletionSums
+from temperance.models.linear.extent import Misfits, positive_range, union
 from temperance.models.linear.leverage import CLEAR, Leverages
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
@@ -153,6 +154,42 @@ class LeaveOneOutMoments:
     def reach(self) -> float:
         """Beta, or a little less, from which on few others determine the sums."""
         return np.inf if self.together is None else self.together.reach
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """Bounds on the least positive eigenvalue of all training sets, and the largest."""
+        low, high = positive_range(self._decomposition.sigma**2)
+        slack = 1.0 if self._decomposition.square else self._least_slack
+        exponents = positive_range(self.plan.exponents)
+        bounds = (low * exponents[0] * slack, high * exponents[1])
+        return union([bounds, self._without_outliers.eigenvalues]) if self._alone.any() else bounds
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the training sets move, or bounds on it."""
+        parts, o, exponents = self._decomposition, self._leverages.outside, self.plan.exponents
+        kept = ~(self._alone | self._outliers)
+        squares = parts.response**2
+        left, slack = float(o @ o), self._least_slack
+        remainder = 0.0
+        if len(o) > len(parts.sigma) + 1:
+            remainder = max(left - float((o**2).max()) / slack, left / OUTLIER**2)
+        length = float((parts.projection**2 / parts.sigma**2).sum())
+        ranges = Misfits(
+            positive_range((exponents * (self.plan.size - self.plan.weights))[kept]),
+            positive_range((exponents * (squares.sum() - squares))[kept]),
+            positive_range(remainder * exponents.min(), left * exponents.max()),
+            positive_range(length, length / slack),
+        )
+        if kept.all():
+            return ranges
+        others = self._with_outliers.misfits
+        return Misfits(*(union(pair) for pair in zip(ranges, others, strict=True)))
+
+    @property
+    def _least_slack(self) -> float:
+        """Bound on what rows that are not deleted for real leave of an eigenvalue."""
+        return max(1.0 - self._leverages.most, ALONE)
 
     @cached_property
     def together(self) -> DeletionSums | None:

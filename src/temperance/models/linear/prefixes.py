@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.extent import Misfits, misfits_of, positive_range, union
 from temperance.models.linear.innovations import (
     Blocks,
     Innovations,
@@ -27,6 +28,7 @@ from temperance.models.linear.interpolant import FAR, Variable
 from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.singular import singular_values
 from temperance.models.linear.spectrum import Spectrum, factor_of
 from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array, PrefixPlan, batches
@@ -43,6 +45,53 @@ class PrefixMoments:
     plan: PrefixPlan
     _kept: dict[tuple[int, int], RowSpectra] = field(default_factory=dict)
     _sums: dict[tuple[int, int], InterpolatedSums | None] = field(default_factory=dict)
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """Bounds on the eigenvalues of the prefixes: of the shortest, and of those of blocks."""
+        k, start = self.rows.width, self.plan.start
+        sizes = {start, k // 2, k - 1, k, k + 1, 2 * k}
+        found = []
+        for which, rows in enumerate(self._ordered):
+            exponent = self._exponents[which]
+            for size in sizes:
+                if start <= size < len(rows):
+                    _, sigma, _ = singular_values(rows[:size, :-1])
+                    found.append(positive_range(exponent[size] * sigma**2))
+            at = self._starts
+            found.append(
+                positive_range(
+                    exponent[at, None]
+                    * self._blocks[which].spectrum.sigma[self._tested_blocks] ** 2
+                )
+            )
+            # The trace is no less than the largest eigenvalue.
+            traces = np.cumsum((rows[:, :-1] ** 2).sum(axis=1))
+            found.append((0.0, float((exponent[start : len(rows)] * traces[start - 1 : -1]).max())))
+        return union(found)
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the prefixes move, or bounds on it."""
+        found = []
+        for which, rows in enumerate(self._ordered):
+            exponent, start = self._exponents[which], self.plan.start
+            blocks = self._blocks[which].spectrum
+            spectrum = Spectrum(*(part[self._tested_blocks] for part in blocks))
+            factor = exponent[self._starts]
+            of_blocks = misfits_of(spectrum, np.ones(1))
+            own = exponent[start : len(rows)]
+            weights = np.cumsum(self.plan.weights[self.plan.orders[which]])[start - 1 : -1]
+            squares = np.cumsum(rows[:, -1] ** 2)[start - 1 : -1]
+            found.append(
+                Misfits(
+                    positive_range(own * weights),
+                    positive_range(own * squares),
+                    positive_range(factor * spectrum.remainder),
+                    of_blocks.length,
+                )
+            )
+        return Misfits(*(union(ranges) for ranges in zip(*found, strict=True)))
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
@@ -206,7 +255,16 @@ class PrefixMoments:
             rows=order[position][:, None],
         )
 
+    @property
+    def _starts(self) -> NDArray[np.intp]:
+        """First tested place of each tested block."""
+        return np.maximum(self._tested_blocks * self._blocks[0].rows.shape[1], self.plan.start)
+
+    @property
+    def _ordered(self) -> Iterator[Array]:
+        """Rows [Z r] in each order, scaled by the roots of their weights."""
+        return (self.rows.take(order, self.plan.weights) for order in self.plan.orders)
+
     @cached_property
     def _blocks(self) -> list[Blocks]:
-        weights = self.plan.weights
-        return [blocks_of(self.rows.take(order, weights)) for order in self.plan.orders]
+        return [blocks_of(rows) for rows in self._ordered]
