@@ -48,7 +48,14 @@ class Polynomial(KnownVarianceRegression):
         """Vandermonde rows of the single input."""
         if inputs.shape[1] != 1:
             raise ValueError(f"X must have one column for Polynomial, got {inputs.shape[1]}")
-        return np.vander(inputs[:, 0], self.n_powers, increasing=True)
+        with np.errstate(over="ignore"):
+            powers = np.vander(inputs[:, 0], self.n_powers, increasing=True)
+        if not np.isfinite(powers[:, -1]).all():
+            largest = float(np.abs(inputs).max())
+            raise ValueError(
+                f"X must have finite powers up to {self.n_powers - 1}, got entries of {largest!r}"
+            )
+        return powers
 
     def prior(self, dimension: int) -> GaussianPrior:
         """Return the prior, of variances 2^-k unless given."""

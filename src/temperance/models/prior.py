@@ -25,6 +25,15 @@ class GaussianPrior:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
+    def rows(self, part: slice) -> Array:
+        """Return some rows of C, shape (rows, d)."""
+        if self.root.ndim > 1:
+            return self.root[part]
+        places = np.arange(len(self.root))[part]
+        rows = np.zeros((len(places), len(self.root)))
+        rows[np.arange(len(places)), places] = self.root[part]
+        return rows
+
     def unwhiten(self, directions: Array) -> Array:
         r"""Map columns u to C u."""
         return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.models.linear import limits
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.spectrum import Spectrum, posterior_state
 from temperance.models.linear.training import guarded_spectra
@@ -27,6 +28,7 @@ def linear_posterior(
     rows: Rows, basis: Array | None, weights: Array, alpha: float, prior: GaussianPrior
 ) -> LinearPosterior:
     r"""Posterior ∝ exp(-alpha sum_i w_i (y_i - z_i'theta)^2 / 2 sum_i w_i) N(theta; mu_0, S_0)."""
+    limits.refuse_alpha(alpha)
     different = None if all_ones(weights) else weights
     spectrum = guarded_spectra(
         rows.gram(weights=different)[None],

@@ -38,7 +38,6 @@ from temperance.models.logistic.system import (
 from temperance.models.logistic.vast import VAST, following
 from temperance.types import Array
 
-
 LITTLE = 0.05  # change of a logarithm below which a line is as good
 
 

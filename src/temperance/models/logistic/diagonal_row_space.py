@@ -36,7 +36,9 @@ class RowSpaceEquations:
         self.hessian, self.mixed = c * psi.mean_mean, c * psi.mean_variance
         self.bend = c * psi.variance_variance
         self.predictor = m @ rows.Z.T
-        self.spread = np.stack([(rows.squares * row) @ rows.squares.T for row in self.dt**2 / (2 * q)])
+        self.spread = np.stack(
+            [(rows.squares * row) @ rows.squares.T for row in self.dt**2 / (2 * q)]
+        )
 
     def step(self, residual: Array) -> Array:
         """Return the Newton step for this residual of the equations for rho, (m, k)."""
@@ -84,5 +86,7 @@ class RowSpaceEquations:
         matrix[:, n + index, n + index] += 1.0
         right = np.concatenate([first, second], axis=1)
         largest = np.abs(matrix).max(axis=2)
-        solved = np.linalg.solve(matrix / largest[:, :, None], (right / largest)[:, :, None])[:, :, 0]
+        solved = np.linalg.solve(matrix / largest[:, :, None], (right / largest)[:, :, None])[
+            :, :, 0
+        ]
         return solved[:, :n] / size, solved[:, n:]

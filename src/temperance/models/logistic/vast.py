@@ -35,9 +35,7 @@ def following(eta: Array, change: Array, logarithm: Array, variance: Array) -> A
     return (eta + change - eta * follow) * np.exp(follow) - eta
 
 
-def following_root(
-    Z: Array, root: Array, eta: Array, change: Array, logarithm: Array
-) -> Array:
+def following_root(Z: Array, root: Array, eta: Array, change: Array, logarithm: Array) -> Array:
     """Return the change of A^-1 u for roots A (m, k, k) that become A exp(-X/2).
 
     Here eta = A^-1 u and its first-order change are (m, k), X is ``logarithm``, (m, k, k).

@@ -31,7 +31,7 @@ from temperance.models.reference.leverage import (
 from temperance.models.reference.scales import Belief, Scales, likely_scales
 from temperance.models.reference.seen import Seen
 from temperance.posteriors.covariance_root import squares_across
-from temperance.types import Array, LeaveOneOutPlan, Plan, Risk
+from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
 
@@ -122,7 +122,14 @@ def reference_risk_curve(
     if deletions.shared is not None and np.all(weights == 1):
         each = LeaveOneOutPlan(weights)
         left_out = linear_risk_curve(seen.rows, each, noise, risk, deletions.shared)
-    return ReferenceCurve(curve.evaluate, curve.rows, curve.method, curve.costly, left_out=left_out)
+    return ReferenceCurve(
+        curve.evaluate,
+        curve.rows,
+        curve.method,
+        curve.costly,
+        scale=curve.scale,
+        left_out=left_out,
+    )
 
 
 def reference_rows(
@@ -218,12 +225,15 @@ def _along_axes(seen: Seen) -> tuple[Array, Array]:
     """
     squares, prior = seen.mean_squares, seen.prior
     d = len(squares)
-    unit = np.sqrt(d * squares)
-    if seen.along is not None and prior.root.ndim == 1:
-        unit = unit * prior.root
-        return unit[:, None] * seen.along, unit * np.sqrt(squares_across(seen.along))
-    axes = unit[:, None] * prior.unwhiten(np.eye(d))
+    length = np.sqrt(d * squares)
     if seen.along is None:
-        return axes, np.zeros(d)
-    inside = axes @ seen.along
-    return inside, np.linalg.norm(axes - inside @ seen.along.T, axis=1)
+        return length[:, None] * prior.unwhiten(np.eye(d)), np.zeros(d)
+    if prior.root.ndim == 1:
+        length = length * prior.root
+        return length[:, None] * seen.along, length * np.sqrt(squares_across(seen.along))
+    inside, beyond = np.empty(seen.along.shape), np.empty(d)
+    for part in batches(d, d):  # not all at once: they are d x d
+        axes = length[part, None] * prior.rows(part)
+        inside[part] = axes @ seen.along
+        beyond[part] = np.linalg.norm(axes - inside[part] @ seen.along.T, axis=1)
+    return inside, beyond
