@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from temperance.types import Array
 
-TINY, HUGE = 1e-300, 1e300  # betas beyond which nothing is measured
+TINY, HUGE = 1e-200, 1e150  # betas beyond which nothing is measured
 TAIL = 1e3  # times the largest beta of a scale from which a curve is nothing but a tail
 LITTLE = 1e-3  # part of the grain that is small against all that matters
 

@@ -13,6 +13,7 @@ from temperance.types import Array, Data
 
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
 ONE = np.float64(1.0).tobytes()
+LARGEST_BETA = 1e100
 FEW = 20_000  # numbers that are sooner looked at than added up
 
 
@@ -101,14 +102,15 @@ def one_of(name: str, value: Any, accepted: Collection[Any]) -> None:
 
 
 def as_bounds(bounds: Any) -> tuple[float, float]:
-    """Return bounds on beta, 0 <= lower < upper < infinity."""
+    """Return bounds on beta, 0 <= lower < upper <= 1e100."""
     ends = list(bounds) if np.iterable(bounds) else []
     if len(ends) != 2 or not all(_is_number(end) for end in ends):
         raise ValueError(f"bounds must be two numbers (lower, upper), got {shown(bounds)}")
     lower, upper = (float(end) for end in ends)
-    if not (0 <= lower < upper < math.inf):
+    if not (0 <= lower < upper <= LARGEST_BETA):
         raise ValueError(
-            f"bounds must satisfy 0 <= lower < upper < infinity, got {shown((lower, upper))}"
+            f"bounds must satisfy 0 <= lower < upper <= {LARGEST_BETA:g}, got "
+            f"{shown((lower, upper))}"
         )
     return lower, upper
 
