@@ -12,7 +12,7 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.fold_moments import FoldMoments
 from temperance.models.linear.interpolant import FAR
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.limits import MOST_BETA
+from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.moments import HasFloor, Moments, MomentSource, Sums
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
@@ -81,7 +81,7 @@ class LinearLosses:
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its derivative."""
-        beta = np.minimum(beta, MOST_BETA)
+        refuse_betas(beta)
         if self.risk == "gibbs":
             return mean_gibbs(beta, self.source.sums(beta, self.noise.pairwise), self.noise)
         value, slope, tested = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
@@ -95,7 +95,8 @@ class LinearLosses:
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
-        at = np.array([min(beta, MOST_BETA)])
+        at = np.array([beta])
+        refuse_betas(at)
         parts = []
         for moments in self.source.moments(at):
             loss = self._row_losses(at, moments)[:, :, 0]
@@ -119,7 +120,7 @@ class LinearLosses:
 
 def floor_of(source: HasFloor, noise: Noise, beta: Array) -> tuple[Array, Array]:
     """Return a risk that is nowhere higher, and its derivative, for less."""
-    beta = np.minimum(beta, MOST_BETA)
+    refuse_betas(beta)
     return mean_gibbs(beta, source.floor(beta), noise)
 
 

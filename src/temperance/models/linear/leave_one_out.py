@@ -3,10 +3,11 @@ r"""Moments of leave-one-out: each row's deletion is a rank-one downdate of one 
 With B = A diag(sigma) U' the rows scaled by the roots of their weights, c_i the exponent of the
 training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
 
-    residual  e_i = o_i + sum_j A_ij g_j s_j,      o = r - A g,
+    residual  e_i = r_i - sum_j A_ij g_j (1 - s_j) = o_i + sum_j A_ij g_j s_j,    o = r - A g,
     leverage  h_i = sum_j A_ij^2 sigma_j^2 s_j,    kappa_i = 1 - c_i h_i,
 
-and without row i the error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit
+the residual in the form in which an outlier among the r does not meet rows to which it says
+little; and without row i the error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit
 Q - c_i e_i^2 / kappa_i.  Where little is left of the misfit, that is a difference of near-equals,
 and a sum takes its place: the fit of the others stays as it is if r_i becomes their prediction
 r_i - d_i, so that with t_i = 1 - sum_j A_ij^2
@@ -224,11 +225,16 @@ class LeaveOneOutMoments:
         def halves(values: Array) -> tuple[Array, Array]:
             return values[:, : len(beta)], values[:, len(beta) :]
 
-        both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
-        leverage, d_leverage = halves(total(squares, lam * both))
-        residual, d_residual = halves(total(a, g * both))
-        if not parts.square:
-            residual += (parts.response[part] - a @ parts.projection)[:, None]
+        # One product gives a value and its derivative.
+        leverage, d_leverage = halves(total(squares, lam * np.concatenate([s, ds], axis=2)))
+        fit = -c[:, None, :] * lam * s
+        response = parts.response[part][:, None]
+        if parts.square:
+            # What is learnt by halves or more leaves sums of little, without a response.
+            much = c * lam.max() > 1
+            fit, response = np.where(much[:, None, :], s, fit), np.where(much, 0.0, response)
+        residual, d_residual = halves(total(a, g * np.concatenate([fit, ds], axis=2)))
+        residual += response
         return Deletion(
             c,
             exponents[:, None],

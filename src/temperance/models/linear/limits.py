@@ -14,7 +14,7 @@ from temperance.types import Array
 LEAST, MOST = 1e-60, 1e60  # of inputs and responses
 USUAL = 1e60  # length of all inputs whose columns are taken as they are
 LEAST_WEIGHT, LIGHTEST, HEAVIEST = 1e-100, 1e-20, 1e20
-MOST_BETA = 1e150  # stands for all beyond: nothing changes any more
+MOST_BETA = 1e150
 LEAST_VARIANCE, MOST_VARIANCE = 1e-90, 1e90  # of an inverse gamma prior
 # Largest prediction of the prior mean, in units of the responses or of the noise: beyond, rounding
 # of the predictions is more than 1e-8 of the responses.
@@ -62,10 +62,8 @@ def refuse_weights(weights: Array) -> None:
             f"weights must have a largest between {LIGHTEST:g} and {HEAVIEST:g}, got {largest!r}"
         )
     if least < LEAST_WEIGHT:
-        row = int(weights.argmin())
         raise ValueError(
-            f"weights must be at least {LEAST_WEIGHT:g}, or 0 to leave a row out, got {least!r} in "
-            f"row {row}"
+            f"weights must be at least {LEAST_WEIGHT:g}, or 0 to leave a row out, got {least!r}"
         )
 
 
@@ -73,6 +71,14 @@ def refuse_alpha(alpha: float) -> None:
     """Refuse an alpha beyond the limits."""
     if alpha > MOST_BETA:
         raise ValueError(f"alpha must be at most {MOST_BETA:g}, got {alpha!r}")
+
+
+def refuse_betas(beta: Array) -> None:
+    """Refuse betas beyond the limits."""
+    if beta.size and beta.max() > MOST_BETA:
+        raise ValueError(
+            f"beta must be at most {MOST_BETA:g}, and bounds as well, got {float(beta.max())!r}"
+        )
 
 
 def refuse_variance(name: str, value: float) -> None:
