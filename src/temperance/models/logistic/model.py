@@ -33,7 +33,6 @@ from temperance.types import (
 )
 from temperance.validation import as_data, non_negative
 
-
 LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers
 
 
