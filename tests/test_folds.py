@@ -75,7 +75,7 @@ def test_the_sketch_is_the_displayed_step(name, transfer):
     u, root = model.approximation(Rows(rows.Z, rows.offset, rows.y, weights.mean(axis=0)[None]))(
         beta
     )
-    variance = ((rows.Z @ root) ** 2).sum(axis=1)
+    variance = ((rows.Z @ (np.diag(root) if model.diagonal else root)) ** 2).sum(axis=1)
     force = model.forces(rows.offset + rows.Z @ u, variance)
     for k, w in enumerate(weights):
         hessian = np.eye(3) + beta * (rows.Z.T * (w * force.hessian)) @ rows.Z

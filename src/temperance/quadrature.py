@@ -339,12 +339,13 @@ def _wide(mean: Array, variance: Array, orders: range, step: float) -> Array:
 def _vast(mean: Array, variance: Array, orders: range) -> Array:
     r"""Return the expectations for mean <= 0 and v > 10^3, by the cumulants of the logistic law.
 
-    Softplus is the ramp smoothed by the logistic density, whose moments are those of N(0, c^2) times
-    :math:`\exp \sum_{p \ge 2} \zeta(2p) t^{2p} / p`, zeta Riemann's.  So with w^2 = v + c^2
+    Softplus is the ramp smoothed by the logistic density, whose moment generating function is that
+    of N(0, c^2) times :math:`\exp \sum_{p \ge 2} \zeta(2p) t^{2p} / p`, with Riemann's zeta.  So
+    with w^2 = v + c^2 and the coefficients e of this factor's series
 
     .. math:: E[\zeta^{(j)}(f)] = r_w^{(j)}(m) + \sum_{p \ge 2} e_{2p} \, r_w^{(j + 2p)}(m),
 
-    where the derivatives beyond the first are those of a Gaussian density, (-1)^i He_i(u) of it / w^i.
+    where derivatives beyond the first are those of a density, it times (-1)^i He_i(u) / w^i.
     """
     width = np.sqrt(variance + _RAMP_VARIANCE)
     u = mean / width

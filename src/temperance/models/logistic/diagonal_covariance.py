@@ -57,7 +57,10 @@ class DiagonalCovarianceSystem:
         m, rho = self._split(x)
         along = self.rows.turned.coefficient_scale(m)
         if self.rows.axes is None:
-            along = np.maximum(along, np.exp(rho))
+            # Under vast variances a predictor's deviation is the scale of its loss.
+            deviation = np.exp(rho)
+            vast = deviation * self.rows.reach > np.sqrt(VAST)
+            along = np.where(vast, np.maximum(along, deviation), along)
         return np.concatenate([along, np.ones_like(rho)], axis=1)
 
     def admissible(self, x: Array) -> bool:
@@ -114,10 +117,9 @@ class DiagonalCovarianceSystem:
         if largest(drho * variance / (VAST + variance)) < LITTLE:
             return change
         size = np.exp(rho)
-        eta, d_eta = (self._turned_back(each) / size for each in (m, dm))
+        eta, d_eta = (self.rows.back(each) / size for each in (m, dm))
         moved = size * following(eta, d_eta, drho, variance)
-        axes = self.rows.axes
-        return np.concatenate([moved if axes is None else moved @ axes, drho], axis=1)
+        return np.concatenate([self.rows.along(moved), drho], axis=1)
 
     def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
         """Go straight on, by logarithms where these are straight."""
@@ -147,8 +149,7 @@ class DiagonalCovarianceSystem:
 
     def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
         """Return means and log standard deviations; a diagonal curvature is (m, k)."""
-        axes = self.rows.axes
-        along = mean if axes is None else mean @ axes
+        along = self.rows.along(mean)
         return np.concatenate([along, -0.5 * np.log1p(beta * curvature)], axis=1)
 
     def law(self, x: Array, tangent: Array, beta: float) -> DiagonalLaw:
@@ -156,17 +157,12 @@ class DiagonalCovarianceSystem:
         m, rho = self._split(x)
         dm, drho = self._split(tangent)
         t = np.exp(2 * rho)
-        return DiagonalLaw(self._turned_back(m), t, self._turned_back(dm), 2 * t * drho)
+        return DiagonalLaw(self.rows.back(m), t, self.rows.back(dm), 2 * t * drho)
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means and standard deviations."""
         m, rho = self._split(x)
-        return self._turned_back(m), np.exp(rho)
-
-    def _turned_back(self, along: Array) -> Array:
-        """Return means from those along the axes."""
-        axes = self.rows.axes
-        return along if axes is None else along @ axes.T
+        return self.rows.back(m), np.exp(rho)
 
     def _split(self, x: Array) -> tuple[Array, Array]:
         k = self.rows.Z.shape[1]

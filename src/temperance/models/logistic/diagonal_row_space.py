@@ -47,17 +47,18 @@ class RowSpaceEquations:
         second = self._over_rows(-residual) + np.einsum("mij,mj->mi", spread, mixed)
         b, d = self._solve(first, second)
         moved = self.mixed * (b @ self.rows.kernel - self.predictor) + self.bend * d
-        self.b = b
+        self.b: Array = b
         return np.concatenate([b @ self.rows.Z - self.m, self._rho(-residual, moved)], axis=1)
 
     def tangent(self, step: Array, spread: Array) -> Array:
         """Return the derivatives in beta, after a step, where the prior's part is known."""
         if self.beta > 0:
             after = self.rho + step[:, self.rho.shape[1] :]
-            right, first = np.expm1(2 * after) / self.beta, self.b / self.beta
+            right: Array = np.expm1(2 * after) / self.beta
+            b, d = self._solve(self.b / self.beta, self._over_rows(right))
         else:
-            right, first = -spread, -self.pull
-        b, d = self._solve(first, self._over_rows(right))
+            right = -spread
+            b, d = self._solve(-self.pull, self._over_rows(right))
         moved = self.mixed * (b @ self.rows.kernel) + self.bend * d
         return np.concatenate([b @ self.rows.Z, self._rho(right, moved)], axis=1)
 

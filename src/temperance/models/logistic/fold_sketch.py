@@ -175,13 +175,11 @@ class FoldSketch:
 
     def _along(self, means: Array) -> Array:
         """Return means (m, k) along these axes."""
-        turned = self._means is not self.rows.once
-        return means @ self.rows.once.axes if turned else means
+        return self.rows.once.along(means) if self.approximation.diagonal else means
 
     def _back(self, along: Array) -> Array:
         """Return means from those along the axes."""
-        turned = self._means is not self.rows.once
-        return along @ self.rows.once.axes.T if turned else along
+        return self.rows.once.back(along) if self.approximation.diagonal else along
 
     def _products(self, values: Array, columns: Array) -> Array:
         """Sum the rows of columns, times values, over the other folds: (folds, k)."""

@@ -1,8 +1,9 @@
 r"""Between which betas the curves of logistic models move, from one look at the rows.
 
 In whitened coordinates the prior is N(0, I).  At beta the rows have added about beta lam to its
-precision along an axis, lam an eigenvalue of their information sum_i w_i h_i z_i z_i', and have moved
-its mean by beta sum_i w_i g_i z_i, h and g curvature and slope of the loss under the prior.  Below
+precision along an axis, lam an eigenvalue of their information sum_i w_i h_i z_i z_i', and have
+moved its mean by beta sum_i w_i g_i z_i, h and g curvature and slope of the loss under the prior.
+Below
 
     min(1 / lam_max, 1 / (|sum_i w_i g_i z_i| min(1, max_i |z_i|)))
 
@@ -12,9 +13,9 @@ the posterior is the prior: predictors move by parts of their deviations, or of 
 
 lam_min for h = 1, the data outweigh the prior along every axis that matters to predictors, and the
 variances of predictors are small, with curvatures as small as those of probabilities of 1/1000.
-Variances go on to fall like 1/beta, and losses by as little.  Where a hyperplane separates the classes
-there is no such end: predictors keep moving away, by log beta, or under a vast prior together with
-their deviations.
+Variances go on to fall like 1/beta, and losses by as little.  Where a hyperplane separates the
+classes there is no such end: predictors keep moving away, by log beta, or under a vast prior
+together with their deviations.
 """
 
 from __future__ import annotations
@@ -62,28 +63,26 @@ def beta_scale(
 
     Returns
     -------
-    Both are positive, infinite where the rows say nothing, and right within some factors of ten; what
-    moves below a thousandth of the one, or above a thousand times the other, is little.
+    Both are positive, infinite where the rows say nothing, and right within some factors of ten;
+    what moves below a thousandth of the one, or above the other, is about a thousandth of all.
     """
     weights, lengths = rows.weights[0], rows.lengths
     force = forces(rows.sign * rows.offset, lengths)
     pull = np.linalg.norm((weights * rows.sign * force.pull) @ rows.Z)
-    rate = max(
-        _eigenvalues(rows.Z, weights * force.curvature)[1],
-        pull * min(1.0, float(np.sqrt(lengths.max(initial=0.0)))),
-    )
+    curvature = float((weights * force.curvature) @ lengths)  # the eigenvalues' sum
+    rate = max(curvature, float(pull) * min(1.0, float(np.sqrt(lengths.max(initial=0.0)))))
     if not rate > 0:
         return np.inf, np.inf
     each, least = weights * lengths, float(weights[weights > 0].min())
-    lowest = min(_eigenvalues(rows.Z, weights)[0], weights.sum() / min(rows.Z.shape))
+    lowest = min(_lowest_eigenvalue(rows.Z, weights), float(weights.sum()) / min(rows.Z.shape))
     if alone:
-        lowest = min(lowest, each[each > 0].min(initial=np.inf), least)
+        lowest = min(lowest, float(each[each > 0].min(initial=np.inf)), least)
     lowest = max(lowest, MATTERS * least)
     return 1 / rate, max(1 / lowest, 1 / rate) / LEAST_CURVATURE
 
 
-def _eigenvalues(Z: Array, weights: Array) -> tuple[float, float]:
-    """Return bounds of the positive eigenvalues of Z' diag(w) Z, the lower one of those that matter.
+def _lowest_eigenvalue(Z: Array, weights: Array) -> float:
+    """Return a lower bound of the eigenvalues of Z' diag(w) Z that matter.
 
     By the smaller of the matrices over columns and over rows, scaled to a diagonal of ones.
     """
@@ -92,8 +91,7 @@ def _eigenvalues(Z: Array, weights: Array) -> tuple[float, float]:
     squares = np.diagonal(gram)
     kept = squares > MATTERS * weights[weights > 0].min(initial=np.inf)
     if not kept.any():
-        return np.inf, float(squares.sum())
+        return np.inf
     size = np.sqrt(squares[kept])
     cosines = gram[np.ix_(kept, kept)] / size[:, None] / size
-    values = np.linalg.eigvalsh(cosines)
-    return float(size.min() ** 2 * max(values[0], TOLD_APART)), float(squares.sum())
+    return float(size.min() ** 2 * max(np.linalg.eigvalsh(cosines)[0], TOLD_APART))

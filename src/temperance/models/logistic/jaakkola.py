@@ -66,8 +66,10 @@ class JaakkolaSystem(StraightAhead):
     def objective(self, x: Array, beta: float) -> Array:
         r"""Return the bound's value at its best Gaussian, up to the sign a bound on log evidence.
 
-        With o the offset: -sum_i c_i [(y - 1/2) o - lam o^2 + lam q - log 2 cosh(sqrt(q)/2)] - log|S|/2
-        - u'S^-1 u / 2.
+        With o the offset, it is the negative of
+
+            sum_i c_i [(y - 1/2) o - lam o^2 + lam q - log 2 cosh(sqrt(q)/2)]
+            + log|S|/2 + u'S^-1 u/2.
         """
         at = Moments(self.rows, np.exp(x), beta)
         c, o, half = beta * self.rows.weights, self.rows.offset, self.rows.y - 0.5

@@ -14,9 +14,9 @@ from dB to dB, of the size of v, and Newton's equations are the identity less th
 
 Far from the solution precisions are multiples of what they should be: under vast variances psi_v
 falls like v^-1/2, and what is linear is log B, not B.  Let A A' = S be such that the precision that
-B should make is A'^-1 diag(lam) A^-1.  Newton's method for log lam = 0, with precisions A'^-1 exp(X)
-A^-1, has the same map, for X instead of beta A'dB A, times 2 / (lam_i + lam_j), and log lam on the
-right instead of lam - 1.
+B should make is A'^-1 diag(lam) A^-1.  Newton's method for log lam = 0, with A'^-1 exp(X) A^-1 for
+the precision, has the same map, for X instead of beta A'dB A, times 2 / (lam_i + lam_j), and log
+lam on the right instead of lam - 1.
 """
 
 from __future__ import annotations

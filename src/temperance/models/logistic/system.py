@@ -77,7 +77,7 @@ class System(Protocol):
         ...
 
     def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
-        """Return the parameters at ``target`` from those at ``beta`` and their first-order change."""
+        """Return parameters at ``target`` from those at ``beta`` and a first-order change."""
         ...
 
     def admissible(self, x: Array) -> bool:
@@ -106,7 +106,7 @@ class StraightAhead:
     """Parameters that move along straight lines in log(beta), more or less."""
 
     def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
-        """Return the parameters at ``target`` from those at ``beta`` and their first-order change."""
+        """Return parameters at ``target`` from those at ``beta`` and a first-order change."""
         return x + change
 
 
@@ -211,6 +211,14 @@ class Rows:
     def turned(self) -> Rows:
         """The same rows along these axes."""
         return self if self.axes is None else replace(self, Z=self.Z @ self.axes)
+
+    def along(self, means: Array) -> Array:
+        """Return means (m, k) along these axes."""
+        return means if self.axes is None else means @ self.axes
+
+    def back(self, along: Array) -> Array:
+        """Return means from those along these axes."""
+        return along if self.axes is None else along @ self.axes.T
 
     @cached_property
     def first_step(self) -> float:

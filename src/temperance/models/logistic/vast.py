@@ -1,8 +1,8 @@
 r"""Steps of means that follow their deviations, where predictors have vast variances.
 
 There the loss is a ramp, which has no scale: means and deviations grow and shrink together.  With
-covariances A A', a step that changes the root to A exp(-X/2) leaves u in its units, A^-1 u, as it is;
-so far as an axis of X is vast in what it does to predictors, a step du goes from u = A eta to
+covariances A A', a step that changes the root to A exp(-X/2) leaves u in its units, A^-1 u, as it
+is; so far as an axis of X is vast in what it does to predictors, a step du goes from u = A eta to
 
     A exp(-X/2) (eta + A^-1 du + X eta / 2),
 
@@ -42,6 +42,6 @@ def following_root(Z: Array, root: Array, eta: Array, change: Array, logarithm: 
     """
     values, axes = np.linalg.eigh((logarithm + logarithm.swapaxes(1, 2)) / 2)
     variance = ((Z @ (root @ axes)) ** 2).max(axis=1)
-    along = [np.einsum("mji,mj->mi", axes, each) for each in (eta, change)]
-    moved = following(*along, -values / 2, variance)
+    along, d_along = (np.einsum("mji,mj->mi", axes, each) for each in (eta, change))
+    moved = following(along, d_along, -values / 2, variance)
     return np.einsum("mij,mj->mi", axes, moved)
