@@ -260,23 +260,23 @@ BAD = {
     # options of calibrate
     "bounds reversed": (
         linear(bounds=np.array([3.0, 0.0])),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (3.0, 0.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (3.0, 0.0)",
     ),
     "bounds equal": (
         linear(bounds=(1, 1)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (1.0, 1.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (1.0, 1.0)",
     ),
     "bounds negative": (
         linear(bounds=(-1.0, 3.0)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (-1.0, 3.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (-1.0, 3.0)",
     ),
     "bounds infinite": (
         linear(bounds=(0.0, np.inf)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (0.0, inf)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (0.0, inf)",
     ),
     "bounds nan": (
         linear(bounds=(np.nan, 1.0)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (nan, 1.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (nan, 1.0)",
     ),
     "bounds one number": (linear(bounds=3), "bounds must be two numbers (lower, upper), got 3"),
     "bounds three": (
