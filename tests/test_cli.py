@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +25,7 @@ from sklearn.datasets import load_diabetes
 
 import temperance
 import temperance.report
-from temperance import GibbsClassifier, GibbsRegressor
+from temperance import GibbsClassifier, GibbsRegressor, memory
 from temperance.cli import calibrate, main
 from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
@@ -785,14 +787,14 @@ BAD_FILES = {
     "too high a degree": (
         GOOD,
         (*TARGET, "--model", "polynomial", "--degree", "100000"),
-        "--degree must be small enough for 1e+09 numbers in all, got 100000: 2 columns have "
-        "5e+09 powers and products in each of 12 rows",
+        "--degree must be small enough to fit, got 100000: 5e+09 powers and products of 2 columns "
+        "in each of 12 rows would take 1.92e+12 bytes of memory, 1e+10 are available",
     ),
     "too small a noise variance": (
         GOOD,
         (*TARGET, "--noise-variance", "1e-320"),
-        "the target must be of a size whose squares are finite, and not all zero, in the units of "
-        "the model",
+        "the table must be of a size whose squares, times the weights, are finite in the units of "
+        "the model, got numbers up to 1.63 and 1.73",
     ),
     "degree": (
         GOOD,
@@ -823,7 +825,8 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize(("content", "words", "message"), BAD_FILES.values(), ids=BAD_FILES)
-def test_bad_files_and_options_get_one_line(command, content, words, message):
+def test_bad_files_and_options_get_one_line(command, content, words, message, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e10)
     if content is not None:
         Path("data.csv").write_bytes(content.encode("latin-1"))
     refused(command("calibrate", "data.csv", *words), message)
@@ -921,6 +924,7 @@ def test_a_file_without_permission_gets_one_line(command, monkeypatch):
     def read_bytes(path):
         raise PermissionError(13, "Permission denied", str(path))
 
+    Path("data.csv").touch()
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
     message = "there is no permission to read 'data.csv'"
     refused(command("calibrate", "data.csv", *TARGET), message)
@@ -933,7 +937,9 @@ def test_permission_is_asked_of_the_system(command):
     message = "there is no permission to read 'data.csv'"
     refused(command("calibrate", "data.csv", *TARGET), message)
     Path("closed").mkdir(mode=0o500)
-    message = "--report closed/page.html lies in a directory that cannot be written to"
+    message = (
+        "--report closed/page.html lies in a directory that cannot be written to: permission denied"
+    )
     refused(command("calibrate", "--report", "closed/page.html"), message)
 
 
@@ -952,8 +958,14 @@ class TestReportsThatCannotBeWritten:
         assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
     def test_for_want_of_permission_too(self, on, monkeypatch):
-        monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
-        message = "--report page.html lies in a directory that cannot be written to"
+        def refuse(**options):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+        monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+        message = (
+            "--report page.html lies in a directory that cannot be written to: read-only file "
+            "system"
+        )
         refused(on(houses(), "price", "--report", "page.html"), message)
 
 

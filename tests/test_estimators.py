@@ -21,7 +21,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import temperance
-from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
+from temperance import GibbsClassifier, GibbsRegressor, calibrate, memory, models, strategies
 from temperance.diagnostics import TemperanceWarning
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
@@ -445,8 +445,8 @@ REFUSED = {
     "degree": (GibbsRegressor(degree=0), "degree must be at least 1, got 0"),
     "degree of too many terms": (
         GibbsRegressor(degree=50),
-        "degree must be small enough for 1e+09 numbers in all, got 50: 6 columns have 3.25e+07 "
-        "powers and products in each of 90 rows",
+        "degree must be small enough to fit, got 50: 3.25e+07 powers and products of 6 columns in "
+        "each of 90 rows would take 9.35e+10 bytes of memory, 1e+10 are available",
     ),
     "random_state": (
         GibbsClassifier(random_state="first"),
@@ -492,7 +492,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("estimator", "message"), REFUSED.values(), ids=REFUSED)
-def test_bad_arguments_are_named(estimator, message, cancer):
+def test_bad_arguments_are_named(estimator, message, cancer, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e10)
     X, y = cancer
     with pytest.raises(ValueError) as error:
         estimator.fit(X, y)

@@ -18,7 +18,7 @@ from temperance.estimators.inputs import validated
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
-from temperance.validation import as_data, one_of, positive, shown, whole
+from temperance.validation import as_data, one_of, positive, refuse_overflow, shown, whole
 
 
 class GibbsEstimator(BaseEstimator):
@@ -52,16 +52,17 @@ class GibbsEstimator(BaseEstimator):
         self, model: Model, rows: Array, y: Array, weights: Array, seed: int
     ) -> Calibration:
         data = as_data(rows, y, weights)
-        return calibrate(
-            model,
-            data.X,
-            data.y,
-            as_strategy(self.strategy, self.transfer, model, data, self.risk),
-            bounds=self.bounds,
-            risk=self.risk,
-            weights=data.weights,
-            seed=seed,
-        )
+        with refuse_overflow(data.X, data.y):
+            return calibrate(
+                model,
+                data.X,
+                data.y,
+                as_strategy(self.strategy, self.transfer, model, data, self.risk),
+                bounds=self.bounds,
+                risk=self.risk,
+                weights=data.weights,
+                seed=seed,
+            )
 
     def parts(self) -> list[tuple[str, Calibration]]:
         """Return each calibration with its name: of the class it tells from the rest, or none."""

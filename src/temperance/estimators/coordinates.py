@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
+from itertools import combinations_with_replacement, groupby
+from math import comb, lgamma, log
 from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from temperance.memory import refuse_too_large
 from temperance.posteriors import StudentT
 from temperance.types import Array
 
-MOST_NUMBERS = 10**9  # in the terms of all rows: 8 GB
+ENORMOUS = 10**80  # terms, whose number nobody needs to know
+COPIES = 4  # of the terms of all rows, at most at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,13 @@ class Scale:
 
 def standard_scale(X: Array, weights: Array, centred: bool = True) -> Scale:
     """Return the scale on which columns have mean 0 and variance 1, or mean square 1 about 0."""
+    size = np.maximum(X.max(axis=0), -X.min(axis=0))
+    extreme = (size > 0) & ((size < 1e-100) | (size > 1e100))
+    if extreme.any():
+        # Powers of two change no digit, and the squares neither overflow nor vanish.
+        power = np.where(extreme, np.exp2(np.frexp(size)[1] - 1.0), 1.0)
+        found = standard_scale(X / power, weights, centred)
+        return Scale(found.centre * power, found.unit * power)
     if centred:
         scaler = StandardScaler().fit(X, sample_weight=weights)
         return Scale(scaler.mean_, scaler.scale_)
@@ -67,14 +77,18 @@ class Coordinates:
 
     def rows(self, X: Array) -> Array:
         """Return the rows z of the model, shape (n, p)."""
-        scaled = self.terms(X if self.powers is None else self.powers.transform(self.inputs(X)))
+        scaled = self.terms(X if self.powers is None else _expanded(self.powers, self.inputs(X)))
         return np.column_stack([np.ones(len(X)), scaled]) if self.intercept else scaled
 
     def names(self, inputs: Sequence[str]) -> list[str]:
         """Return the names of the terms."""
         if self.powers is None:
             return list(inputs)
-        return list(self.powers.get_feature_names_out(np.asarray(inputs, dtype=object)))
+        return [
+            _product(factors)
+            for degree in range(1, self.powers.degree + 1)
+            for factors in combinations_with_replacement(inputs, degree)
+        ]
 
     def coefficients(self, posterior: Any, response: Scale | None = None) -> StudentT:
         """Law of the intercept and then of each term's coefficient, in units of the response."""
@@ -103,21 +117,40 @@ def coordinates_of(
         inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
         _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
-        terms = powers.transform(inputs(X))
+        terms = _expanded(powers, inputs(X))
     columns = terms.shape[1]
     scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
     return Coordinates(inputs, powers, scale, intercept)
 
 
 def count_terms(columns: int, degree: int) -> int:
-    """Return the number of powers and products of inputs up to a degree."""
-    return comb(columns + degree, degree) - 1
+    """Return the number of powers and products of inputs up to a degree, or an enormous number."""
+    degree = min(degree, ENORMOUS)
+    logarithm = lgamma(columns + degree + 1) - lgamma(columns + 1) - lgamma(degree + 1)
+    return comb(columns + degree, degree) - 1 if logarithm < log(ENORMOUS) else ENORMOUS
 
 
 def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
     count = count_terms(columns, degree)
-    if rows * count > MOST_NUMBERS:
+    what = f"{count:.3g} powers and products of {columns} columns in each of {rows} rows"
+    try:
+        refuse_too_large(what, COPIES * rows * count)
+    except ValueError as error:
+        raise ValueError(f"degree must be small enough to fit, got {degree!r}: {error}") from None
+
+
+def _expanded(powers: PolynomialFeatures, inputs: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = powers.transform(inputs)
+    if not np.isfinite(terms).all():
         raise ValueError(
-            f"degree must be small enough for {MOST_NUMBERS:.0e} numbers in all, got {degree!r}: "
-            f"{columns} columns have {count:.3g} powers and products in each of {rows} rows"
+            f"degree must be small enough for finite powers of X, got {powers.degree!r} for "
+            f"numbers up to {float(np.abs(inputs).max())!r}"
         )
+    return terms
+
+
+def _product(factors: Sequence[str]) -> str:
+    """Name a product of inputs, like ``"x^2 z"``."""
+    counted = ((name, len(list(same))) for name, same in groupby(factors))
+    return " ".join(f"{name}^{power}" if power > 1 else name for name, power in counted)

@@ -11,16 +11,33 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from temperance.types import Array
 from temperance.validation import as_numbers, refuse_non_finite, shown
 
+LARGEST = 1e300
 NOT_NUMBERS = ("could not convert", "setting an array element")  # how numpy begins to say so
 
 
 def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """Validate inputs, and responses if given, as scikit-learn does."""
     try:
-        return validate_data(estimator, X, *y, dtype=np.float64, order="C", **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that tell what is not finite
+            found = validate_data(estimator, X, *y, dtype=np.float64, order="C", **options)
     except ValueError as error:
         _refuse(str(error), X, *y)
         raise
+    for name, array in zip(("X", "y"), found if y else (found,), strict=False):
+        _refuse_huge(name, array)
+    return found
+
+
+def _refuse_huge(name: str, array: Any) -> None:
+    """Refuse numbers whose differences or sums may be infinite."""
+    if array.dtype.kind != "f":
+        return
+    if array.size and max(array.max(), -array.min()) > LARGEST:
+        place = tuple(np.argwhere(np.abs(array) > LARGEST)[0].tolist())
+        raise ValueError(
+            f"{name} must lie between {-LARGEST:g} and {LARGEST:g}, got {float(array[place])!r} in"
+            f" row {place[0]}" + "".join(f", column {column}" for column in place[1:])
+        )
 
 
 def _refuse(message: str, X: Any, *y: Any) -> None:
@@ -39,6 +56,8 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
             refuse_non_finite("X", check_array(X, dtype=np.float64, ensure_all_finite=False))
         except ValueError as found:
             raise ValueError(f"{found}; impute NaN or leave such rows out") from None
+    if message.startswith("Input contains NaN") and y:  # sklearn does not say of what
+        refuse_non_finite("y", np.asarray(y[0], dtype=float))
     if message.startswith(NOT_NUMBERS):
         as_numbers("X", X)
         if y:

@@ -18,7 +18,15 @@ from temperance.estimators.noise import weak_noise_model
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
 from temperance.types import Array, Data, Risk, Strategy, Transfer
-from temperance.validation import as_data, as_numbers, one_of, positive, whole
+from temperance.validation import (
+    as_data,
+    as_numbers,
+    one_of,
+    positive,
+    refuse_non_finite,
+    refuse_overflow,
+    whole,
+)
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -162,6 +170,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
+        refuse_non_finite("y", response, ("row",))  # None among objects has become nan
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         self.terms_ = self.coordinates_.names(_check_feature_names_in(self))
@@ -171,9 +180,10 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             else raw_scale(1)
         )
         rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
-        self.calibration_ = self._calibrate(
-            self._model(rows, scaled, weights), rows, scaled, weights, as_seed(self.random_state)
-        )
+        with refuse_overflow(rows, scaled):
+            model = self._model(rows, scaled, weights)
+        seed = as_seed(self.random_state)
+        self.calibration_ = self._calibrate(model, rows, scaled, weights, seed)
         self.inverse_temperature_ = self.calibration_.beta
         self.intercept_, self.coef_ = _first_and_rest(self.coefficients().mean)
         return self
