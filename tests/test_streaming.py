@@ -200,7 +200,8 @@ BAD = {
     ),
     "empty": (
         lambda: calibrate_blocks(MODELS[0], []),
-        r"blocks must hold at least one row of positive weight, got none \(a generator can be read only once\)",
+        r"blocks must hold at least one row of positive weight, got none \(a generator can be "
+        r"read only once\)",
     ),
     "too few": (
         lambda: calibrate_blocks(MODELS[0], [(X[:9], Y[:9])]),

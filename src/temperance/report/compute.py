@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
@@ -124,16 +125,15 @@ def _table(
 ) -> list[Coefficient]:
     """Return the intercept, if there is one, and the surest of the other coefficients."""
     intercept = [0] if fitted.fit_intercept else []
-    before, after = (
-        np.column_stack([law.mean, *law.interval(0.95)]) for law in (bayes, calibrated)
-    )
+    laws = (bayes, calibrated)
+    ends = [np.column_stack([law.mean, *law.interval(0.95)]).tolist() for law in laws]
     return [
-        Coefficient(names[j], Interval(*before[j].tolist()), Interval(*after[j].tolist()))
+        Coefficient(names[j], *(Interval(*each[j]) for each in ends))
         for j in [*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))]
     ]
 
 
-def _surest(law: StudentT, most: int) -> Array:
+def _surest(law: StudentT, most: int) -> NDArray[np.intp]:
     """Return the places of the coefficients that are the most standard deviations from zero."""
     strength = np.abs(law.mean[1:]) / law.scale[1:]
     return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])

@@ -96,7 +96,7 @@ def encoded(
     columns: pandas.DataFrame, active: NDArray[np.bool_], notices: list[str]
 ) -> pandas.DataFrame:
     """Return the inputs as floats that vary over the active rows."""
-    others = columns.loc[:, columns.dtypes != float]
+    others = columns.select_dtypes(exclude=float)
     pieces = {name: _encoded_column(others[name]) for name in others.columns}
     names = [each for name in columns.columns for each in pieces.get(name, (name,))]
     refuse_duplicates(names, "the table, with its text encoded,")
