@@ -793,8 +793,8 @@ BAD_FILES = {
     "too small a noise variance": (
         GOOD,
         (*TARGET, "--noise-variance", "1e-320"),
-        "the table must be of a size whose squares, times the weights, are finite in the units of "
-        "the model, got numbers up to 1.59 and 1.67",
+        "the table must be of a size whose squares are finite, also times weights, prior variances "
+        "and beta, got numbers up to 1.59 and 1.67",
     ),
     "degree": (
         GOOD,

@@ -174,11 +174,11 @@ def refuse_overflow(X: Array, y: Array) -> Iterator[None]:
     try:
         with np.errstate(over="raise"):
             yield
-    except FloatingPointError:
+    except (FloatingPointError, np.linalg.LinAlgError):
         largest = [float(np.abs(part).max(initial=0.0)) for part in (X, y)]
         raise ValueError(
-            "X and y must be of a size whose squares, times the weights, are finite in the units "
-            f"of the model, got numbers up to {largest[0]:.3g} and {largest[1]:.3g}"
+            "X and y must be of a size whose squares are finite, also times weights, prior "
+            f"variances and beta, got numbers up to {largest[0]:.3g} and {largest[1]:.3g}"
         ) from None
 
 

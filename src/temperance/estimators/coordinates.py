@@ -15,6 +15,7 @@ from math import comb, lgamma, log
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from temperance.memory import refuse_too_large
@@ -39,18 +40,23 @@ class Scale:
 
 def standard_scale(X: Array, weights: Array, centred: bool = True) -> Scale:
     """Return the scale on which columns have mean 0 and variance 1, or mean square 1 about 0."""
-    size = np.maximum(X.max(axis=0), -X.min(axis=0))
-    extreme = (size > 0) & ((size < 1e-100) | (size > 1e100))
-    if extreme.any():
-        # Powers of two change no digit, and the squares neither overflow nor vanish.
-        power = np.where(extreme, np.exp2(np.frexp(size)[1] - 1.0), 1.0)
-        found = standard_scale(X / power, weights, centred)
+    power, count = _power(np.maximum(X.max(axis=0), -X.min(axis=0))), _power(weights.max())
+    if np.any(power != 1) or count != 1:
+        found = standard_scale(X / power, weights / count, centred)
         return Scale(found.centre * power, found.unit * power)
     if centred:
         scaler = StandardScaler().fit(X, sample_weight=weights)
         return Scale(scaler.mean_, scaler.scale_)
     unit = np.sqrt(np.average(X**2, axis=0, weights=weights))
     return Scale(np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0))
+
+
+def _power(size: ArrayLike) -> Array:
+    """Return powers of two by which extreme sizes are divided: their squares are numbers then."""
+    size = np.asarray(size)
+    extreme = (size > 0) & ((size < 1e-100) | (size > 1e100))
+    # Powers of two change no digit.
+    return np.where(extreme, np.exp2(np.frexp(size)[1] - 1.0), 1.0)
 
 
 def raw_scale(columns: int) -> Scale:

@@ -29,7 +29,7 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
 
 
 def _refuse_huge(name: str, array: Any) -> None:
-    """Refuse numbers whose differences or sums may be infinite."""
+    """Refuse numbers whose differences and sums may be infinite."""
     if array.dtype.kind != "f":
         return
     if array.size and max(array.max(), -array.min()) > LARGEST:
@@ -67,11 +67,13 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
 def as_weights(sample_weight: Any, X: Array) -> Array:
     """Return one non-negative weight per row."""
     try:
-        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     except ValueError as error:
         if str(error).startswith(NOT_NUMBERS):
             as_numbers("sample_weight", sample_weight)
         raise
+    _refuse_huge("sample_weight", weights)
+    return weights
 
 
 def as_seed(random_state: Any) -> int:

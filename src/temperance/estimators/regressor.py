@@ -3,6 +3,7 @@ r"""Calibrated Bayesian regression as a scikit-learn estimator."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,13 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         if isinstance(self.noise_variance, str):
             one_of("noise_variance", self.noise_variance, ("unknown",))
             return weak_noise_model(rows, y, weights, self._prior_variance)
-        variance = positive("noise_variance", self.noise_variance) / self._response.unit[0] ** 2
+        given, unit = positive("noise_variance", self.noise_variance), float(self._response.unit[0])
+        variance = given / unit / unit
+        if not 0 < variance < inf:
+            raise ValueError(
+                f"noise_variance must be in units of y squared, got {given!r} where y has the "
+                f"standard deviation {unit:.3g}"
+            )
         return GaussianLinear(noise_variance=variance, prior_cov=self._prior_variance)
 
     def coefficients(self, *, beta: float | None = None) -> StudentT:

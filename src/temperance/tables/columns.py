@@ -58,7 +58,10 @@ def _typed_column(column: pandas.Series) -> Any:
     values = column.to_numpy(dtype=object)
     kind = pandas.api.types.infer_dtype(values, skipna=True)
     if kind in NUMBERS:
-        return np.where(pandas.isna(values), np.nan, values).astype(float)
+        known = pandas.notna(values)
+        numbers = np.full(len(values), np.nan)
+        numbers[known] = [_real(value) for value in values[known]]
+        return numbers
     if kind == "boolean":
         return pandas.array(values, dtype="boolean")
     if kind != "string":
@@ -68,6 +71,13 @@ def _typed_column(column: pandas.Series) -> Any:
             f" {what}; leave it out with --drop"
         )
     return _typed_text(values, column.name)
+
+
+def _real(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number of more than 308 digits
+        return np.inf if number > 0 else -np.inf
 
 
 def _typed_text(values: NDArray[np.object_], name: str) -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Task = Literal["regression", "classification"]
 
+LARGEST = 1e300  # of a number
 MOST_CLASSES = 20
 MISSING = "empty cells, NA, N/A, NaN, NULL and None count as missing"
 
@@ -103,7 +104,7 @@ def prepare(
         raise TableError("the table has no rows")
     used = typed(frame.drop(columns=dropped).reset_index(drop=True))
     used = _without_missing(used, drop_missing, notices)
-    _refuse_infinite(used)
+    _refuse_huge(used)
     weight = None if weights is None else _weights(used[weights])
     # Rows of weight zero play no part, so they cannot make a column vary.
     active = np.full(len(used), True) if weight is None else weight > 0
@@ -181,12 +182,15 @@ def _without_missing(
     return kept
 
 
-def _refuse_infinite(frame: pandas.DataFrame) -> None:
+def _refuse_huge(frame: pandas.DataFrame) -> None:
+    """Refuse infinite numbers, and those whose differences and sums may be."""
     numbers = frame.select_dtypes(float)
     values = numbers.to_numpy()
-    if np.isinf(values).any():
-        row, column = np.argwhere(np.isinf(values))[0]
-        raise TableError(f"{_first(numbers.iloc[row:, column])}; {REPAIR}")
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+        row, column = np.argwhere(np.abs(values) > LARGEST)[0]
+        cell = _first(numbers.iloc[row:, column])
+        limit = "" if np.isinf(values[row, column]) else f", beyond {LARGEST:g}"
+        raise TableError(f"{cell}{limit}; {REPAIR}")
 
 
 def _weights(column: pandas.Series) -> Array:
