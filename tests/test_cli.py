@@ -26,7 +26,7 @@ from sklearn.datasets import load_diabetes
 import temperance
 import temperance.report
 from temperance import GibbsClassifier, GibbsRegressor, memory
-from temperance.cli import calibrate, main
+from temperance.cli import calibrate, main, reproduce
 from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
@@ -734,6 +734,23 @@ BAD_FILES = {
         "the target, 'price', has a single class, 'low', in every row; there is nothing to learn "
         "from it",
     ),
+    "huge": (
+        GOOD.replace("4,3,", "4,1e308,"),
+        TARGET,
+        f"column 'z' has 1e+308 in data row 5, beyond 1e+300; {REPAIR}",
+    ),
+    "huge without standardisation": (
+        GOOD.replace("4,3,", "4,1e200,"),
+        (*TARGET, "--no-standardize"),
+        "the table must be of a size whose squares are finite, also times weights, prior variances "
+        "and beta, got numbers up to 1e+200 and 36",
+    ),
+    "a known variance in other units": (
+        "x,price\n" + "".join(f"{k},{k}e-200\n" for k in range(12)),
+        (*TARGET, "--noise-variance", "1"),
+        "--noise-variance must be in units of y squared, got 1.0 where y has the standard "
+        "deviation 3.45e-200",
+    ),
     "infinite": (
         GOOD.replace("4,3,", "4,inf,"),
         TARGET,
@@ -898,12 +915,16 @@ WRONG_VALUES = {
         "--page nowhere/page.md lies in a directory that does not exist"
     ),
     "--out data.csv": "--out must name a directory, data.csv cannot be made: file exists",
+    "--out /proc": "--out /proc cannot be written to: no such file or directory",
+    "--verdicts --out made": "--page must name a file, made/reproduction.md is a directory",
 }
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG_VALUES.items(), ids=WRONG_VALUES)
-def test_wrong_values_are_refused_before_figures_are_made(command, words, message):
+def test_wrong_values_are_refused_before_figures_are_made(command, words, message, monkeypatch):
+    monkeypatch.setattr(reproduce, "_compared", pytest.fail)
     Path("data.csv").write_text(GOOD)
+    Path("made/reproduction.md").mkdir(parents=True)
     refused(command("reproduce", "overfit_example", *words.split()), message)
 
 
@@ -949,8 +970,11 @@ class TestReportsThatCannotBeWritten:
         """Fail if any work is done."""
         monkeypatch.setattr(calibrate, "_trial", pytest.fail)
 
-    @pytest.mark.parametrize("path", ["nowhere/page.html", ".", "pipe", "data.csv"])
-    def test_are_refused_before_the_work(self, on, path):
+    @pytest.mark.parametrize(
+        "path", ["nowhere/page.html", ".", "pipe", "data.csv", "/proc/page.html"]
+    )
+    def test_are_refused_before_the_work(self, on, path, monkeypatch):
+        monkeypatch.setattr(Request, "table", pytest.fail)  # nor is the table read
         os.mkfifo("pipe")
         done = on(houses(), "price", "--report", path)
         assert (done.code, done.out) == (2, "")
@@ -967,6 +991,12 @@ class TestReportsThatCannotBeWritten:
             "system"
         )
         refused(on(houses(), "price", "--report", "page.html"), message)
+
+
+def test_a_report_may_have_the_longest_name_that_there_is(on):
+    name = "p" * 250 + ".html"
+    assert on(houses(), "price", "--report", name).code == 0
+    assert [each.name for each in Path().iterdir() if each.suffix == ".html"] == [name]
 
 
 class TestDebug:

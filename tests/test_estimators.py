@@ -24,6 +24,7 @@ import temperance
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, memory, models, strategies
 from temperance.diagnostics import TemperanceWarning
 from temperance.estimators.classifier import POSTERIORS
+from temperance.estimators.coordinates import coordinates_of, count_terms
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
@@ -530,6 +531,26 @@ BAD_DATA = {
         ([[1.0, 2.0], [3.0]], [1.0, 2.0]),
         "X must hold real numbers, got rows of different lengths",
     ),
+    "None in y": (
+        (SQUARE, np.array([None, 1.0] * 4, dtype=object)),
+        "y must be finite, got nan in row 0",
+    ),
+    "nan in y of objects": (
+        (SQUARE, np.array([1.0, np.nan] * 4, dtype=object)),
+        "y must be finite, got nan in row 1",
+    ),
+    "huge X": (
+        (np.where(SQUARE == 1, -1e308, SQUARE), LINE),
+        "X must lie between -1e+300 and 1e+300, got -1e+308 in row 7, column 0",
+    ),
+    "huge y": (
+        (SQUARE, np.where(LINE == 1, 1e308, LINE)),
+        "y must lie between -1e+300 and 1e+300, got 1e+308 in row 7",
+    ),
+    "huge weights": (
+        (SQUARE, LINE, np.full(8, 1e308)),
+        "sample_weight must lie between -1e+300 and 1e+300, got 1e+308 in row 0",
+    ),
     "text as weights": (
         (SQUARE, LINE, ["heavy"] * 8),
         "sample_weight must hold real numbers, got 'heavy'",
@@ -542,6 +563,42 @@ def test_bad_data_get_one_line(data, message):
     with pytest.raises(ValueError) as error:
         GibbsRegressor().fit(*data)
     assert str(error.value) == message
+
+
+def test_powers_that_overflow_are_refused():
+    model = GibbsRegressor(degree=4, standardize=False)
+    with pytest.raises(ValueError) as error:
+        model.fit(1e100 * SQUARE, LINE)
+    assert str(error.value) == (
+        "degree must be small enough for finite powers of X, got 4 for numbers up to 1e+100"
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("power", [-900, -500, 500, 900])
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+def test_units_may_be_of_any_size(power, intercept, diabetes):
+    X, y = diabetes
+    unit = 2.0**power  # which changes no digit
+    weights = np.linspace(0.5, 2.0, len(y))
+    model = GibbsRegressor(fit_intercept=intercept, degree=2, random_state=0)
+    plain, other = (clone(model).fit(X * by, y * by, weights) for by in (1.0, unit))
+    assert other.inverse_temperature_ == plain.inverse_temperature_
+    np.testing.assert_array_equal(other.predict(X[:5] * unit), plain.predict(X[:5]) * unit)
+
+
+def test_terms_have_the_names_of_scikit_learn():
+    inputs = ["x", "a b", "z", "w"]
+    X = np.random.default_rng(0).standard_normal((9, 4))
+    coordinates = coordinates_of(X, np.ones(9), 4, True, True)
+    expected = coordinates.powers.get_feature_names_out(np.array(inputs, dtype=object))
+    assert coordinates.names(inputs) == list(expected)
+    assert len(expected) == count_terms(4, 4)
+
+
+@pytest.mark.parametrize("degree", [10**9, 10**400])
+def test_any_number_of_terms_is_counted_at_once(degree):
+    assert count_terms(20_000, degree) >= 10**80
 
 
 def test_labels_of_several_kinds_are_refused():
