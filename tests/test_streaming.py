@@ -92,9 +92,8 @@ def test_blocks_without_rows_do_not_matter():
 
 
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
-@pytest.mark.parametrize("scale", [1e-158, 1e-200])
-def test_squares_that_vanish_do_not_matter(scale):
-    X, y, _ = some_rows(300, 2, scale)
+def test_squares_that_vanish_do_not_matter():
+    X, y, _ = some_rows(300, 2, 1e-200)
     model = models.GaussianLinear(prior_cov=1e300)
     found = calibrate_blocks(model, blocks_of_arrays(X, y, rows=90), "bayes").posterior
     expected = calibrate(model, X, y, "bayes").posterior

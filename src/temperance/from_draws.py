@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.diagnostics import BoundWarning, ParetoWarning, warn
-from temperance.optimise import minimise
+from temperance.optimise import minimise, ruler_for
 from temperance.sampling.recorded import (
     LEAST_EFFECTIVE,
     RecordedDraws,
@@ -145,7 +145,7 @@ def calibrate_from_draws(
     asked = as_bounds(bounds)
     recorded, y = _recorded(log_likelihood, non_negative("beta_of_draws", beta_of_draws), variable)
     curve = ReweightedCurve(recorded, asked, risk)
-    minimum = minimise(curve.evaluate, curve.supported)
+    minimum = minimise(curve.evaluate, ruler_for(curve.evaluate, curve.supported))
     n = len(y)
     rows = Data(np.empty((n, 0)), y, np.ones(n))
     known = conclude(

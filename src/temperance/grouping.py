@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def members_of(labels: Labels, count: int) -> list[NDArray[np.intp]]:
 
 def number_rows(data: Data) -> NDArray[np.intp]:
     """Give numbers to the distinct rows, sorted by response, then inputs."""
-    return number_distinct([data.y, *data.X.T])
+    return number_distinct(chain([data.y], data.X.T))
 
 
 def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:

@@ -14,6 +14,7 @@ from temperance.types import Array, Data
 
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
 ONE = np.float64(1.0).tobytes()
+LARGEST = 1e50  # size of inputs and responses whose squares need no care
 FEW = 20_000  # numbers that are sooner looked at than added up
 
 

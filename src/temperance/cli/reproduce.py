@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from temperance.cli.console import Output, one_line_errors
+from temperance.cli.console import Output, one_line_errors, one_line_warnings
 from temperance.cli.options import (
     refuse_unwritable,
     refuse_unwritable_directory,
@@ -68,7 +68,7 @@ def reproduce(
     The thesis: L. Perrotta, Practical calibration of the temperature parameter in Gibbs
     posteriors, 2020, arXiv:2004.10522.
     """
-    with one_line_errors(debug):
+    with one_line_errors(debug), one_line_warnings():
         console = Output()
         if list_figures:
             console.print(_listed())

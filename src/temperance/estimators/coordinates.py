@@ -8,19 +8,21 @@ degree; z = (1, (t - centre) / unit).  The linear predictor z'theta is then
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, groupby
-from math import comb, lgamma, log
+from itertools import combinations_with_replacement
+from math import comb, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from temperance.estimators.inputs import refuse_strange_units
 from temperance.memory import refuse_too_large
 from temperance.posteriors import StudentT
 from temperance.types import Array
+from temperance.validation import shown
 
 ENORMOUS = 10**80  # terms, whose number nobody needs to know
 COPIES = 4  # of the terms of all rows, at most at a time
@@ -40,23 +42,11 @@ class Scale:
 
 def standard_scale(X: Array, weights: Array, centred: bool = True) -> Scale:
     """Return the scale on which columns have mean 0 and variance 1, or mean square 1 about 0."""
-    power, count = _power(np.maximum(X.max(axis=0), -X.min(axis=0))), _power(weights.max())
-    if np.any(power != 1) or count != 1:
-        found = standard_scale(X / power, weights / count, centred)
-        return Scale(found.centre * power, found.unit * power)
     if centred:
         scaler = StandardScaler().fit(X, sample_weight=weights)
         return Scale(scaler.mean_, scaler.scale_)
     unit = np.sqrt(np.average(X**2, axis=0, weights=weights))
     return Scale(np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0))
-
-
-def _power(size: ArrayLike) -> Array:
-    """Return powers of two by which extreme sizes are divided: their squares are numbers then."""
-    size = np.asarray(size)
-    extreme = (size > 0) & ((size < 1e-100) | (size > 1e100))
-    # Powers of two change no digit.
-    return np.where(extreme, np.exp2(np.frexp(size)[1] - 1.0), 1.0)
 
 
 def raw_scale(columns: int) -> Scale:
@@ -83,17 +73,21 @@ class Coordinates:
 
     def rows(self, X: Array) -> Array:
         """Return the rows z of the model, shape (n, p)."""
-        scaled = self.terms(X if self.powers is None else _expanded(self.powers, self.inputs(X)))
-        return np.column_stack([np.ones(len(X)), scaled]) if self.intercept else scaled
+        terms = X if self.powers is None else powers_of(self.powers, self.inputs(X))
+        first = int(self.intercept)
+        rows = np.ones((len(X), first + terms.shape[1]))
+        np.subtract(terms, self.terms.centre, out=rows[:, first:])
+        rows[:, first:] /= self.terms.unit
+        return rows
 
     def names(self, inputs: Sequence[str]) -> list[str]:
         """Return the names of the terms."""
-        if self.powers is None:
-            return list(inputs)
+        degree = 1 if self.powers is None else self.powers.degree
         return [
-            _product(factors)
-            for degree in range(1, self.powers.degree + 1)
-            for factors in combinations_with_replacement(inputs, degree)
+            " ".join(f"{inputs[j]}^{power}" if power > 1 else inputs[j] for j, power in counts)
+            for size in range(1, degree + 1)
+            for term in combinations_with_replacement(range(len(inputs)), size)
+            for counts in [Counter(term).items()]
         ]
 
     def coefficients(self, posterior: Any, response: Scale | None = None) -> StudentT:
@@ -123,17 +117,26 @@ def coordinates_of(
         inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
         _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
-        terms = _expanded(powers, inputs(X))
+        terms = powers_of(powers, inputs(X))
+        refuse_strange_units(f"terms of degree {degree}", terms)
     columns = terms.shape[1]
     scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
     return Coordinates(inputs, powers, scale, intercept)
 
 
+def powers_of(powers: PolynomialFeatures, X: Array) -> Array:
+    """Return the monomials of inputs; those too large for numbers are infinite."""
+    with np.errstate(over="ignore"):
+        return powers.transform(X)
+
+
 def count_terms(columns: int, degree: int) -> int:
     """Return the number of powers and products of inputs up to a degree, or an enormous number."""
     degree = min(degree, ENORMOUS)
-    logarithm = lgamma(columns + degree + 1) - lgamma(columns + 1) - lgamma(degree + 1)
-    return comb(columns + degree, degree) - 1 if logarithm < log(ENORMOUS) else ENORMOUS
+    total, fewer = columns + degree, min(columns, degree)
+    # comb(total, fewer) >= (total / fewer)^fewer.
+    enormous = fewer * log(total / fewer) > log(ENORMOUS)
+    return ENORMOUS if enormous else comb(total, fewer) - 1
 
 
 def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
@@ -142,21 +145,6 @@ def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
     try:
         refuse_too_large(what, COPIES * rows * count)
     except ValueError as error:
-        raise ValueError(f"degree must be small enough to fit, got {degree!r}: {error}") from None
-
-
-def _expanded(powers: PolynomialFeatures, inputs: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = powers.transform(inputs)
-    if not np.isfinite(terms).all():
         raise ValueError(
-            f"degree must be small enough for finite powers of X, got {powers.degree!r} for "
-            f"numbers up to {float(np.abs(inputs).max())!r}"
-        )
-    return terms
-
-
-def _product(factors: Sequence[str]) -> str:
-    """Name a product of inputs, like ``"x^2 z"``."""
-    counted = ((name, len(list(same))) for name, same in groupby(factors))
-    return " ".join(f"{name}^{power}" if power > 1 else name for name, power in counted)
+            f"degree must be small enough to fit, got {shown(degree)}: {error}"
+        ) from None

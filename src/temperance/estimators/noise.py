@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.models import NormalInverseGammaLinear
+from temperance.models.prior import row_space
 from temperance.types import Array
 
 # The prior counts as much as two observations.
@@ -29,7 +30,8 @@ def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
     r"""Residual variance of least squares, or half of the mean square of y where rows are few."""
     spread = float(np.average(y**2, weights=weights)) or 1.0
     root = np.sqrt(weights)
-    U, singular, _ = np.linalg.svd(root[:, None] * rows, full_matrices=False)
+    coordinates, _ = row_space(rows)
+    U, singular, _ = np.linalg.svd(root[:, None] * coordinates, full_matrices=False)
     rank = int(np.sum(singular > singular.max() * max(rows.shape) * 1e-15))
     freedom = float(weights.sum()) - rank
     if freedom < LEAST_FREEDOM:

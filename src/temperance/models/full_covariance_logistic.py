@@ -10,7 +10,7 @@ from temperance.models.logistic.expected_loss import expected_loss, rough_loss
 from temperance.models.logistic.full_covariance import FullCovarianceSystem
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
-from temperance.models.logistic.system import Rows, System, few_rows
+from temperance.models.logistic.system import Rows, System, few_rows, unknown_by_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class FullCovarianceLogistic(LogisticRegression):
 
     def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the stationarity equations of the variational objective."""
-        if few_rows(*rows.Z.shape):
+        if unknown_by_rows(rows):
             return FullCovarianceSystem(rows)
         return MeanAndCurvatureSystem(rows, rough_loss if rough else expected_loss)
 

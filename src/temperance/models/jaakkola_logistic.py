@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from temperance.models.logistic.expected_loss import Forces
-from temperance.models.logistic.jaakkola import JaakkolaSystem, bounded_loss
+from temperance.models.logistic.jaakkola import JaakkolaSystem, bounded_loss, bounded_value
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.model import LogisticRegression
-from temperance.models.logistic.system import Rows, System, few_rows
+from temperance.models.logistic.system import Rows, System, few_rows, unknown_by_rows
 from temperance.types import Array
 
 
@@ -48,9 +48,9 @@ class JaakkolaLogistic(LogisticRegression):
 
     def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the stationarity equations of the bound."""
-        if few_rows(*rows.Z.shape):
+        if unknown_by_rows(rows):
             return JaakkolaSystem(rows)
-        return MeanAndCurvatureSystem(rows, bounded_loss)
+        return MeanAndCurvatureSystem(rows, bounded_loss, bounded_value)
 
     def forces(self, mean: Array, variance: Array, rough: bool = False) -> Forces:
         """Differentiate the bound."""

@@ -82,13 +82,13 @@ class MeanFieldLogistic(LogisticRegression):
         """Return the stationarity equations of the variational objective."""
         return DiagonalCovarianceSystem(rows, rough_loss if rough else expected_loss)
 
-    def coordinates(self, whitened: Array) -> tuple[Array, None]:
+    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, None]:
         """Keep the coordinates: a diagonal covariance is one in these only."""
         return whitened, None
 
     def largest_matrix(self, n: int, k: int) -> int:
-        """Weighted rows and one Jacobian of means and deviations."""
-        return n * k + 4 * k * k
+        """Weighted rows and one Jacobian of means and deviations, or one over fewer rows."""
+        return n * k + 4 * min(n, k) ** 2
 
     def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
         """Return the function from beta to mean and covariance root, for rows of one weighting."""
@@ -97,7 +97,7 @@ class MeanFieldLogistic(LogisticRegression):
 
         def stochastic(beta: float) -> tuple[Array, Array]:
             fit = backprop(rows, np.array([[beta]]), self.schedule)
-            return fit.mean[0, 0], np.diag(fit.deviation[0, 0])
+            return fit.mean[0, 0], fit.deviation[0, 0]
 
         return stochastic
 

@@ -11,14 +11,15 @@ from temperance.models.linear.spectrum import Spectrum, posterior_state
 from temperance.models.linear.training import guarded_spectra
 from temperance.models.linear.triangle import triangle
 from temperance.models.prior import GaussianPrior
+from temperance.posteriors import CovarianceRoot, LowRankRoot
 from temperance.types import Array, all_ones, total_weight
 
 
 class LinearPosterior(NamedTuple):
-    """Mean (d,), covariance root (d, d) and misfit Q of the alpha-posterior, unit noise."""
+    """Mean (d,), covariance root and misfit Q of the alpha-posterior, unit noise."""
 
     mean: Array
-    root: Array
+    root: CovarianceRoot
     misfit: float
 
 
@@ -43,12 +44,11 @@ def posterior_of(
     directions = spectrum.vectors[0] if basis is None else basis @ spectrum.vectors[0]
     spread = np.sqrt(state.shrinkage[0, :, 0])
     if basis is None:
-        root = directions * spread
-    else:
-        # I - D diag(1 - sqrt s) D': the prior across the span of the rows.
-        root = np.eye(len(basis)) - (directions * (1 - spread)) @ directions.T
+        root = CovarianceRoot(prior.unwhiten(directions * spread))
+    else:  # the prior across the span of the rows
+        root = LowRankRoot(prior.root, directions, spread)
     return LinearPosterior(
         prior.mean + prior.unwhiten(directions @ state.mean[0, :, 0]),
-        prior.unwhiten(root),
+        root,
         float(state.misfit[0, 0]),
     )

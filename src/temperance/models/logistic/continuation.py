@@ -16,11 +16,16 @@ from temperance.diagnostics import ConvergenceWarning, warn
 from temperance.models.logistic.system import System
 from temperance.types import Array
 
+SHORT = 1e-3  # steps that need no damping
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
 ROUGH_STEP = 3e-2
+APART = 1e8  # ratio of betas between which a cubic says nothing
 FAR, NEAR = 100.0, 20.0  # ratios of betas between which a cubic says less than the nearer end
-MOST_NEWTON_STEPS = 12
+MOST_NEWTON_STEPS, MOST_DAMPED_STEPS = 12, 30
+MOST_HALVINGS = 12
+ROUNDING = 1e-12  # part of an objective
+FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
 MOST_STEPS = 400
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
@@ -81,15 +86,19 @@ class Path:
             start = self._anchors.pop(place).x
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
-        if self.system.admissible(start):
-            found = _correct(self.system, start, beta, self.rough_step if rough else None)
-            if found is not None:
-                return self._remember(found)
-        return self._climb(self._anchors[place - 1], beta)
+        step = self.rough_step if rough else None
+        found = _correct(self.system, start, beta, step)
+        if found is None and len(self._anchors) > 1:
+            found = _correct(self.system, self.system.guess(beta), beta, step)
+        if found is None:
+            return self._climb(self._anchors[place - 1], beta)
+        return self._remember(found)
 
     def _start(self, around: list[Anchor], beta: float, rough: bool) -> Array:
         """Predict the solution from those around it, and from the guide's where there is one."""
         first = self.system.rows.first_step
+        if len(around) > 1 and around[1].beta + first > APART * (around[0].beta + first):
+            return self.system.guess(beta)
         if self.guide is not None:
             apart = [_difference(anchor, self.guide.at(anchor.beta, True)) for anchor in around]
             predict = _settling if _settled(apart, beta, first) else _between
@@ -112,10 +121,9 @@ class Path:
             target = min(beta, (anchor.beta + first) * reach - first)
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
-            start = anchor.x + low * np.log(high / low) * anchor.tangent
-            if not self.system.admissible(start):
-                start = anchor.x
-            found = _correct(self.system, start, target)
+            change = low * np.log(high / low) * anchor.tangent
+            start = self.system.ahead(anchor.x, change, anchor.beta, target)
+            found = _correct(self.system, start, target, damped=True)
             if found is None:
                 reach = max(np.sqrt(reach), 1.0 + 1e-6)
             else:
@@ -165,21 +173,32 @@ def _settling(around: list[Anchor], beta: float, first: float) -> Array:
 
 
 def _correct(
-    system: System, x: Array, beta: float, rough_step: float | None = None
+    system: System, x: Array, beta: float, rough_step: float | None = None, damped: bool = False
 ) -> Anchor | None:
+    if not system.admissible(x):
+        return None
     rough = rough_step is not None
     before, tolerance = np.inf, TOLERANCE if rough_step is None else rough_step
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
     rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
-    for _ in range(MOST_NEWTON_STEPS):
+    for count in range(MOST_DAMPED_STEPS if damped else MOST_NEWTON_STEPS):
         try:
-            step, tangent = system.newton(x, beta)
+            # A step too long for a number is one that failed.
+            with np.errstate(over="ignore", invalid="ignore"):
+                step, tangent = system.newton(x, beta)
+                size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
         except np.linalg.LinAlgError:
             return None
-        with np.errstate(over="ignore"):  # a step too long for a number is one that failed
-            size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
+        if damped and size > SHORT:
+            x = _descended(system, x, step, beta)
+            if x is None:
+                return None
+            before = np.inf
+            continue
         if not np.isfinite(size) or (size > 2 * before and size > rounding):
+            return None
+        if count >= FEW_NEWTON_STEPS and size > max(LONG, before / 2):
             return None
         x = x + step
         if not system.admissible(x):
@@ -187,4 +206,24 @@ def _correct(
         if size < tolerance or (size < rounding and size > before / 4):
             return Anchor(beta, x, tangent(rough), rough)
         before = size
+    return None
+
+
+def _descended(system: System, x: Array, step: Array, beta: float) -> Array | None:
+    """Go as far along a step as lets each objective fall: all the way, or a half, a quarter..."""
+    share = np.ones((len(x), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        before = system.objective(x, beta)
+        enough = before + ROUNDING * np.abs(before)
+        for _ in range(MOST_HALVINGS):
+            moved = x + share * step
+            worse = np.ones(len(x), dtype=bool)
+            if system.admissible(moved):
+                try:
+                    worse = ~(system.objective(moved, beta) <= enough)
+                except np.linalg.LinAlgError:
+                    pass  # no Gaussian at all
+                if not worse.any():
+                    return moved
+            share[worse] /= 2
     return None

@@ -35,8 +35,8 @@ class Approximation(Protocol):
         """Return what rows do to the approximation, by its equations, maybe roughly."""
         ...
 
-    def coordinates(self, whitened: Array) -> tuple[Array, Array | None]:
-        """Reduce whitened rows to their span, where the family of approximations allows it."""
+    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
+        """Return whitened rows along axes of their span, where the approximations allow it."""
         ...
 
     def system(self, rows: Rows, rough: bool = False) -> System:
@@ -121,10 +121,10 @@ def _part(
 ) -> Part:
     used = trained.copy()
     used[index] = True
-    if used.all():
-        coordinates, _ = approximation.coordinates(rows.Z)
-    else:
-        reduced, _ = approximation.coordinates(rows.Z[used])
+    coordinates = rows.Z
+    if used.sum() < coordinates.shape[1]:
+        weights = rows.weights[pairs].max(axis=0)
+        reduced, _ = approximation.coordinates(rows.Z[used], weights[used])
         coordinates = np.zeros((len(used), reduced.shape[1]))
         coordinates[used] = reduced
     system = approximation.system(

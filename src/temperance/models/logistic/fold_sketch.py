@@ -31,6 +31,7 @@ from temperance.models.logistic.system import (
     FullLaw,
     Law,
     PortableSystem,
+    Rows,
     inverse_root,
     predictor_moments,
     symmetric_solver,
@@ -39,7 +40,7 @@ from temperance.models.logistic.system import (
 )
 from temperance.types import Array
 
-Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k)
+Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k), or (1, k)
 
 MOST_REMEMBERED = 2**20  # elements of curvatures
 ROUGH_STEP = 0.05  # to the fit of all rows; the folds' own steps go on from there
@@ -134,38 +135,53 @@ class FoldSketch:
         """
         (u, root), (u_ahead, root_ahead) = whole
         prior = np.eye(u.shape[1])
-        pull = others.pull + times(others.hessian, now.mean - u)
+        pull = others.pull + times(others.hessian, self._along(now.mean - u))
         own = symmetric_solver(prior + beta * others.hessian)(pull)
         mean_pull, mean_hessian = (part.mean(axis=0, keepdims=True) for part in others)
         common = symmetric_solver(prior + beta * mean_hessian)(mean_pull)
-        mean = now.mean + (u_ahead - u) + step * (common - own)
+        mean = now.mean + (u_ahead - u) + step * self._back(common - own)
         if beta == 0:
             return Fits(mean, now.curvature)
         change = self._curvature(root_ahead, beta + step) - self._curvature(root, beta)
         return Fits(mean, now.curvature + change)
 
     def _curvature(self, root: Array, beta: float) -> Array:
-        """From a covariance root (1, k, k) to the curvature."""
+        """From a covariance root to the curvature."""
         if self.approximation.diagonal:
-            return (1 / np.diagonal(root[0]) ** 2 - 1) / beta
-        precision = np.linalg.inv(root[0] @ root[0].T)
-        return (precision - np.eye(len(precision))) / beta
+            return (1 / root[0] ** 2 - 1) / beta
+        inverse = np.linalg.inv(root[0])
+        return (inverse.T @ inverse - np.eye(len(inverse))) / beta
 
     def _left_out(self, gaussian: Gaussian, beta: float) -> tuple[Fits, Others]:
         """Take each fold out of a fit of all rows."""
-        rows, w, u = self.rows.once, self.rows.weights, gaussian[0][0]
-        diagonal = self.approximation.diagonal
-        moments = predictor_moments(rows, gaussian, diagonal)
-        force = self.approximation.forces(*moments, rough=True)
-        pull = self._products(w * (force.pull - rows.y), rows.Z)
+        rows, w, u = self.rows.once, self.rows.weights, self._along(gaussian[0])
+        mean, variance = predictor_moments(rows, gaussian)
+        force = self.approximation.forces(rows.sign * mean, variance, rough=True)
+        pull = self._products(w * rows.sign * force.pull, self._means.Z)
         hessian = self._grams(w * force.hessian)
-        mean = u - symmetric_solver(np.eye(len(u)) + beta * hessian)(u + beta * pull)
-        if diagonal:
+        left = symmetric_solver(np.eye(u.shape[1]) + beta * hessian)(u + beta * pull)
+        mean = self._back(u - left)
+        if self.approximation.diagonal:
             curvature = self._products(w * force.curvature, rows.squares)
         else:
             same = force.curvature is force.hessian
             curvature = hessian if same else self._grams(w * force.curvature)
         return Fits(mean, curvature), Others(pull, hessian)
+
+    @cached_property
+    def _means(self) -> Rows:
+        """The rows along the axes on which means are told apart."""
+        return self.rows.once.turned if self.approximation.diagonal else self.rows.once
+
+    def _along(self, means: Array) -> Array:
+        """Return means (m, k) along these axes."""
+        turned = self._means is not self.rows.once
+        return means @ self.rows.once.axes if turned else means
+
+    def _back(self, along: Array) -> Array:
+        """Return means from those along the axes."""
+        turned = self._means is not self.rows.once
+        return along @ self.rows.once.axes.T if turned else along
 
     def _products(self, values: Array, columns: Array) -> Array:
         """Sum the rows of columns, times values, over the other folds: (folds, k)."""
@@ -173,7 +189,7 @@ class FoldSketch:
 
     def _grams(self, values: Array) -> Array:
         """Z' diag(values) Z over the other folds, (folds, k, k)."""
-        Z = self.rows.once.Z
+        Z = self._means.Z
         grams = [weighted_gram(Z[fold], values[None, fold]) for fold in self.rows.folds]
         return self._without(np.concatenate(grams))
 

@@ -7,11 +7,13 @@ c = beta w,
 
 so the unknowns are u and the logarithms of the predictor variances v_i, which should equal
 s_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z and the steps
-(du, dv) for residuals R_u and s log(v/s),
+(du, v dx) for residuals R_u and log(v/s),
 
-    [diag(s/v) + M diag(2c) {diag(psi_vv) - diag(psi_muv) Z H^-1 Z' diag(c psi_muv)}] dv
-        = -s log(v/s) + M [2 c psi_muv Z H^-1 R_u],
-    du = -H^-1 (R_u + Z'[c psi_muv dv]).
+    [I + diag(1/s) M diag(2c) {diag(psi_vv) - diag(psi_muv) Z H^-1 Z' diag(c psi_muv)} diag(v)] dx
+        = -log(v/s) + diag(1/s) M [2 c psi_muv Z H^-1 R_u],
+    du = -H^-1 (R_u + Z'[c psi_muv v dx]),
+
+numbers without units, however large the rows are.
 """
 
 from __future__ import annotations
@@ -21,23 +23,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Partials, expected_loss
+from temperance.models.logistic.expected_loss import (
+    Partials,
+    expected_loss,
+    expected_value,
+    labelled_partials,
+)
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    StraightAhead,
+    divergence,
     Tangent,
     inverse_root,
+    largest,
     row_products,
     solve_at_once,
     squares_times,
+    times,
     weighted_gram,
 )
+from temperance.models.logistic.vast import VAST, following_root
 from temperance.types import Array
+
+FAR = 0.3  # change of a logarithm of a variance
 
 
 @dataclass(frozen=True, eq=False)
-class FullCovarianceSystem:
+class FullCovarianceSystem(StraightAhead):
     """Unknowns x = (u, log v): k coefficients and n predictor variances."""
 
     rows: Rows
@@ -66,20 +80,29 @@ class FullCovarianceSystem:
         v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
         return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
 
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL of the Gaussians that x stands for."""
+        u, root = self.gaussian(x, beta)
+        spread = self.rows.Z @ root
+        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
+        loss = expected_value(mean, row_products(spread, spread))
+        return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
+
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         Z, w = self.rows.Z, self.rows.weights
         u, log_v = self._split(x)
-        v = np.exp(log_v)
-        psi = expected_loss(self.rows.offset + u @ Z.T, v)
-        pull, c = psi.mean - self.rows.y, beta * w
+        v, c = np.exp(log_v), beta * w
+        psi = self._partials(u, v)
         hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
-        spread = Z @ self._root(psi, beta)
+        root = self._root(psi, beta)
+        spread = Z @ root
         s = row_products(spread, spread) + SMALLEST
         coupling = Coupling(
-            cross=c * psi.mean_variance,
-            curvature=2 * c * psi.variance_variance,
-            ratio=s / v,
+            cross=c * psi.mean_variance * v,
+            curvature=2 * c * psi.variance_variance * v * v,
+            variance=v,
+            second=s,
             spread=spread,
             reach=Z @ hessian_root,
         )
@@ -94,24 +117,38 @@ class FullCovarianceSystem:
             inverse = invert_hessian(residual)
             return inverse, coupling.squares(2 * coupling.cross * (inverse @ Z.T)) - gap
 
-        def completed(inverse: Array, dv: Array) -> Array:
-            du = -inverse - invert_hessian((coupling.cross * dv) @ Z)
-            return np.concatenate([du, dv / v], axis=1)
+        def completed(inverse: Array, dx: Array) -> Array:
+            du = -inverse - invert_hessian((coupling.cross * dx) @ Z)
+            return np.concatenate([du, dx], axis=1)
 
         def moving() -> tuple[Array, Array]:
-            return pushed((w * pull) @ Z, coupling.squares(2 * w * psi.variance))
+            return pushed((w * psi.mean) @ Z, coupling.squares(2 * w * psi.variance * v))
 
-        inverse, right = pushed(u + (c * pull) @ Z, s * (log_v - np.log(s)))
+        inverse, right = pushed(u + (c * psi.mean) @ Z, log_v - np.log(s))
         drifting, drift = moving()
-        dv, d_drift = solve_at_once(coupling.matrix(), right, drift)
-        return completed(inverse, dv), lambda rough: completed(drifting, d_drift(rough))
+        dx, d_drift = solve_at_once(coupling.matrix(), right, drift)
+        step = completed(inverse, dx)
+        if largest(dx) > FAR and largest(v) > VAST:
+            curvature = psi.mean_variance * (step[:, : Z.shape[1]] @ Z.T)
+            curvature += psi.variance_variance * v * dx
+            step = self._followed(u, step, root, weighted_gram(Z, 2 * c * curvature))
+        return step, lambda rough: completed(drifting, d_drift(rough))
+
+    def _followed(self, u: Array, step: Array, root: Array, d_precision: Array) -> Array:
+        """Let means follow the deviations."""
+        k = u.shape[1]
+        inverse = np.linalg.inv(root)
+        turned = root.swapaxes(1, 2) @ d_precision @ root
+        eta, d_eta = (times(inverse, each) for each in (u, step[:, :k]))
+        moved = times(root, following_root(self.rows.Z, root, eta, d_eta, turned))
+        return np.concatenate([moved, step[:, k:]], axis=1)
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""
         Z, w = self.rows.Z, self.rows.weights
         (u, log_v), (du, d_log_v) = self._split(x), self._split(tangent)
         v = np.exp(log_v)
-        psi = expected_loss(self.rows.offset + u @ Z.T, v)
+        psi = self._partials(u, v)
         d_psi = psi.mean_variance * (du @ Z.T) + psi.variance_variance * v * d_log_v
         d_precision = weighted_gram(Z, 2 * w * (psi.variance + beta * d_psi))
         return FullLaw(u, self._root(psi, beta), du, d_precision)
@@ -119,8 +156,11 @@ class FullCovarianceSystem:
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return means and covariance roots."""
         u, log_v = self._split(x)
-        psi = expected_loss(self.rows.offset + u @ self.rows.Z.T, np.exp(log_v))
-        return u, self._root(psi, beta)
+        return u, self._root(self._partials(u, np.exp(log_v)), beta)
+
+    def _partials(self, u: Array, v: Array) -> Partials:
+        mean = self.rows.offset + u @ self.rows.Z.T
+        return labelled_partials(expected_loss, mean, v, self.rows.sign)
 
     def _root(self, psi: Partials, beta: float) -> Array:
         """R^-1 for R'R = S^-1, so that S = R^-1 R^-1'."""
@@ -136,25 +176,29 @@ class FullCovarianceSystem:
 
 
 class Coupling(NamedTuple):
-    """Coefficients of the equations for dv; see the head of the module."""
+    """Coefficients of the equations for dx; see the head of the module."""
 
-    cross: Array  # (m, n): c psi_muv
-    curvature: Array  # (m, n): 2 c psi_vv
-    ratio: Array  # (m, n): s / v
+    cross: Array  # (m, n): c psi_muv v
+    curvature: Array  # (m, n): 2 c psi_vv v^2
+    variance: Array  # (m, n): v
+    second: Array  # (m, n): s
     spread: Array  # (m, n, k): rows z'A with S = A A'
     reach: Array  # (m, n, k): rows z'B with H^-1 = B B'
 
     def squares(self, y: Array) -> Array:
-        """M y for y of shape (m, n)."""
-        return squares_times(self.spread, y)
+        """M (y / v) / s for y of shape (m, n)."""
+        return squares_times(self.spread, y / self.variance) / self.second
 
     def matrix(self) -> Array:
         """Form the matrix of the equations, (m, n, n)."""
-        squares = (self.spread @ self.spread.swapaxes(1, 2)) ** 2
+        one, other = (
+            self.spread / np.sqrt(size)[:, :, None] for size in (self.second, self.variance)
+        )
+        squares = (one @ other.swapaxes(1, 2)) ** 2
         pulled = self.cross[:, :, None] * self.reach
         inner = -2 * (pulled @ pulled.swapaxes(1, 2))
         diagonal = np.arange(inner.shape[1])
         inner[:, diagonal, diagonal] += self.curvature
         matrix = squares @ inner
-        matrix[:, diagonal, diagonal] += self.ratio
+        matrix[:, diagonal, diagonal] += 1.0
         return matrix

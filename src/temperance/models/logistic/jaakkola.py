@@ -22,11 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Partials
+from temperance.models.logistic.expected_loss import Partials, sigmoid_and_slope
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
     Rows,
+    StraightAhead,
     Tangent,
     inverse_root,
     row_products,
@@ -40,7 +41,7 @@ SMALL_SQUARE = 1e-4  # below it lam is a series
 
 
 @dataclass(frozen=True, eq=False)
-class JaakkolaSystem:
+class JaakkolaSystem(StraightAhead):
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows
@@ -61,6 +62,19 @@ class JaakkolaSystem:
     def guess(self, beta: float) -> Array:
         """Return the second moments of curvature 1/4, that of xi = 0."""
         return np.log(Moments(self.rows, np.zeros_like(self.rows.weights), beta).second)
+
+    def objective(self, x: Array, beta: float) -> Array:
+        r"""Return the bound's value at its best Gaussian, up to the sign a bound on log evidence.
+
+        With o the offset: -sum_i c_i [(y - 1/2) o - lam o^2 + lam q - log 2 cosh(sqrt(q)/2)] - log|S|/2
+        - u'S^-1 u / 2.
+        """
+        at = Moments(self.rows, np.exp(x), beta)
+        c, o, half = beta * self.rows.weights, self.rows.offset, self.rows.y - 0.5
+        bound = half * o - at.lam * o**2 + at.lam * np.exp(x) - log_cosh(np.exp(x / 2))
+        pull = (c * (half - 2 * at.lam * o)) @ self.rows.Z
+        gain = np.linalg.slogdet(at.root)[1] + 0.5 * (pull * at.u).sum(axis=1)
+        return -((c * bound).sum(axis=1) + gain)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
@@ -120,11 +134,34 @@ class Moments:
         return coupling
 
 
+def log_cosh(xi: Array) -> Array:
+    """Return log 2 cosh(xi / 2) for xi >= 0."""
+    return xi / 2 + np.log1p(np.exp(-xi))
+
+
+def bounded_value(mean: Array, variance: Array) -> Array:
+    """Return psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v."""
+    return mean / 2 + log_cosh(np.sqrt(mean**2 + variance))
+
+
 def bounded_loss(mean: Array, variance: Array) -> Partials:
-    """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam."""
-    lam, slope = lambda_and_slope(mean**2 + variance)
+    """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam.
+
+    Below zero dpsi/dmu = 1/2 + 2 lam mu is sigmoid(-xi) + 2 lam v / (xi - mu), and its derivative
+    2 lam + 4 dlam/dv mu^2 is [2 lam v + sigmoid'(xi) mu^2] / xi^2: sums without differences.
+    """
+    square = mean**2 + variance
+    lam, slope = lambda_and_slope(square)
+    xi = np.sqrt(square)
+    small, bend = sigmoid_and_slope(-xi)
+    part = variance / np.maximum(square, SMALLEST)
+    below = small + 2 * lam * variance / np.maximum(xi + np.abs(mean), SMALLEST)
     return Partials(
-        0.5 + 2 * lam * mean, lam, 2 * lam + 4 * slope * mean**2, 2 * slope * mean, slope
+        np.where(mean < 0, below, 1 - below),
+        lam,
+        2 * lam * part + bend * (1 - part),
+        2 * slope * mean,
+        slope,
     )
 
 

@@ -46,6 +46,7 @@ from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 MANY_ROWS = 500  # up to which every row is refitted
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32
+LEAST = 0.5  # of what is left in exact arithmetic; a little below beta = 0 it may be less
 BAYES = 1.0  # the beta at which it is decided which rows are refitted
 
 
@@ -140,20 +141,32 @@ def left_out(
 ) -> tuple[Array, Array]:
     """Return mean and variance of each row's predictor, (n,), without that row.
 
-    The Gaussian of all rows has a mean (1, k) and a covariance root (1, k, k).
+    The Gaussian of all rows has a mean (1, k) and a covariance root (1, k, k), or (1, k).
     """
-    Z, c, (_, root) = rows.Z, beta * rows.weights[0], gaussian
     diagonal = approximation.diagonal
-    mean, variance = predictor_moments(rows, gaussian, diagonal)
-    force = approximation.forces(mean, variance)
+    # Leverages are the same along any axes.
+    Z, c = (rows.turned if diagonal else rows).Z, beta * rows.weights[0]
+    mean, variance = predictor_moments(rows, gaussian)
+    force = approximation.forces(rows.sign * mean, variance)
     hessian = np.eye(Z.shape[1]) + weighted_gram(Z, (c * force.hessian)[None])
     h = squared_lengths(Z, inverse_root(hessian))[0]
-    mean = mean + c * (force.pull - rows.y) * h / (1 - c * force.hessian * h)
+    mean = mean + c * rows.sign * force.pull * h / _kept(c * force.hessian, h, rows.lengths)
     lost = c * force.curvature
     if not diagonal:
-        return mean, variance / (1 - lost * variance)
-    variances = np.diagonal(root[0]) ** 2
+        return mean, variance / _kept(lost, variance, rows.lengths)
+    variances = gaussian[1][0] ** 2
     for part in batches(len(Z), Z.shape[1], budget=CACHED):
         squares = rows.squares[part]
-        variance[part] = (squares / (1 / variances - lost[part, None] * squares)).sum(axis=1)
+        # The prior's precision is left in any case.
+        precision = np.maximum(1 / variances - lost[part, None] * squares, LEAST)
+        variance[part] = (squares / precision).sum(axis=1)
     return mean, variance
+
+
+def _kept(lost: Array, variance: Array, prior: Array) -> Array:
+    """Return 1 - lost variance, the share of a row's precision that the others and the prior give.
+
+    It is 1 / (1 + lost g) for the variance g without the row, at most the prior's: where the row
+    gives nearly all, rounding must not take more.
+    """
+    return np.maximum(1 - lost * variance, LEAST / (1 + lost * prior))

@@ -11,21 +11,29 @@ the variances moves, with H = I + beta Z' diag(w psi_mumu) Z,
 
 while a change dB of the curvature makes dv_i = -beta z_i'S dB S z_i.  One after the other is a map
 from dB to dB, of the size of v, and Newton's equations are the identity less that map.
+
+Far from the solution precisions are multiples of what they should be: under vast variances psi_v
+falls like v^-1/2, and what is linear is log B, not B.  Let A A' = S be such that the precision that
+B should make is A'^-1 diag(lam) A^-1.  Newton's method for log lam = 0, with precisions A'^-1 exp(X)
+A^-1, has the same map, for X instead of beta A'dB A, times 2 / (lam_i + lam_j), and log lam on the
+right instead of lam - 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Loss
+from temperance.models.logistic.expected_loss import Loss, expected_value, labelled_partials
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.system import (
     FullLaw,
     Rows,
     Tangent,
+    divergence,
     inverse_root,
     largest,
     quadratic_forms,
@@ -33,11 +41,15 @@ from temperance.models.logistic.system import (
     times,
     weighted_gram,
 )
+from temperance.models.logistic.vast import following_root
 from temperance.types import Array
 
 LOOSE = 5e-2  # enough for Newton's steps, which correct each other
 ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
 NEGLIGIBLE = 1e-10  # part of a precision
+FAR = 0.3  # change of a precision from which it is taken by logarithms
+BENT, MOST = 0.05, 20.0  # change of a logarithm from which it is one, and the most in one step
+LITTLE = 1e-8  # part of the prior's precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +58,7 @@ class MeanAndCurvatureSystem:
 
     rows: Rows
     loss: Loss
+    value: Callable[[Array, Array], Array] = expected_value
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
@@ -63,9 +76,44 @@ class MeanAndCurvatureSystem:
         outer = size[:, :, None] * size[:, None, :] + np.finfo(float).tiny
         return np.concatenate([self.rows.coefficient_scale(u), outer.reshape(len(u), -1)], axis=1)
 
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Let the logarithm of the curvature go straight on, where it changes much."""
+        if beta == 0:
+            return x + change
+        (u, curvature), (_, d_curvature) = self._split(x), self._split(change)
+        # What is little beside the prior is nothing to take a logarithm of.
+        floored = curvature + LITTLE / beta * np.eye(u.shape[1])
+        root = inverse_root(floored)
+        triangle = floored @ root
+        raised = exponential(root.swapaxes(1, 2) @ d_curvature @ root)
+        moved = curvature + triangle @ raised @ triangle.swapaxes(1, 2)
+        return self.parameters(u + self._followed(x, change, beta, target), moved, target)
+
+    def _followed(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Return the change of the means, which may follow that of the precision's logarithm."""
+        (u, curvature), (du, d_curvature) = self._split(x), self._split(change)
+        precision = np.eye(u.shape[1]) + beta * curvature
+        root = inverse_root(precision)
+        rate = beta * (np.log(target / beta) * curvature + d_curvature)
+        turned = root.swapaxes(1, 2) @ rate @ root
+        if largest(turned) < FAR:
+            return du
+        inverse = (precision @ root).swapaxes(1, 2)
+        eta, d_eta = times(inverse, u), times(inverse, du)
+        return times(root, following_root(self.rows.Z, root, eta, d_eta, turned))
+
     def admissible(self, x: Array) -> bool:
         """Any finite numbers will do; a precision that is none has no root."""
-        return bool(np.all(np.isfinite(x)))
+        _, curvature = self._split(x)
+        variances = np.diagonal(curvature, axis1=1, axis2=2)
+        return bool(np.all(np.isfinite(x)) and np.all(variances >= 0))
+
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL."""
+        u, root = self.gaussian(x, beta)
+        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
+        loss = self.value(mean, squared_lengths(self.rows.Z, root))
+        return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
@@ -108,34 +156,61 @@ class Equations:
         self.root = inverse_root(precision)
         self.triangle = precision @ self.root
         variance = squared_lengths(Z, self.root)
-        psi = loss(rows.offset + u @ Z.T, variance)
-        self.pull = (w * (psi.mean - rows.y)) @ Z
+        psi = labelled_partials(loss, rows.offset + u @ Z.T, variance, rows.sign)
+        self.pull = (w * psi.mean) @ Z
         self.weight = w * psi.variance
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
         hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
-        self.inverse_hessian = np.linalg.inv(hessian)
+        self.hessian_root = inverse_root(hessian)
         # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
         self.feedback = 0.1 * largest(variance) if beta > 0 else 0.0
         self.contraction = min(1.0, 10 * self.feedback)
+        self.unit = beta if beta > 0 else 1.0  # of precisions, in those of curvatures
+        self.share: Array | float = 1.0  # 2 / (lam_i + lam_j)
 
     def step(self) -> Array:
         """Return the Newton step."""
-        du = -times(self.inverse_hessian, self.u + self.beta * self.pull)
+        du = -self._over_hessian(self.u + self.beta * self.pull)
         moved = weighted_gram(self.rows.Z, 2 * (self.weight + self.mixed * (du @ self.rows.Z.T)))
         x = self._flat(du, moved - self.curvature)
-        answer = self.feedback * self.beta * largest(x[:, du.shape[1] :])
+        far = self.beta > 0 and largest(x[:, du.shape[1] :]) > FAR
+        if far:
+            x = self._by_logarithms(du)
+        answer = self.feedback * self.beta / self.unit * largest(x[:, du.shape[1] :])
         if self.feedback > LOOSE and answer > NEGLIGIBLE:
             x = solve_batch(self._operator, x, LOOSE, contraction=self.contraction)
-        return self._turned_back(x)
+        return self._turned_back(self._raised(x) if far else x)
+
+    def _by_logarithms(self, du: Array) -> Array:
+        """Choose A so that lam is diagonal, and return L'du and the right-hand side for X."""
+        identity = np.eye(du.shape[1])
+        wanted = identity + self.beta * weighted_gram(self.rows.Z, 2 * self.weight)
+        lam, turn = np.linalg.eigh(self.root.swapaxes(1, 2) @ wanted @ self.root)
+        lam = np.maximum(lam, np.finfo(float).tiny)
+        self.root, self.triangle = self.root @ turn, self.triangle @ turn
+        self.share = 2 / (lam[:, :, None] + lam[:, None, :])
+        x = self._flat(du, self._bent(du, np.zeros_like(self.weight)))
+        logarithm = np.log(lam)[:, :, None] * identity
+        x[:, du.shape[1] :] += logarithm.reshape(len(du), -1)
+        return x
+
+    def _raised(self, x: Array) -> Array:
+        """Replace X by exp(X) - 1; means may follow."""
+        m, k = self.u.shape
+        logarithm = x[:, k:].reshape(m, k, k)
+        eta = times(self.triangle.swapaxes(1, 2), self.u)
+        moved = following_root(self.rows.Z, self.root, eta, x[:, :k], logarithm)
+        return np.concatenate([moved, exponential(logarithm).reshape(m, -1)], axis=1)
 
     def tangent(self, solution: Array, rough: bool) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B.
 
         At the solution u, a step away, the pull is -u / beta.
         """
+        self.share = 1.0
         pull = -solution / self.beta if self.beta > 0 else self.pull
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
-        du = -times(self.inverse_hessian, pull) + self._shift(dv)
+        du = -self._over_hessian(pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
         tolerance = ROUGH if rough else TIGHT
         x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
@@ -144,20 +219,21 @@ class Equations:
     def _operator(self, x: Array) -> Array:
         """Take from changes of u and B what B's own change makes of them."""
         m, k = self.u.shape
-        dv = self._variances(self.beta * x[:, k:].reshape(m, k, k))
+        dv = self._variances(self.beta / self.unit * x[:, k:].reshape(m, k, k))
         du = self._shift(dv)
         return x - self._flat(du, self._bent(du, dv))
 
     def _flat(self, du: Array, d_curvature: Array) -> Array:
-        """Join L'du and A' dB A, with S = A A' and S^-1 = L L', where all directions are alike."""
-        turned = self.root.swapaxes(1, 2) @ d_curvature @ self.root
+        """Join L'du and beta A' dB A, with S = A A' and S^-1 = L L': all directions are alike."""
+        turned = self.unit * self.share * (self.root.swapaxes(1, 2) @ d_curvature @ self.root)
         eased = times(self.triangle.swapaxes(1, 2), du)
         return np.concatenate([eased, turned.reshape(len(du), -1)], axis=1)
 
     def _turned_back(self, x: Array) -> Array:
         """Return du and dB."""
         m, k = self.u.shape
-        change = self.triangle @ x[:, k:].reshape(m, k, k) @ self.triangle.swapaxes(1, 2)
+        turned = x[:, k:].reshape(m, k, k) / self.unit
+        change = self.triangle @ turned @ self.triangle.swapaxes(1, 2)
         return np.concatenate([times(self.root, x[:, :k]), change.reshape(m, -1)], axis=1)
 
     def _variances(self, change: Array) -> Array:
@@ -166,8 +242,19 @@ class Equations:
 
     def _shift(self, dv: Array) -> Array:
         """Return du = -beta H^-1 Z'[w psi_muv dv]."""
-        return -self.beta * times(self.inverse_hessian, (self.mixed * dv) @ self.rows.Z)
+        return -self.beta * self._over_hessian((self.mixed * dv) @ self.rows.Z)
+
+    def _over_hessian(self, vectors: Array) -> Array:
+        """Return H^-1 times vectors (m, k)."""
+        return times(self.hessian_root, times(self.hessian_root.swapaxes(1, 2), vectors))
 
     def _bent(self, du: Array, dv: Array) -> Array:
         """Return dB = Z' diag(2 w [psi_muv Z du + psi_vv dv]) Z."""
         return weighted_gram(self.rows.Z, 2 * (self.mixed * (du @ self.rows.Z.T) + self.bend * dv))
+
+
+def exponential(symmetric: Array) -> Array:
+    """Return exp(X) - 1 for symmetric matrices X (m, k, k), which along most axes is X."""
+    values, vectors = np.linalg.eigh((symmetric + symmetric.swapaxes(1, 2)) / 2)
+    more = np.where(np.abs(values) > BENT, np.expm1(np.minimum(values, MOST)) - values, 0.0)
+    return symmetric + (vectors * more[:, None, :]) @ vectors.swapaxes(1, 2)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
+from temperance.models.logistic.axes import spanning_axes
 from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import QUADRATURE, logistic_risk_curve
 from temperance.models.logistic.expected_loss import Forces, expected_forces
@@ -16,7 +17,6 @@ from temperance.models.logistic.folds import fold_risk_curve, many_in_folds
 from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
 from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
-from temperance.models.prior import row_space
 from temperance.models.regression import Regression
 from temperance.posteriors import LogisticPosterior
 from temperance.types import AnyPlan, Array, Data, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
@@ -35,9 +35,9 @@ class LogisticRegression(Regression):
         """Return the equations of the approximation."""
         raise NotImplementedError
 
-    def coordinates(self, whitened: Array) -> tuple[Array, Array | None]:
-        """Reduce whitened rows to their span, where the family of approximations allows it."""
-        return row_space(whitened)
+    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
+        """Return whitened rows along axes of their span, where the approximations allow it."""
+        return spanning_axes(whitened, weights)
 
     def largest_matrix(self, n: int, k: int) -> int:
         """Return the number of elements of the largest temporary of one pair."""
@@ -73,7 +73,7 @@ class LogisticRegression(Regression):
         data = self.labelled(X, y, weights)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
-        coordinates, basis = self.coordinates(prior.whiten(Z))
+        coordinates, basis = self.coordinates(prior.whiten(Z), data.weights)
         approximation = self.approximation(
             Rows(coordinates, Z @ prior.mean, data.y, data.weights[None])
         )
@@ -82,16 +82,17 @@ class LogisticRegression(Regression):
             mean, root = approximation(non_negative("alpha", alpha) / data.size)
             if basis is not None:
                 mean = basis @ mean
-                # The prior across the span of the rows: I + B (root - I) B'.
-                root = np.eye(len(basis)) + basis @ (root - np.eye(len(root))) @ basis.T
             return LogisticPosterior(
-                prior.mean + prior.unwhiten(mean), prior.unwhiten(root), self.design
+                prior.mean + prior.unwhiten(mean), prior.posterior_root(root, basis), self.design
             )
 
         return posterior
 
     def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
-        """Return the function from beta to mean and covariance root, for rows of one weighting."""
+        """Return the function from beta to mean and covariance root, for rows of one weighting.
+
+        A diagonal root is the vector of its diagonal.
+        """
         path = Path(self.system(rows))
 
         def gaussian(beta: float) -> tuple[Array, Array]:
@@ -111,18 +112,19 @@ class LogisticRegression(Regression):
         check_labels(data.y)
         Z = self.design(data.X)
         prior = self.prior(Z.shape[1])
-        whitened, offset = prior.whiten(Z), Z @ prior.mean
-        if isinstance(plan, LeaveOneOutPlan) and many_rows(*whitened.shape):
-            rows = Rows(whitened, offset, data.y, plan.weights[None])
+        coordinates, _ = self.coordinates(prior.whiten(Z), data.weights)
+        offset = Z @ prior.mean
+        if isinstance(plan, LeaveOneOutPlan) and many_rows(*coordinates.shape):
+            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return left_out_risk_curve(rows, plan, risk, self)
         if isinstance(plan, PrefixPlan) and plan.ends[-1] > SHORT:
-            rows = Rows(whitened, offset, data.y, plan.weights[None])
+            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return prefix_risk_curve(rows, plan, risk, self)
-        if isinstance(plan, FoldPlan) and many_in_folds(plan, whitened.shape[1]):
-            rows = Rows(whitened, offset, data.y, plan.weights[None])
+        if isinstance(plan, FoldPlan) and many_in_folds(plan, coordinates.shape[1]):
+            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return fold_risk_curve(rows, plan, risk, self)
         pairs = plan.pairs()
-        rows = Rows(whitened, offset, data.y, pairs.likelihood_weights)
+        rows = Rows(coordinates, offset, data.y, pairs.likelihood_weights)
         method = method_of(plan) if isinstance(plan, PrefixPlan) else QUADRATURE
         return logistic_risk_curve(rows, pairs, risk, self, method)
 

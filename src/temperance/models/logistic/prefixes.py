@@ -111,8 +111,10 @@ def _long_prefixes(rows: Rows, plan: PrefixPlan, approximation: Approximation) -
     ends = plan.ends[plan.ends > SHORT]
     parts: list[Part] = []
     for end, stop in zip(ends, np.append(ends[1:], len(rows.y)), strict=True):
-        reduced, basis = approximation.coordinates(rows.Z[:stop])
-        whole = rows if basis is None else replace(rows, Z=reduced)
+        whole = rows
+        if stop < rows.Z.shape[1]:
+            reduced, _ = approximation.coordinates(rows.Z[:stop], rows.weights[0, :stop])
+            whole = replace(rows, Z=reduced)
         weights = rows.weights[:, :end]
         if plan.transfer == "alpha":
             weights = plan.size / weights.sum() * weights

@@ -17,14 +17,36 @@ class SharedRows(Rows):
     which: slice
 
     @cached_property
+    def sign(self) -> Array:
+        """Signs of the labels, a view."""
+        return self.whole.sign[self.which]
+
+    @cached_property
     def squares(self) -> Array:
         """Z^2 elementwise, a view."""
         return self.whole.squares[self.which]
 
     @cached_property
+    def kernel(self) -> Array:
+        """Inner products of the rows, a view."""
+        return self.whole.kernel[self.which, self.which]
+
+    @cached_property
     def lengths(self) -> Array:
         """Squared lengths of the rows, a view."""
         return self.whole.lengths[self.which]
+
+    @cached_property
+    def axes(self) -> Array | None:
+        """Those of all the rows."""
+        return self.whole.axes
+
+    @cached_property
+    def turned(self) -> Rows:
+        """The same rows along the axes, a view."""
+        if self.axes is None:
+            return self
+        return shared_rows(self.whole.turned, self.which, self.weights)
 
     @cached_property
     def reach(self) -> Array:

@@ -8,7 +8,7 @@ the prior is N(0, I).  At beta = 0 the solution is the prior; from there it is f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import iadd
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -16,10 +16,13 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from scipy.linalg import lapack
 
+from temperance.models.logistic.axes import principal_axes
 from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
+FEW_COLUMNS = 32
+VAST_PRIOR = 1e6  # variance of a predictor
 SMALL = 1e-4
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
 
@@ -61,12 +64,20 @@ class System(Protocol):
         """Return the parameters of the loss's largest curvature, not far off at large beta."""
         ...
 
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return what the solution minimises, (m,), up to a constant."""
+        ...
+
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
         ...
 
     def scale(self, x: Array) -> Array:
         """Return the size against which a step in each parameter is small."""
+        ...
+
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Return the parameters at ``target`` from those at ``beta`` and their first-order change."""
         ...
 
     def admissible(self, x: Array) -> bool:
@@ -78,7 +89,7 @@ class System(Protocol):
         ...
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
-        """Return means (m, k) and covariance roots (m, k, k)."""
+        """Return means (m, k) and covariance roots (m, k, k), or diagonal ones (m, k)."""
         ...
 
 
@@ -89,6 +100,14 @@ class PortableSystem(System, Protocol):
     def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
         """Return x of Gaussians with these means (m, k) and precisions I + beta curvature."""
         ...
+
+
+class StraightAhead:
+    """Parameters that move along straight lines in log(beta), more or less."""
+
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Return the parameters at ``target`` from those at ``beta`` and their first-order change."""
+        return x + change
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +172,19 @@ class Rows:
     weights: Array
 
     @cached_property
+    def sign(self) -> Array:
+        """1 - 2 y: the loss is softplus(sign f), (n,)."""
+        return 1.0 - 2.0 * self.y
+
+    @cached_property
     def squares(self) -> Array:
         """Z^2 elementwise."""
         return self.Z**2
+
+    @cached_property
+    def kernel(self) -> Array:
+        """Inner products of the rows, (n, n)."""
+        return self.Z @ self.Z.T
 
     @cached_property
     def lengths(self) -> Array:
@@ -172,6 +201,18 @@ class Rows:
         return (1.0 + np.abs(u) * self.reach) / (1.0 + self.reach)
 
     @cached_property
+    def axes(self) -> Array | None:
+        """Orthonormal axes (k, k) along which many rows tell means apart, where they do not."""
+        if len(self.Z) < self.Z.shape[1]:
+            return None
+        return principal_axes(self.Z, self.weights.max(axis=0))
+
+    @cached_property
+    def turned(self) -> Rows:
+        """The same rows along these axes."""
+        return self if self.axes is None else replace(self, Z=self.Z @ self.axes)
+
+    @cached_property
     def first_step(self) -> float:
         """A beta at which the data weigh about as much as the prior: information inverted."""
         information = 0.25 * (self.weights @ self.lengths).max()
@@ -182,21 +223,37 @@ class Rows:
         return SMALL * (beta + self.first_step)
 
 
-def predictor_moments(
-    rows: Rows, gaussian: tuple[Array, Array], diagonal: bool
-) -> tuple[Array, Array]:
-    """Return mean and variance of each row's predictor, (n,), under a mean and covariance root."""
+def predictor_moments(rows: Rows, gaussian: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return mean and variance of each row's predictor, (n,), under a mean and covariance root.
+
+    The root is (1, k, k), or (1, k) where it is diagonal.
+    """
     mean, root = gaussian
-    if diagonal:
-        variance = rows.squares @ np.diagonal(root[0]) ** 2
-    else:
-        variance = squared_lengths(rows.Z, root)[0]
+    diagonal = root.ndim == 2
+    variance = rows.squares @ root[0] ** 2 if diagonal else squared_lengths(rows.Z, root)[0]
     return rows.offset + rows.Z @ mean[0], variance
+
+
+def divergence(mean: Array, root: Array) -> Array:
+    """Return KL(N(mean, A A') | N(0, I)) up to a constant, (m,)."""
+    spread = (root**2).sum(axis=(1, 2)) + (mean**2).sum(axis=1)
+    return 0.5 * spread - np.linalg.slogdet(root)[1]
 
 
 def few_rows(n: int, k: int) -> bool:
     """Tell whether matrices over n rows cost less than passes over rows of k coordinates."""
     return n <= max(FEW_ROWS, 6 * k)
+
+
+def unknown_by_rows(rows: Rows) -> bool:
+    """Tell whether equations had better have an unknown for each row than for pairs of columns.
+
+    They have if rows are few.  But where the prior makes predictors vast, those of pairs are nearer
+    to linear.
+    """
+    n, k = rows.Z.shape
+    vast = rows.lengths.max(initial=0.0) > VAST_PRIOR and k <= FEW_COLUMNS
+    return few_rows(n, k) and not vast
 
 
 def largest(values: Array) -> float:
@@ -210,15 +267,30 @@ def row_products(one: Array, other: Array) -> Array:
 
 
 def inverse_root(precisions: Array) -> Array:
-    """Return A = R^-1 for R'R the precision, so that the covariance is A A'."""
+    """Return A with A A' the covariance: R^-1 for R'R the precision.
+
+    Scales of the coordinates do not matter to the triangle R; it fails where, beside others, a
+    combination of coordinates is known less than rounding lets one see.
+    """
     roots = np.empty_like(precisions)
     for root, precision in zip(roots, precisions, strict=True):
         # numpy inverts triangles as if they were full, at several times the cost.
         triangle, failure = lapack.dpotrf(precision.T)
-        if failure:
-            raise np.linalg.LinAlgError("the precision is not positive definite")
-        root[...] = lapack.dtrtri(triangle)[0]
+        root[...] = _root_by_axes(precision) if failure else lapack.dtrtri(triangle)[0]
     return roots
+
+
+def _root_by_axes(precision: Array) -> Array:
+    """Return A with A A' the inverse, when what is less than rounding is taken for rounding."""
+    variances = np.diagonal(precision)
+    if not np.all(np.isfinite(precision)) or variances.min() <= 0:
+        raise np.linalg.LinAlgError("the precision is not positive definite")
+    scale = 1 / np.sqrt(variances)
+    values, vectors = np.linalg.eigh(precision * np.outer(scale, scale))
+    rounding = len(values) * np.finfo(float).eps
+    if values[0] < -64 * rounding:
+        raise np.linalg.LinAlgError("the precision is not positive definite")
+    return (scale[:, None] * vectors) / np.sqrt(np.maximum(values, rounding))
 
 
 def weighted_gram(Z: Array, weights: Array, other: Array | None = None) -> Array:
@@ -295,7 +367,9 @@ def symmetric_solver(matrices: Array) -> Callable[[Array], Array]:
         *(lapack.dpotrf(matrix.T, clean=False) for matrix in matrices), strict=True
     )
     if any(failures):
-        return lambda right: np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+        scale = 1 / np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
+        scaled = matrices * scale[:, :, None] * scale[:, None, :]
+        return lambda right: scale * np.linalg.solve(scaled, (scale * right)[:, :, None])[:, :, 0]
     return lambda right: np.stack(
         [lapack.dpotrs(root, each)[0] for root, each in zip(roots, right, strict=True)]
     )

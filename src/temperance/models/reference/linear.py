@@ -30,6 +30,7 @@ from temperance.models.reference.leverage import (
 )
 from temperance.models.reference.scales import Belief, Scales, likely_scales
 from temperance.models.reference.seen import Seen
+from temperance.posteriors.covariance_root import squares_across
 from temperance.types import Array, LeaveOneOutPlan, Plan, Risk
 
 Intensity = Callable[[Deletions, Array, Array], float]
@@ -215,9 +216,13 @@ def _along_axes(seen: Seen) -> tuple[Array, Array]:
 
     And how far they reach across these: one more coordinate, of which only the square matters.
     """
-    squares = seen.mean_squares
+    squares, prior = seen.mean_squares, seen.prior
     d = len(squares)
-    axes = np.sqrt(d * squares)[:, None] * seen.prior.unwhiten(np.eye(d))
+    unit = np.sqrt(d * squares)
+    if seen.along is not None and prior.root.ndim == 1:
+        unit = unit * prior.root
+        return unit[:, None] * seen.along, unit * np.sqrt(squares_across(seen.along))
+    axes = unit[:, None] * prior.unwhiten(np.eye(d))
     if seen.along is None:
         return axes, np.zeros(d)
     inside = axes @ seen.along
