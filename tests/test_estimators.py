@@ -18,9 +18,10 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import temperance
-from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
+from temperance import GibbsClassifier, GibbsRegressor, calibrate, memory, models, strategies
 from temperance.diagnostics import TemperanceWarning
 from temperance.estimators.classifier import POSTERIORS
+from temperance.estimators.coordinates import count_terms
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
@@ -431,8 +432,8 @@ REFUSED = {
     "degree": (GibbsRegressor(degree=0), "degree must be at least 1, got 0"),
     "degree of too many terms": (
         GibbsRegressor(degree=50),
-        "degree must be small enough for 1e+09 numbers in all, got 50: 6 columns have 3.25e+07 "
-        "powers and products in each of 90 rows",
+        "degree must be small enough to fit, got 50: 3.25e+07 powers and products of 6 columns in "
+        "each of 90 rows would take 9.35e+10 bytes of memory, 1e+10 are available",
     ),
     "random_state": (
         GibbsClassifier(random_state="first"),
@@ -482,7 +483,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("estimator", "message"), REFUSED.values(), ids=REFUSED)
-def test_bad_arguments_are_named(estimator, message, cancer):
+def test_bad_arguments_are_named(estimator, message, cancer, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e10)
     X, y = cancer
     with pytest.raises(ValueError) as error:
         estimator.fit(X, y)
@@ -541,6 +543,19 @@ BAD_DATA = {
     "y too small": (
         (SQUARE, 1e-160 * LINE),
         "y must be 0 or between 1e-50 and 1e+50 in size, got at most 1e-160; change the unit",
+    ),
+    "None in y": (
+        (SQUARE, np.array([None, 1.0] * 4, dtype=object)),
+        "y must be finite, got nan in row 0",
+    ),
+    "nan in y of objects": (
+        (SQUARE, np.array([1.0, np.nan] * 4, dtype=object)),
+        "y must be finite, got nan in row 1",
+    ),
+    "huge weights": (
+        (SQUARE, LINE, np.full(8, 1e308)),
+        "sample_weight must be 0 or between 1e-50 and 1e+50 in size, got at most 1e+308; change "
+        "the unit",
     ),
     "text as weights": (
         (SQUARE, LINE, ["heavy"] * 8),
@@ -616,6 +631,13 @@ def test_strange_data_get_an_answer(X, y):
     model = GibbsRegressor(random_state=0).fit(X, y)
     assert np.all(np.isfinite(model.predict_interval(X)))
     assert np.all(np.isfinite(model.coefficients().scale))
+
+
+@pytest.mark.parametrize("degree", [10**9, 10**400], ids=["large", "enormous"])
+def test_any_number_of_terms_is_counted_at_once(degree):
+    assert count_terms(20_000, degree) == 10**80
+    with pytest.raises(ValueError, match=r"^degree must be small enough to fit, got 1000000000"):
+        GibbsRegressor(degree=degree).fit(np.ones((8, 2000)), LINE)
 
 
 def test_labels_of_several_kinds_are_refused():

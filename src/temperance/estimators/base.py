@@ -15,17 +15,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
-from temperance.estimators.inputs import (
-    LARGEST,
-    refuse_certainty,
-    refuse_strange_units,
-    validated,
-)
+from temperance.estimators.inputs import refuse_certainty, refuse_strange_units, validated
 from temperance.estimators.stored import without_data
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
-from temperance.validation import as_data, one_of, positive, shown, whole
+from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 
 class GibbsEstimator(BaseEstimator):

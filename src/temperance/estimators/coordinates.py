@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import comb
+from math import comb, log
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,10 @@ from temperance.estimators.inputs import refuse_strange_units
 from temperance.memory import refuse_too_large
 from temperance.posteriors import StudentT
 from temperance.types import Array
+from temperance.validation import shown
 
-MOST_NUMBERS = 10**9  # in the terms of all rows: 8 GB
+ENORMOUS = 10**80  # terms, whose number nobody needs to know
+COPIES = 4  # of the terms of all rows, at most at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,16 +131,20 @@ def powers_of(powers: PolynomialFeatures, X: Array) -> Array:
 
 
 def count_terms(columns: int, degree: int) -> int:
-    """Return the number of powers and products of inputs up to a degree."""
-    return comb(columns + degree, degree) - 1
+    """Return the number of powers and products of inputs up to a degree, or an enormous number."""
+    degree = min(degree, ENORMOUS)
+    total, fewer = columns + degree, min(columns, degree)
+    # comb(total, fewer) >= (total / fewer)^fewer.
+    enormous = fewer * log(total / fewer) > log(ENORMOUS)
+    return ENORMOUS if enormous else comb(total, fewer) - 1
 
 
 def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
     count = count_terms(columns, degree)
-    if rows * count > MOST_NUMBERS:
+    what = f"{count:.3g} powers and products of {columns} columns in each of {rows} rows"
+    try:
+        refuse_too_large(what, COPIES * rows * count)
+    except ValueError as error:
         raise ValueError(
-            f"degree must be small enough for {MOST_NUMBERS:.0e} numbers in all, got {degree!r}: "
-            f"{columns} columns have {count:.3g} powers and products in each of {rows} rows"
-        )
-    # The terms, and the same once more on another scale.
-    refuse_too_large(f"degree {degree!r} with {count} powers and products", 2.0 * rows * count)
+            f"degree must be small enough to fit, got {shown(degree)}: {error}"
+        ) from None

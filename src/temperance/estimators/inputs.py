@@ -9,9 +9,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from temperance.types import Array
-from temperance.validation import as_numbers, refuse_non_finite, shown
+from temperance.validation import LARGEST, as_numbers, refuse_non_finite, shown
 
-LARGEST = 1e50  # size of inputs, responses and terms
 MOST_DIGITS = 60  # of the information of a row in units of the prior's
 NOT_NUMBERS = ("could not convert", "setting an array element")  # how numpy begins to say so
 
@@ -43,6 +42,8 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
             refuse_non_finite("X", check_array(X, dtype=np.float64, ensure_all_finite=False))
         except ValueError as found:
             raise ValueError(f"{found}; impute NaN or leave such rows out") from None
+    if message.startswith("Input contains NaN") and y:  # scikit-learn does not say of what
+        refuse_non_finite("y", np.asarray(y[0], dtype=float))
     if message.startswith(NOT_NUMBERS):
         as_numbers("X", X)
         if y:
@@ -81,11 +82,13 @@ def refuse_certainty(model: Any, rows: Array, weights: Array) -> None:
 def as_weights(sample_weight: Any, X: Array) -> Array:
     """Return one non-negative weight per row."""
     try:
-        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     except ValueError as error:
         if str(error).startswith(NOT_NUMBERS):
             as_numbers("sample_weight", sample_weight)
         raise
+    refuse_strange_units("sample_weight", weights[:, None])
+    return weights
 
 
 def as_seed(random_state: Any) -> int:

@@ -18,7 +18,14 @@ from temperance.estimators.noise import weak_noise_model
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
 from temperance.types import Array, Data, Risk, Strategy, Transfer
-from temperance.validation import as_data, as_numbers, one_of, positive, whole
+from temperance.validation import (
+    as_data,
+    as_numbers,
+    one_of,
+    positive,
+    refuse_non_finite,
+    whole,
+)
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -169,6 +176,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
+        refuse_non_finite("y", response, ("row",))  # None among objects has become nan
         refuse_strange_units("y", response)
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
@@ -192,7 +200,13 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             one_of("noise_variance", self.noise_variance, ("unknown",))
             return weak_noise_model(rows, y, weights, self._prior_variance)
         unit = float(self._response.unit[0])
-        variance = positive("noise_variance", self.noise_variance) / unit / unit
+        given = positive("noise_variance", self.noise_variance)
+        variance = given / unit / unit
+        if not 1e-300 < variance < 1e300:
+            raise ValueError(
+                f"noise_variance must be in units of y squared, got {given!r} where y has the "
+                f"standard deviation {unit:.3g}"
+            )
         return GaussianLinear(noise_variance=variance, prior_cov=self._prior_variance)
 
     def coefficients(self, *, beta: float | None = None) -> StudentT:
