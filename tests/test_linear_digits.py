@@ -249,7 +249,7 @@ def _weights(arguments):
         (lambda: models.GaussianLinear().posterior(X, Y, 1e200), "alpha must be at most 1e"),
         (
             lambda: models.Polynomial(8).design([1e60, 1.0]),
-            "X must have finite powers up to 7, got entries of 1e",
+            "X must have finite powers up to 7, got numbers up to 1e",
         ),
     ],
 )
