@@ -6,10 +6,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
-from temperance import GibbsClassifier, GibbsRegressor, memory
+from temperance import GibbsClassifier, GibbsRegressor, grouping, memory
+from temperance.grouping import number_distinct, number_rows
+from temperance.types import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -41,6 +45,36 @@ def test_memory_is_a_few_times_that_of_the_inputs(estimator, risk):
         tracemalloc.stop()
     assert peak < 25 * X.nbytes
     assert len(model.terms_) == 20_000
+
+
+@given(
+    rows=st.lists(st.lists(st.sampled_from([-0.0, 0.0, 1.0, 2.0]), min_size=7, max_size=7)),
+    responses=st.lists(st.sampled_from([0.0, 1.0]), min_size=6, max_size=6),
+)
+@settings(deadline=None)
+def test_rows_are_numbered_in_order_whatever_their_length(rows, responses):
+    rows = (rows or [[0.0] * 7])[:6]
+    X, y = np.array(rows), np.array(responses[: len(rows)])
+    both = [(response, *row) for response, row in zip(y.tolist(), X.tolist(), strict=True)]
+    ranks = {row: rank for rank, row in enumerate(sorted(set(both)))}
+    found = number_rows(Data(X, y, np.ones(len(y))))
+    assert found.tolist() == [ranks[row] for row in both]
+
+
+def test_of_many_columns_few_are_sorted(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.integers(0, 2, (6, 500)).astype(float), 2, axis=0)
+    looked_at = []
+
+    def counted(columns):
+        columns = list(columns)
+        looked_at.extend(columns)
+        return number_distinct(columns)
+
+    monkeypatch.setattr(grouping, "number_distinct", counted)
+    found = number_rows(Data(X, np.ones(12), np.ones(12)))
+    assert len(set(found.tolist())) == 6
+    assert len(looked_at) < 20
 
 
 @pytest.mark.parametrize(("columns", "degree"), [(150, 1), (150, 2), (12, 4)])
