@@ -8,6 +8,7 @@ import io
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -305,6 +306,12 @@ def test_missing_file(tmp_path):
 def test_directory(tmp_path):
     expected = f"{str(tmp_path)!r} is a directory; name a CSV or Parquet file in it"
     assert message_of(read_frame, tmp_path) == expected
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="a device without an end")
+def test_device():
+    expected = "'/dev/zero' is a device; name a CSV or Parquet file"
+    assert message_of(read_frame, "/dev/zero") == expected
 
 
 @pytest.mark.parametrize(

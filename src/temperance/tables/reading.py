@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
@@ -108,7 +109,10 @@ def _refuse_many_cells(file: str, rows: int, columns: int) -> None:
 
 def _content(path: Path, file: str) -> bytes:
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+            raise TableError(f"{file} is a device; name a CSV or Parquet file")
+        size = found.st_size
         _refuse_too_large(f"{file}, of {size:.3g} bytes,", COPIES_OF_TEXT * size, 1)
         content = path.read_bytes()
     except TableError:
