@@ -60,12 +60,6 @@ def with_columns_on_scales(scales):
     return X * np.array(scales), y, weights
 
 
-def nearly_collinear():
-    X, y, weights = ordinary()
-    X[:, 2] = X[:, 0] * (1 + 1e-7 * X[:, 2])
-    return X, y, weights
-
-
 HARD = {
     "sentinel first": (with_outlier(0, 999999999.0), {}),
     "sentinel last": (with_outlier(7, 1e13), {}),
@@ -76,7 +70,6 @@ HARD = {
     "nanoseconds, more columns": (with_huge_column(1.6e18, 5, 9), {}),
     "one huge row": (with_huge_row(1e12), {}),
     "columns apart": (with_columns_on_scales([1e-12, 1.0, 1e12]), {}),
-    "nearly collinear": (nearly_collinear(), {"prior_cov": 1e4}),
     "large": (with_columns_on_scales([1e40, 1e40, 1e40]), {}),
     "scales that match": (
         with_columns_on_scales([1e-170, 1.0, 1e170]),
@@ -91,7 +84,7 @@ HARD = {
 def test_hard_problems_against_many_digits(case, kind, transfer):
     (X, y, weights), options = HARD[case]
     data, plan = Data(X, y, weights), plan_of(kind, weights, transfer)
-    digits = 700 if case in ("scales that match", "large") else 90
+    digits = {"scales that match": 400, "large": 300}.get(case, 90)
     for model in (models.GaussianLinear, models.NormalInverseGammaLinear):
         for risk in RISKS:
             curve = model(**options).risk_curve(data, plan, risk)
@@ -261,7 +254,7 @@ def test_single_numbers_beyond_the_limits_are_named(call, message):
 
 def test_a_prior_mean_that_is_nearly_right_keeps_its_digits():
     """y - Z mu_0 in more digits: 1e3 + 1e-9 less 1e3 has seven of them as a double."""
-    X, _, weights = ordinary(30, 3)
+    X, _, weights = ordinary(10, 3)
     mean = np.array([1e6, -2e6, 3e6]) / 7
     y = X @ mean
     data, plan = Data(X, y, weights), LeaveOneOutPlan(weights)
@@ -274,7 +267,7 @@ def test_a_prior_mean_that_is_nearly_right_keeps_its_digits():
 def test_columns_of_any_scale_keep_their_reference():
     """Powers of two in X that the prior takes back change nothing."""
     X, y, weights = ordinary(30, 3)
-    powers = np.array([-500, 0, 500])
+    powers = np.array([-510, 0, 510])
     scaled, cov = np.ldexp(X, powers), np.ldexp(1.0, -2 * powers)
     for kind in LINEAR:
         for risk in RISKS:
@@ -285,13 +278,13 @@ def test_columns_of_any_scale_keep_their_reference():
 
 def test_the_reference_of_more_columns_than_rows_needs_no_square_of_them():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((10, 6000)), rng.standard_normal(10)
+    X, y = rng.standard_normal((10, 3000)), rng.standard_normal(10)
     tracemalloc.start()
     curve = models.GaussianLinear().reference_curve(Data(X, y, np.ones(10)), np.ones(10))
     curve(1.0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 0.5 * 8 * 6000**2
+    assert peak < 0.5 * 8 * 3000**2
 
 
 @pytest.mark.parametrize("shape", [(9, 4), (40, 4), (4, 4)])

@@ -6,11 +6,11 @@ training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
     residual  e_i = r_i - sum_j A_ij g_j (1 - s_j) = o_i + sum_j A_ij g_j s_j,    o = r - A g,
     leverage  h_i = sum_j A_ij^2 sigma_j^2 s_j,    kappa_i = 1 - c_i h_i,
 
-the residual in the form in which an outlier among the r does not meet rows to which it says
-little; and without row i the error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit
-Q - c_i e_i^2 / kappa_i.  Where little is left of the misfit, that is a difference of near-equals,
-and a sum takes its place: the fit of the others stays as it is if r_i becomes their prediction
-r_i - d_i, so that with t_i = 1 - sum_j A_ij^2
+the first form of the residual keeps the digits of r_i where little is learnt.  Without row i the
+error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i e_i^2 / kappa_i.
+Where little is left of the misfit, that is a difference of near-equals, and a sum takes its place:
+the fit of the others stays as it is if r_i becomes their prediction r_i - d_i, so that with
+t_i = 1 - sum_j A_ij^2
 
     Q_-i = c_i (R_i + t_i (d_i - o_i / t_i)^2 + sum_j (g_j - A_ij d_i)^2 s_j),
     R_i  = |o|^2 - o_i^2 / t_i,

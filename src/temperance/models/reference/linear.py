@@ -19,7 +19,7 @@ import numpy as np
 from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import Noise
-from temperance.models.linear.rows import rows_of
+from temperance.models.linear.rows import CACHED, rows_of
 from temperance.models.linear.triangle import triangle_of_gram
 from temperance.models.reference.deletions import Deletions
 from temperance.models.reference.eigenbasis import Eigenbasis
@@ -232,7 +232,7 @@ def _along_axes(seen: Seen) -> tuple[Array, Array]:
         length = length * prior.root
         return length[:, None] * seen.along, length * np.sqrt(squares_across(seen.along))
     inside, beyond = np.empty(seen.along.shape), np.empty(d)
-    for part in batches(d, d):  # not all at once: they are d x d
+    for part in batches(d, d, 8 * CACHED):  # not all at once: they are d x d
         axes = length[part, None] * prior.rows(part)
         inside[part] = axes @ seen.along
         beyond[part] = np.linalg.norm(axes - inside[part] @ seen.along.T, axis=1)
