@@ -22,6 +22,7 @@ from temperance.sampling.multistate import MultiState, solve
 from temperance.sampling.reliability import (
     Reliability,
     error_of_sum,
+    largest_spread,
     rhat_limit,
     warn_of,
     worst_rhat,
@@ -59,6 +60,20 @@ class FromDraws(ABC):
 
     def forget(self) -> None:  # noqa: B027 - nothing is kept by default
         """Forget what was kept of the draws of before."""
+
+    def scale(self) -> tuple[float, float]:
+        """Return the smallest and largest beta that the curve moves on.
+
+        Posteriors leave the prior where beta times the spread of the training losses under it is 1;
+        they move on by factors of beta, to the last of the rungs.
+        """
+        self.reach(0.0)
+        prior = [ladder.trained[:1].reshape(1, -1) for ladder in self.ladders]
+        spreads = [largest_spread(u[:, np.isfinite(u[0])]) for u in prior if np.isfinite(u).any()]
+        widest = max(spreads, default=0.0)
+        top = max(float(ladder.betas[-1]) for ladder in self.ladders)
+        smallest = 1 / widest if widest > 0 else 1.0
+        return smallest, max(smallest, top)
 
     @abstractmethod
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
