@@ -324,7 +324,7 @@ class TestSupport:
         )
         assert other.risk == pytest.approx(found.risk * factor, rel=1e-9)
         assert other.monte_carlo_error == pytest.approx(found.monte_carlo_error * factor, rel=1e-6)
-        np.testing.assert_allclose(np.array(other.model.scale) * factor, found.model.scale)
+        assert other.model.unit * factor == pytest.approx(found.model.unit)
 
     @quiet
     def test_search_keeps_to_it(self, drawn):

@@ -142,11 +142,6 @@ class RecordedDraws:
         """Difference of beta that moves the posterior: 1 / spread; the draws' beta if none does."""
         return 1 / self.spread if self.spread > TINY else self.beta_of_draws or 1.0
 
-    @property
-    def scale(self) -> tuple[float, float]:
-        """Smallest and largest beta that the curve moves on: one unit, and one beyond the draws."""
-        return self.unit, self.beta_of_draws + self.unit
-
     @cached_property
     def centred(self) -> Array:
         """Losses less each row's median, times the unit of beta, (n, draws)."""
