@@ -64,7 +64,8 @@ def closest_tolerated(
             break
         outside[beta > choice.beta] = beta
     found = _edge(tolerated, beta, outside[beta > choice.beta], ruler)
-    return Minimum(found, at_bound=found in bounds, least=choice.beta)
+    least = choice.beta if choice.least is None else choice.least
+    return Minimum(found, at_bound=found in bounds, least=least)
 
 
 def _edge(tolerated: Callable[[float], bool], inside: float, outside: float, ruler: Ruler) -> float:
