@@ -242,6 +242,12 @@ def _weights(arguments):
         (lambda: models.NormalInverseGammaLinear(b=1e-200), "b must lie between 1e-90 and 1e"),
         (lambda: models.GaussianLinear().posterior(X, Y, 1e200), "alpha must be at most 1e"),
         (
+            lambda: models.NormalInverseGammaLinear(b=1e-40, prior_mean=1.0).posterior(
+                X, 1e-20 * Y, 1.0
+            ),
+            "prior_mean must predict y to within",
+        ),
+        (
             lambda: models.Polynomial(8).design([1e60, 1.0]),
             "X must have finite powers up to 7, got numbers up to 1e",
         ),

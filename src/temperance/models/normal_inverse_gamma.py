@@ -94,7 +94,8 @@ class NormalInverseGammaLinear(Regression):
         """Return the risk that a reference model with free scales expects, in closed form."""
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
-        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]))
+        prior, expected = self.prior(Z.shape[1]), self.b / self.a
+        seen = seen_rows(Z, data.y, counts, prior, expected_variance=expected)
         noise = InverseGammaVariance(self.a, self.b)
         return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
 
@@ -102,4 +103,5 @@ class NormalInverseGammaLinear(Regression):
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
-        return *whitened_rows(Z, data.y, prior), prior
+        expected = self.b / self.a
+        return *whitened_rows(Z, data.y, prior, expected_variance=expected), prior

@@ -216,16 +216,23 @@ def rows_of(whole: Array) -> Rows:
 
 
 def whitened_rows(
-    Z: Array, y: Array, prior: GaussianPrior, noise_variance: float = 1.0
+    Z: Array,
+    y: Array,
+    prior: GaussianPrior,
+    noise_variance: float = 1.0,
+    expected_variance: float | None = None,
 ) -> tuple[Rows, Array | None]:
     r"""Rows [Z C, y - Z mu_0] / s in their own span, and the basis of that span.
+
+    What is expected of the variance of the noise, where it is unknown, says which digits matter.
 
     See :func:`temperance.models.prior.row_space`.  With more rows than columns and a diagonal C
     the inputs stay as they are: the scale of the columns carries C.
     """
     Z, prior = rescaled(Z, prior)
     deviation = float(np.sqrt(noise_variance))
-    response = _response(Z, y, prior.mean, deviation)
+    expected = deviation if expected_variance is None else float(np.sqrt(expected_variance))
+    response = _response(Z, y, prior.mean, deviation, expected)
     if prior.root.ndim == 1 and Z.shape[0] >= Z.shape[1]:
         scale = prior.root / deviation
         limits.refuse_inputs(Z, scale)
@@ -256,12 +263,12 @@ def rescaled(Z: Array, prior: GaussianPrior) -> tuple[Array, GaussianPrior]:
     return np.ldexp(Z, -powers), GaussianPrior(mean, root)
 
 
-def _response(Z: Array, y: Array, mean: Array, deviation: float) -> Array:
+def _response(Z: Array, y: Array, mean: Array, deviation: float, expected: float) -> Array:
     """Return (y - Z mu_0) / s, the difference in more digits than the rest."""
     if mean.any():
         with np.errstate(over="ignore", invalid="ignore"):
             predicted = Z.astype(np.longdouble) @ mean.astype(np.longdouble)
-        limits.refuse_far_predictions(predicted, y, deviation)
+        limits.refuse_far_predictions(predicted, y, expected)
         y = (y - predicted).astype(float)
     with np.errstate(over="ignore"):
         response = y / deviation if deviation != 1.0 else y

@@ -122,9 +122,14 @@ class Seen:
 
 
 def seen_rows(
-    Z: Array, y: Array, counts: Array, prior: GaussianPrior, noise_variance: float = 1.0
+    Z: Array,
+    y: Array,
+    counts: Array,
+    prior: GaussianPrior,
+    noise_variance: float = 1.0,
+    expected_variance: float | None = None,
 ) -> Seen:
     """Whiten the rows that were seen."""
     Z, prior = rescaled(Z, prior)
-    rows, along = whitened_rows(Z, y, prior, noise_variance)
+    rows, along = whitened_rows(Z, y, prior, noise_variance, expected_variance)
     return Seen(Z, counts, prior, rows, along, noise_variance)
