@@ -117,17 +117,17 @@ class Path:
     def _climb(self, anchor: Anchor, beta: float) -> Anchor:
         """Go upwards in steps as long as Newton's method allows, unless that was in vain before."""
         first = self.system.rows.first_step
-        reach = 8.0
+        reach, noise = 8.0, 0.0
         for _ in range(MOST_STEPS if beta < self._unreached else 0):
             target = min(beta, (anchor.beta + first) * reach - first)
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
             change = low * np.log(high / low) * anchor.tangent
             start = self.system.ahead(anchor.x, change, anchor.beta, target)
-            noise = NOISE if reach < 2 else 0.0  # where short steps fail it is rounding
             found = correct(self.system, start, target, noise=noise, damped=True)
             if found is None:
                 reach = np.sqrt(reach)
+                noise = NOISE if reach < 2 else noise  # where short steps fail it is rounding
                 if reach < SHORTEST:
                     break
                 continue
@@ -202,7 +202,7 @@ def correct(
             # A step too long for a number is one that failed.
             with np.errstate(over="ignore", invalid="ignore"):
                 step, tangent = system.newton(x, beta)
-                size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
+                size = float(np.max(np.abs(step) / system.scale(x, beta), initial=0.0))
         except np.linalg.LinAlgError:
             return None
         if damped and size > max(SHORT, noise):

@@ -72,7 +72,7 @@ class System(Protocol):
         r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
         ...
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Return the size against which a step in each parameter is small."""
         ...
 
