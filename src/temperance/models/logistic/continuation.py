@@ -28,6 +28,7 @@ ROUNDING = 1e-12  # part of an objective
 FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
 MOST_STEPS = 60
 SHORTEST = 1.01  # ratio of betas
+MOST_FAILURES = 8  # each with a warning, after which a path is not tried where it failed
 NOISE = 1e-2  # of steps that is better than no solution
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
@@ -73,7 +74,7 @@ class Path:
         else:
             first = guide.at(0.0, True)._replace(rough=True)
         self._anchors = [first]
-        self._unreached = np.inf
+        self._unreached, self._failures = np.inf, 0
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * first.x.size * among))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
@@ -87,6 +88,8 @@ class Path:
             if rough or not known[0].rough:
                 return known[0]
             start = self._anchors.pop(place).x
+        elif self._failures >= MOST_FAILURES and beta >= self._unreached:
+            return self._anchors[place - 1]
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         step = self.rough_step if rough else None
@@ -129,12 +132,14 @@ class Path:
                 reach = np.sqrt(reach)
                 noise = NOISE if reach < 2 else noise  # where short steps fail it is rounding
                 if reach < SHORTEST:
+                    self._unreached = np.nextafter(anchor.beta, np.inf)
                     break
                 continue
             anchor, reach = self._remember(found), 1.5 * reach
             if target == beta:
                 return anchor
         self._unreached = min(self._unreached, beta)
+        self._failures += 1
         warn(
             f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
             f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
