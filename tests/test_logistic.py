@@ -511,7 +511,7 @@ def test_a_tangent_is_good_beside_its_solution_however_much_data_outweigh_the_pr
     data, rng = binary_data(20_000, 3), np.random.default_rng(0)
     system = LOGISTIC[name].system(Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000))))
     solution = continuation.Path(system).at(1.0)
-    away = 3e-3 * system.scale(solution.x) * rng.standard_normal(solution.x.shape)
+    away = 3e-3 * system.scale(solution.x, 1.0) * rng.standard_normal(solution.x.shape)
     _, tangent = system.newton(solution.x + away, 1.0)
     # Coefficients, then what their precision is made of.
     for part in (slice(0, 3), slice(3, None)):

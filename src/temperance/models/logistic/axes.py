@@ -16,6 +16,7 @@ from temperance.models.prior import row_space
 from temperance.types import Array
 
 TOLD_APART = 1e-6  # share of a column's square that the others do not explain
+ROUNDING = 1e-14  # part of the terms of a sum
 TAKES_PART = 100.0  # variance inflation of a column beside those that depend on each other
 
 
@@ -28,7 +29,15 @@ def spanning_axes(Z: Array, weights: Array) -> tuple[Array, Array | None]:
     axes = principal_axes(coordinates, weights)
     if axes is None:
         return coordinates, basis
-    return coordinates @ axes, axes if basis is None else basis @ axes
+    return turned(coordinates, axes), axes if basis is None else basis @ axes
+
+
+def turned(Z: Array, axes: Array) -> Array:
+    """Return rows along axes; where all is rounding, it is zero."""
+    along = Z @ axes
+    size, terms = np.linalg.norm(along, axis=0), np.linalg.norm(np.abs(Z) @ np.abs(axes), axis=0)
+    along[:, size <= ROUNDING * terms] = 0.0
+    return along
 
 
 def principal_axes(Z: Array, weights: Array) -> Array | None:

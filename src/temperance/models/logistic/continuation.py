@@ -28,6 +28,7 @@ ROUNDING = 1e-12  # part of an objective
 FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
 MOST_STEPS = 60
 SHORTEST = 1.01  # ratio of betas
+MOST_FAILURES = 8  # each with a warning, after which a path is not tried where it failed
 NOISE = 1e-2  # of steps that is better than no solution
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
@@ -73,7 +74,7 @@ class Path:
         else:
             first = guide.at(0.0, True)._replace(rough=True)
         self._anchors = [first]
-        self._unreached = np.inf
+        self._unreached, self._failures = np.inf, 0
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * first.x.size * among))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
@@ -87,6 +88,8 @@ class Path:
             if rough or not known[0].rough:
                 return known[0]
             start = self._anchors.pop(place).x
+        elif self._failures >= MOST_FAILURES and beta >= self._unreached:
+            return self._anchors[place - 1]
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         step = self.rough_step if rough else None
@@ -117,24 +120,26 @@ class Path:
     def _climb(self, anchor: Anchor, beta: float) -> Anchor:
         """Go upwards in steps as long as Newton's method allows, unless that was in vain before."""
         first = self.system.rows.first_step
-        reach = 8.0
+        reach, noise = 8.0, 0.0
         for _ in range(MOST_STEPS if beta < self._unreached else 0):
             target = min(beta, (anchor.beta + first) * reach - first)
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
             change = low * np.log(high / low) * anchor.tangent
             start = self.system.ahead(anchor.x, change, anchor.beta, target)
-            noise = NOISE if reach < 2 else 0.0  # where short steps fail it is rounding
             found = correct(self.system, start, target, noise=noise, damped=True)
             if found is None:
                 reach = np.sqrt(reach)
+                noise = NOISE if reach < 2 else noise  # where short steps fail it is rounding
                 if reach < SHORTEST:
+                    self._unreached = np.nextafter(anchor.beta, np.inf)
                     break
                 continue
             anchor, reach = self._remember(found), 1.5 * reach
             if target == beta:
                 return anchor
         self._unreached = min(self._unreached, beta)
+        self._failures += 1
         warn(
             f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
             f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
@@ -202,7 +207,7 @@ def correct(
             # A step too long for a number is one that failed.
             with np.errstate(over="ignore", invalid="ignore"):
                 step, tangent = system.newton(x, beta)
-                size = float(np.max(np.abs(step) / system.scale(x), initial=0.0))
+                size = float(np.max(np.abs(step) / system.scale(x, beta), initial=0.0))
         except np.linalg.LinAlgError:
             return None
         if damped and size > max(SHORT, noise):

@@ -52,7 +52,7 @@ class DiagonalCovarianceSystem:
         """Return m = 0, rho = 0."""
         return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Means against what they do and their deviations, logarithms of these against one."""
         m, rho = self._split(x)
         along = self.rows.turned.coefficient_scale(m)

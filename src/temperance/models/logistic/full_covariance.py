@@ -62,7 +62,7 @@ class FullCovarianceSystem(StraightAhead):
         prior = np.concatenate([np.zeros(Z.shape[1]), np.log((Z**2).sum(axis=1) + SMALLEST)])
         return np.tile(prior, (len(self.rows.weights), 1))
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Coefficients against what they do, logarithms against one."""
         u, log_v = self._split(x)
         return np.concatenate([self.rows.coefficient_scale(u), np.ones_like(log_v)], axis=1)

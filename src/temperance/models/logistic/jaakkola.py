@@ -51,7 +51,7 @@ class JaakkolaSystem(StraightAhead):
         prior = self.rows.offset**2 + (self.rows.Z**2).sum(axis=1)
         return np.tile(np.log(prior + SMALLEST), (len(self.rows.weights), 1))
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Logarithms against one."""
         return np.ones_like(x)
 

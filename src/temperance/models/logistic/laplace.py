@@ -34,7 +34,7 @@ class LaplaceSystem(StraightAhead):
         """Return u = 0."""
         return np.zeros((len(self.rows.weights), self.rows.Z.shape[1]))
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Coefficients against what they do."""
         return self.rows.coefficient_scale(x)
 

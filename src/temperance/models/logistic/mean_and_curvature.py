@@ -49,7 +49,7 @@ ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
 NEGLIGIBLE = 1e-10  # part of a precision
 FAR = 0.3  # change of a precision from which it is taken by logarithms
 BENT, MOST = 0.05, 20.0  # change of a logarithm from which it is one, and the most in one step
-LITTLE = 1e-8  # part of the prior's precision
+LITTLE, NOTHING = 1e-8, 1e-16  # parts of the prior's precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +69,12 @@ class MeanAndCurvatureSystem:
         """Return u = 0 and the largest curvature, 1/4 for each row."""
         return self._unmoved(0.25 * self.rows.weights, beta)
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Coefficients against what they do, curvatures against those of both coefficients."""
         u, curvature = self._split(x)
-        size = np.sqrt(np.abs(np.diagonal(curvature, axis1=1, axis2=2)))
-        outer = size[:, :, None] * size[:, None, :] + np.finfo(float).tiny
+        nothing = NOTHING / beta if beta > 0 else np.finfo(float).tiny
+        size = np.sqrt(np.abs(np.diagonal(curvature, axis1=1, axis2=2)) + nothing)
+        outer = size[:, :, None] * size[:, None, :]
         return np.concatenate([self.rows.coefficient_scale(u), outer.reshape(len(u), -1)], axis=1)
 
     def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
@@ -104,9 +105,7 @@ class MeanAndCurvatureSystem:
 
     def admissible(self, x: Array) -> bool:
         """Any finite numbers will do; a precision that is none has no root."""
-        _, curvature = self._split(x)
-        variances = np.diagonal(curvature, axis1=1, axis2=2)
-        return bool(np.all(np.isfinite(x)) and np.all(variances >= 0))
+        return bool(np.all(np.isfinite(x)))
 
     def objective(self, x: Array, beta: float) -> Array:
         """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL."""
@@ -186,7 +185,7 @@ class Equations:
         identity = np.eye(du.shape[1])
         wanted = identity + self.beta * weighted_gram(self.rows.Z, 2 * self.weight)
         lam, turn = np.linalg.eigh(self.root.swapaxes(1, 2) @ wanted @ self.root)
-        lam = np.maximum(lam, np.finfo(float).tiny)
+        lam = np.maximum(lam, np.finfo(float).eps * np.maximum(lam[:, -1:], 1.0))
         self.root, self.triangle = self.root @ turn, self.triangle @ turn
         self.share = 2 / (lam[:, :, None] + lam[:, None, :])
         x = self._flat(du, self._bent(du, np.zeros_like(self.weight)))

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from scipy.linalg import lapack
 
-from temperance.models.logistic.axes import principal_axes
+from temperance.models.logistic.axes import principal_axes, turned
 from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
@@ -72,7 +72,7 @@ class System(Protocol):
         r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
         ...
 
-    def scale(self, x: Array) -> Array:
+    def scale(self, x: Array, beta: float) -> Array:
         """Return the size against which a step in each parameter is small."""
         ...
 
@@ -210,7 +210,7 @@ class Rows:
     @cached_property
     def turned(self) -> Rows:
         """The same rows along these axes."""
-        return self if self.axes is None else replace(self, Z=self.Z @ self.axes)
+        return self if self.axes is None else replace(self, Z=turned(self.Z, self.axes))
 
     def along(self, means: Array) -> Array:
         """Return means (m, k) along these axes."""
