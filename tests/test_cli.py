@@ -764,7 +764,7 @@ BAD_FILES = {
     "bounds": (
         GOOD,
         (*TARGET, "--bounds", "2", "1"),
-        "--bounds must satisfy 0 <= lower < upper < infinity, got (2.0, 1.0)",
+        "--bounds must satisfy 0 <= lower < upper <= 1e+100, got (2.0, 1.0)",
     ),
     "bounds without Bayes": (
         GOOD,

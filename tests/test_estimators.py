@@ -471,7 +471,7 @@ REFUSED = {
     "risk": (GibbsRegressor(risk="mse"), "risk must be one of 'gibbs', 'predictive', got 'mse'"),
     "bounds": (
         GibbsRegressor(bounds=(2, 1)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (2.0, 1.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (2.0, 1.0)",
     ),
     "strategy": (
         GibbsRegressor(strategy="kfold"),
