@@ -361,3 +361,10 @@ def test_zero_inputs_do_not_move():
     assert moving_betas(source, KnownVariance()) == Scale(1.0)  # any will do
     low, high = moving_betas(source, InverseGammaVariance(2.0, 3.0))
     assert 0 < low < high
+
+
+@pytest.mark.parametrize("strategy", ["naive", "reference-risk"])
+def test_noise_below_the_rounding_of_the_responses_is_refused(strategy):
+    y = 1.7e9 + np.arange(4.0)
+    with pytest.raises(ValueError, match="^noise_variance must not be lost in the rounding of y"):
+        calibrate(models.GaussianMean(3e-10), None, y, strategy)

@@ -98,6 +98,6 @@ def test_terms_that_do_not_fit_are_refused(monkeypatch):
     with pytest.raises(ValueError) as error:
         GibbsRegressor(degree=2).fit(X, X[:, 0])
     assert str(error.value) == (
-        "degree 2 with 5150 powers and products would take 1.65e+06 bytes of memory, 1e+06 are "
-        "available"
+        "degree must be small enough to fit, got 2: 5.15e+03 powers and products of 100 columns in "
+        "each of 20 rows would take 3.3e+06 bytes of memory, 1e+06 are available"
     )

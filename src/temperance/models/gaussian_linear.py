@@ -57,6 +57,7 @@ class KnownVarianceRegression(Regression):
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
+        limits.refuse_rounding(seen.rows.response)
         belief, noise = AroundKnownVariance(), KnownVariance()
         return reference_risk_curve(seen, data.weights, belief, noise, risk)
 
@@ -64,7 +65,9 @@ class KnownVarianceRegression(Regression):
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
-        return *whitened_rows(Z, data.y, prior, self.noise_variance), prior
+        rows, basis = whitened_rows(Z, data.y, prior, self.noise_variance)
+        limits.refuse_rounding(rows.response)
+        return rows, basis, prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,8 @@ LEAST_VARIANCE, MOST_VARIANCE = 1e-90, 1e90  # of an inverse gamma prior
 # of the predictions is more than 1e-8 of the responses.
 FAR_OFF = 1e-8 / float(np.finfo(float).eps)
 
+MOST_DEVIATIONS = 1e-3 / float(np.finfo(float).eps)  # whose rounding is a thousandth of one
+
 
 def usual(Z: Array) -> bool:
     """Whether squares of inputs are far from all limits."""
@@ -50,6 +52,16 @@ def refuse_responses(response: Array, unit: str) -> None:
     largest = float(np.abs(response).max(initial=0.0))
     if not largest <= MOST:
         raise ValueError(f"y must be at most {MOST:g} in units of {unit}, got {largest:g}")
+
+
+def refuse_rounding(response: Array) -> None:
+    """Refuse responses in units of a known noise beside whose own rounding that is nothing."""
+    largest = float(np.abs(response).max(initial=0.0))
+    if largest > MOST_DEVIATIONS:
+        raise ValueError(
+            f"noise_variance must not be lost in the rounding of y, got a y that is {largest:.2g} "
+            f"standard deviations of the noise from its prior mean, more than {MOST_DEVIATIONS:.2g}"
+        )
 
 
 def refuse_weights(weights: Array) -> None:
