@@ -20,6 +20,7 @@ from temperance.models.linear.interpolant import (
 )
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.rows import Rows
+from temperance.ruler import Ruler
 from temperance.types import LeaveOneOutPlan
 
 ENDS = [(0.0, np.inf), (0.0, 3.0), (1e-3, 10.0), (0.1, np.inf)]
@@ -293,7 +294,7 @@ class TestFlooredSearch:
             asked.extend(beta)
             return curve(beta)
 
-        return minimise_above_floor(evaluate, floor, bounds), asked
+        return minimise_above_floor(evaluate, floor, Ruler(*bounds, 1e-4)), asked
 
     def jumping(self, curve, drop):
         def floor(beta):

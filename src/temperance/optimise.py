@@ -185,8 +185,9 @@ def _refined(
     cubic = ruler.cubics(points, values, slopes, search.doubt)
     for _ in range(MOST_REFINEMENTS):
         # Safety is judged by heights near the minimum: a curve may fall there from far above.
-        low = cubic.depth - cubic.doubt < values.min()
-        nearby = np.maximum(values[:-1], values[1:])[low].max(initial=-np.inf) - values.min()
+        least = values.min()
+        low = cubic.depth - cubic.doubt < least
+        nearby = np.maximum(values[:-1], values[1:])[low].max(initial=least) - least
         unsafe = cubic.doubt > max(1e-3 * nearby, rounding_of(values))
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * span_of(values)
