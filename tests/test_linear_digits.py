@@ -62,7 +62,7 @@ def with_columns_on_scales(scales):
 
 HARD = {
     "sentinel first": (with_outlier(0, 999999999.0), {}),
-    "sentinel last": (with_outlier(7, 1e13), {}),
+    "sentinel last": (with_outlier(7, 1e12), {}),
     "sentinel, weights": (with_outlier(3, 1e9, weighted=True), {}),
     "sentinel, more columns": (with_outlier(1, 1e9, n=5, d=9), {}),
     "sentinel, one row more": (with_outlier(1, 1e9, n=5, d=4), {}),
