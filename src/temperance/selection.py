@@ -194,6 +194,6 @@ def _advice(calibration: Calibration) -> str:
 
 def suspects(model: Model) -> str:
     """Say what may be wrong with a model whose likelihood deserves ever more trust."""
-    if hasattr(model, "noise_variance"):
+    if getattr(model, "noise_variance", None) is not None:
         return "the noise variance is too large or the prior too tight"
     return "the prior is too tight"

@@ -96,6 +96,15 @@ def open_unit(name: str, value: Any) -> float:
     return number
 
 
+def open_units(name: str, values: Any) -> Array:
+    """Return numbers strictly between 0 and 1, as an array of the same shape."""
+    numbers = as_numbers(name, values)
+    outside = ~((numbers > 0) & (numbers < 1))
+    if outside.any():
+        raise ValueError(f"{name} must lie between 0 and 1, got {shown(numbers[outside][0])}")
+    return numbers
+
+
 def whole(name: str, value: Any, least: int) -> int:
     """Return an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from temperance.models.full_covariance_logistic import FullCovarianceLogistic
 from temperance.models.gaussian_linear import GaussianLinear
 from temperance.models.gaussian_mean import GaussianMean
+from temperance.models.hierarchical_linear import HierarchicalLinear
 from temperance.models.jaakkola_logistic import JaakkolaLogistic
 from temperance.models.laplace_logistic import LaplaceLogistic
 from temperance.models.mean_field_logistic import MeanFieldLogistic
@@ -22,6 +23,7 @@ __all__ = [
     "FullCovarianceLogistic",
     "GaussianLinear",
     "GaussianMean",
+    "HierarchicalLinear",
     "JaakkolaLogistic",
     "LaplaceLogistic",
     "MeanFieldLogistic",

@@ -3,13 +3,14 @@ r"""Student-t laws: forecasts of responses, marginals of coefficients."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.types import Array
-from temperance.validation import open_unit
+from temperance.validation import open_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,8 @@ class StudentT:
     --------
     >>> import numpy as np
     >>> forecast = StudentT(np.array([1.0]), np.array([2.0]), dof=np.inf)
-    >>> low, high = forecast.interval(0.95)
-    >>> print(low.round(3), high.round(3))
-    [-2.92] [4.92]
+    >>> print(forecast.interval(0.95).round(3))
+    [[-2.92  4.92]]
     """
 
     location: Array
@@ -47,11 +47,15 @@ class StudentT:
             return self.scale
         return self.scale * (np.sqrt(self.dof / (self.dof - 2)) if self.dof > 2 else np.inf)
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the ends of the central interval that holds ``level`` of the probability."""
-        upper = (1 + open_unit("level", level)) / 2
-        reach = special.ndtri(upper) if np.isinf(self.dof) else special.stdtrit(self.dof, upper)
-        return self.location - reach * self.scale, self.location + reach * self.scale
+    def quantile(self, q: ArrayLike) -> Array:
+        """Return what is exceeded with probability 1 - q: (n,), or (levels, n) for several q."""
+        at = open_units("q", q)
+        standard = special.ndtri(at) if np.isinf(self.dof) else special.stdtrit(self.dof, at)
+        return self.location + np.multiply.outer(standard, self.scale)
+
+    def interval(self, level: ArrayLike = 0.95) -> Array:
+        """Return the ends of central intervals: (n, 2), or (levels, n, 2) for several levels."""
+        return central_interval(self, level)
 
     def cdf(self, value: ArrayLike) -> Array:
         """Probability of at most ``value``."""
@@ -68,6 +72,42 @@ class StudentT:
         a = np.asarray(self.dof / 2)
         normaliser = gamma_half_step(a)[0] - 0.5 * np.log(np.pi * self.dof)
         return normaliser - np.log(self.scale) - (a + 0.5) * np.log1p(standard**2 / self.dof)
+
+
+class Law(Protocol):
+    """A distribution of each of n numbers."""
+
+    @property
+    def mean(self) -> Array:
+        """Its mean, shape (n,)."""
+        ...
+
+    @property
+    def std(self) -> Array:
+        """Its standard deviation, shape (n,)."""
+        ...
+
+    def quantile(self, q: ArrayLike) -> Array:
+        """Return what is exceeded with probability 1 - q."""
+        ...
+
+    def interval(self, level: ArrayLike = 0.95) -> Array:
+        """Return the ends of central intervals."""
+        ...
+
+    def cdf(self, value: ArrayLike) -> Array:
+        """Probability of at most ``value``."""
+        ...
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Logarithm of the density at ``value``."""
+        ...
+
+
+def central_interval(law: Law, level: ArrayLike) -> Array:
+    """Return the ends between which a law has ``level`` of its probability, on the last axis."""
+    tail = (1 - open_units("level", level)) / 2
+    return np.stack([law.quantile(tail), law.quantile(1 - tail)], axis=-1)
 
 
 def gamma_half_step(a: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from temperance.models.linear.interpolant import FAR
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.moments import HasFloor, Moments, MomentSource, Sums
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import Noise, gibbs_rows
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
 from temperance.models.linear.rows import DEAR, Rows
@@ -110,12 +110,7 @@ class LinearLosses:
     def _row_losses(self, beta: Array, moments: Moments) -> Array:
         if self.risk == "predictive":
             return self.noise.predictive(beta, moments)[0]
-        gibbs = self.noise.gibbs(beta, moments)
-        return (
-            gibbs.slope[:, None] * moments.error**2
-            + 0.5 * moments.variance
-            + gibbs.constant[:, None]
-        )
+        return gibbs_rows(self.noise.gibbs(beta, moments), moments)[0]
 
 
 def floor_of(source: HasFloor, noise: Noise, beta: Array) -> tuple[Array, Array]:

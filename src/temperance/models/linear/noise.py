@@ -35,6 +35,15 @@ class Gibbs(NamedTuple):
 HALF_THE_SQUARE = Gibbs(np.full((1, 1), 0.5), *np.zeros((3, 1, 1)))  # of every pair and beta
 
 
+def gibbs_rows(gibbs: Gibbs, moments: Moments) -> tuple[Array, Array]:
+    """Return the Gibbs loss of each tested row and its derivative, (m, e, g)."""
+    slope, constant, d_slope, d_constant = (part[:, None] for part in gibbs)
+    error = moments.error
+    value = slope * error**2 + 0.5 * moments.variance + constant
+    d_square = d_slope * error**2 + 2 * slope * error * moments.d_error
+    return value, d_square + 0.5 * moments.d_variance + d_constant
+
+
 class Noise(Protocol):
     """What is believed of the noise variance."""
 
@@ -53,6 +62,10 @@ class Noise(Protocol):
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
+        ...
+
+    def log_evidence(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array]:
+        """Return what the misfit adds to the log evidence, up to what all priors share, (m, g)."""
         ...
 
     def moving(self, source: MomentSource) -> list[float]:
@@ -82,6 +95,10 @@ class KnownVariance:
         value = 0.5 * (moments.error * standard + np.log1p(moments.variance))
         slope = standard * moments.d_error + 0.5 * (1 / total - standard**2) * moments.d_variance
         return value, slope
+
+    def log_evidence(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array]:
+        """Return -Q / 2 and its derivative."""
+        return -0.5 * moments.misfit, -0.5 * moments.d_misfit
 
     def moving(self, source: MomentSource) -> list[float]:
         """Return none: the variance is known."""
@@ -141,6 +158,12 @@ class InverseGammaVariance:
             + (a + 0.5) * d_ratio / (1 + ratio)
         )
         return value, slope
+
+    def log_evidence(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array]:
+        """Return -a log b and its derivative, with a and b of the posterior."""
+        a, b, d_a, d_b = self._at(beta, moments)
+        log_b = np.log(b)
+        return -a * log_b, -(d_a * log_b + a * d_b / b)
 
     def moving(self, source: MomentSource) -> list[float]:
         r"""Return betas between which a + beta exposure / 2 and b + Q / 2 move.

@@ -1,0 +1,1 @@
+"""Linear regression whose coefficients' prior learns its scale."""

@@ -1,0 +1,168 @@
+r"""Every row predicted from all the others, from one decomposition.
+
+Taking out row i of weight w moves the centre: N' = N - w, x_i - xbar' = (N/N') (x_i - xbar), and
+takes omega = w N/N' times the products of its deviations from the centred products.  With
+h = kappa z'diag(q) z and e = y_i - ybar - z'm from all rows, and o = 1 - beta omega h,
+
+    error  (N/N') e / o,    variance  (N/N')^2 h / o,    Q' = Q - beta omega e^2 / o,
+
+and the determinant is multiplied by o.  Rows that are nearly the whole misfit are fitted without
+instead: there Q' would be a difference of near-equals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.hierarchical.moments import Predictions, as_moments, level_at, predictions
+from temperance.models.hierarchical.training import (
+    Decomposition,
+    Tests,
+    Training,
+    decompose,
+    trained_and_tested,
+)
+from temperance.types import Array, LeaveOneOutPlan, Plan, batches
+
+LEAST_LEFT = 1e-3  # share of the misfit that must remain without a row
+PRODUCTS = 25  # of beta and kappa at which that is looked at
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOutPredictions:
+    """Predictions of each row from the others, with equal exponents on all."""
+
+    X: Array
+    y: Array
+    plan: LeaveOneOutPlan
+    centred: bool
+
+    @cached_property
+    def known(self) -> Decomposition:
+        """All rows, decomposed."""
+        return decompose(self.X, self.y, self.plan.weights, self.centred)
+
+    @property
+    def training(self) -> Training:
+        """What all rows say."""
+        return self.known.training
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue of the centred products."""
+        return float(self.training.singular.max(initial=0.0)) ** 2
+
+    def at(self, beta: float, scales: Array, prior_level: float) -> Iterator[Predictions]:
+        """Yield the predictions of all rows at ``beta``."""
+        for training, tests in self._refitted:
+            yield predictions(training, tests, beta, scales, prior_level)
+        for part in batches(len(self._safe), len(scales), budget=2**18):
+            yield self._downdated(self._safe[part], beta, scales, prior_level)
+
+    @cached_property
+    def _safe(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self._misfit_left > LEAST_LEFT)
+
+    @cached_property
+    def _refitted(self) -> list[tuple[Training, Tests]]:
+        rows = np.flatnonzero(self._misfit_left <= LEAST_LEFT)
+        if not len(rows):
+            return []
+        test = np.zeros((len(rows), len(self.y)))
+        test[np.arange(len(rows)), rows] = self.plan.weights[rows]
+        plan = Plan(np.where(test > 0, 0.0, self.plan.weights), test, self.plan.size)
+        return list(trained_and_tested(self.X, self.y, plan, self.centred))
+
+    @cached_property
+    def _misfit_left(self) -> Array:
+        """Least share of Q that remains without each row, (n,): it depends on beta * kappa only."""
+        square = self.training.singular[0] ** 2
+        least, most = (square.min(), square.max()) if len(square) else (1.0, 1.0)
+        left = np.ones(len(self.y))
+        for product in np.geomspace(1e-3 / most, 1e3 / least, PRODUCTS):
+            left_over = 1 / (1 + product * square)
+            error, kept = self._errors(left_over[None], slice(None))
+            whole = self.training.rest[0] + self.training.response[0] ** 2 @ left_over
+            taken = self._gone(slice(None)) * error[0] ** 2 / kept[0]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                left = np.minimum(left, np.nan_to_num(1 - taken / whole))
+        return left
+
+    def _gone(self, rows: NDArray[np.intp] | slice) -> Array:
+        """Return omega."""
+        return self.plan.weights[rows] * self._growth[rows]
+
+    @cached_property
+    def _growth(self) -> Array:
+        """N / N', or 1 about 0."""
+        total = self.training.exposure[0]
+        weights = self.plan.weights
+        return total / (total - weights) if self.centred else np.ones(len(weights))
+
+    @cached_property
+    def _unexplained(self) -> Array:
+        """1 - omega h for a prior without end: what the other rows leave of each."""
+        full = len(self.training.singular[0]) >= len(self.y) - int(self.centred)
+        if full:
+            return np.zeros(len(self.y))
+        inside = (self.known.left**2).sum(axis=1)
+        return np.maximum(1 - self._growth * inside, 0.0)
+
+    def _errors(self, left: Array, rows: NDArray[np.intp] | slice) -> tuple[Array, Array]:
+        """Return e and o (k, rows) at the shrinkages ``left`` (k, r)."""
+        U = self.known.left[rows]
+        response = self.training.response[0]
+        deviation = self.y[rows] - self.training.mean[0]
+        explained = (response * (1 - left)) @ U.T / np.sqrt(self.plan.weights[rows])
+        kept = self._unexplained[rows] + self._growth[rows] * (left @ (U**2).T)
+        return deviation - explained, kept
+
+    def _downdated(
+        self, rows: NDArray[np.intp], beta: float, scales: Array, prior_level: float
+    ) -> Predictions:
+        training = self.training
+        singular, response = training.singular[0], training.response[0]
+        square, scale = singular**2, scales[:, None]
+        left = 1 / (1 + beta * scale * square)  # (k, r)
+        weights, growth, gone = self.plan.weights[rows], self._growth[rows], self._gone(rows)
+        U = self.known.left[rows]
+        squares = (U**2 * square).T / weights  # of z, (r, rows)
+        height = scale * (left @ squares)
+        d_height = -(scale**2) * (left**2 * square) @ squares
+        error, kept = self._errors(left, rows)
+        d_error = -(scale * square * response * left**2) @ U.T / np.sqrt(weights)
+        d_kept = -gone * (height + beta * d_height)
+        taken = gone * error**2 / kept
+        d_taken = gone * error * (2 * d_error - error * d_kept / kept) / kept
+        whole = training.rest + (response**2 * left).sum(axis=1)
+        d_whole = training.rest + (response**2 * left**2).sum(axis=1)
+        exposure = training.exposure[0] - weights
+        deviation = self.y[rows] - training.mean[0]
+        mean = training.mean[0] - weights * deviation / exposure if self.centred else 0 * exposure
+        level = level_at(beta, exposure, mean, prior_level)
+        log_determinant = -np.log(left).sum(axis=1)[:, None] + np.log(kept)
+        d_log_determinant = (scale * square * left).sum(axis=1)[:, None] + d_kept / kept
+        return Predictions(
+            as_moments(
+                error=(growth * error / kept + level.error).T[:, :, None],
+                variance=(growth**2 * height / kept + level.variance).T[:, :, None],
+                misfit=(beta * (whole[:, None] - taken) + level.misfit).T,
+                d_error=(growth * (d_error - error * d_kept / kept) / kept + level.d_error).T[
+                    :, :, None
+                ],
+                d_variance=(
+                    growth**2 * (d_height - height * d_kept / kept) / kept + level.d_variance
+                ).T[:, :, None],
+                d_misfit=(d_whole[:, None] - taken - beta * d_taken + level.d_misfit).T,
+                exposure=exposure,
+                weight=weights[:, None],
+                rows=rows[:, None],
+            ),
+            log_determinant.T,
+            d_log_determinant.T,
+        )

@@ -1,0 +1,145 @@
+r"""Training sets, centred and decomposed, and the rows that each tests.
+
+With weights w and N = sum w, centre and response's mean xbar and ybar, and the singular value
+decomposition sqrt(w) (x - xbar) = U s V', everything that a training set says enters through
+s, c = U'sqrt(w)(y - ybar), the rest of the squares of y, N and ybar; a row x that is tested
+through z = V'(x - xbar), the square of what is left of x - xbar outside the span, and y - ybar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, batches
+
+RANK = 1e-13  # singular values below this share of the largest are rounding
+
+
+class Training(NamedTuple):
+    """What p training sets say, in their own r directions; those of lower rank padded with 0."""
+
+    singular: Array  # (p, r)
+    response: Array  # (p, r): c
+    rest: Array  # (p,): squares of y - ybar outside the span
+    exposure: Array  # (p,): N
+    mean: Array  # (p,): ybar
+
+
+class Tests(NamedTuple):
+    """The rows that p training sets test, e each; those that test fewer padded with weight 0."""
+
+    along: Array  # (p, e, r): z
+    across: Array  # (p, e): squares outside the span
+    response: Array  # (p, e): y - ybar
+    weight: Array  # (p, e)
+    rows: NDArray[np.intp]  # (p, e)
+
+
+class Decomposition(NamedTuple):
+    """One training set with its directions."""
+
+    centre: Array  # (d,)
+    directions: Array  # (d, r): V
+    training: Training  # p = 1
+    left: Array  # (n, r): U
+
+
+def decompose(X: Array, y: Array, weights: Array, centred: bool) -> Decomposition:
+    """Decompose the rows of positive weight; without ``centred`` about 0."""
+    total = float(weights.sum())
+    centre = weights @ X / total if centred else np.zeros(X.shape[1])
+    mean = float(weights @ y / total) if centred else 0.0
+    roots = np.sqrt(weights)
+    deviations = roots * (y - mean)
+    left, singular, right = np.linalg.svd(roots[:, None] * (X - centre), full_matrices=False)
+    kept = singular > RANK * singular.max(initial=0.0)
+    left, singular, right = left[:, kept], singular[kept], right[kept]
+    response = left.T @ deviations
+    residual = deviations - left @ response
+    parts = (singular, response, residual @ residual, total, mean)
+    return Decomposition(
+        centre, right.T, Training(*(np.asarray(part)[None] for part in parts)), left
+    )
+
+
+def trained_and_tested(
+    X: Array, y: Array, plan: AnyPlan, centred: bool
+) -> Iterator[tuple[Training, Tests]]:
+    """Decompose every training set of a plan and turn the rows it tests, in batches."""
+    pairs = list(_pairs(plan))
+    widest = max(len(tested) for _, _, tested, _ in pairs)
+    for part in batches(len(pairs), widest * (min(X.shape) + 1), budget=2**20):
+        yield _stacked([_one(X, y, *pair, centred) for pair in pairs[part]])
+
+
+def _pairs(
+    plan: AnyPlan,
+) -> Iterator[tuple[NDArray[np.intp], Array, NDArray[np.intp], Array]]:
+    """Yield training rows, their exponents per unit of beta, tested rows and their weights."""
+    if isinstance(plan, PrefixPlan):
+        yield from _prefixes(plan)
+        return
+    if isinstance(plan, LeaveOneOutPlan):
+        every = np.arange(len(plan.weights))
+        for i, exponent in enumerate(plan.exponents):
+            others = np.delete(every, i)
+            yield others, exponent * plan.weights[others], every[i : i + 1], plan.weights[i : i + 1]
+        return
+    pairs = plan.pairs()
+    for train, test in zip(pairs.likelihood_weights, pairs.test, strict=True):
+        trained, tested = np.flatnonzero(train), np.flatnonzero(test)
+        yield trained, train[trained], tested, test[tested]
+
+
+def _prefixes(
+    plan: PrefixPlan,
+) -> Iterator[tuple[NDArray[np.intp], Array, NDArray[np.intp], Array]]:
+    ends = plan.ends
+    for order in plan.orders:
+        exponents = plan.exponents(order)
+        for end, following in zip(ends, np.append(ends[1:], len(order)), strict=True):
+            trained, tested = order[:end], order[end:following]
+            exponent = exponents[end - plan.start]
+            yield trained, exponent * plan.weights[trained], tested, plan.weights[tested]
+
+
+def _one(
+    X: Array,
+    y: Array,
+    trained: NDArray[np.intp],
+    exponents: Array,
+    tested: NDArray[np.intp],
+    weight: Array,
+    centred: bool,
+) -> tuple[Training, Tests]:
+    known = decompose(X[trained], y[trained], exponents, centred)
+    away = X[tested] - known.centre
+    along = away @ known.directions
+    outside = away - along @ known.directions.T
+    across = (outside**2).sum(axis=1)
+    response = y[tested] - known.training.mean
+    parts = (along, across, response, weight, tested)
+    return known.training, Tests(*(part[None] for part in parts))
+
+
+def _stacked(parts: list[tuple[Training, Tests]]) -> tuple[Training, Tests]:
+    trainings, tests = zip(*parts, strict=True)
+    return (
+        Training(*(_padded(field) for field in zip(*trainings, strict=True))),
+        Tests(*(_padded(field) for field in zip(*tests, strict=True))),
+    )
+
+
+def _padded(parts: tuple[Array, ...]) -> Array:
+    """Join arrays of shape (1, ...), with zeros where one is smaller than others."""
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    shape = np.max([part.shape[1:] for part in parts], axis=0)
+    stacked = np.zeros((len(parts), *shape), dtype=parts[0].dtype)
+    for place, part in zip(stacked, parts, strict=True):
+        place[tuple(map(slice, part.shape[1:]))] = part[0]
+    return stacked

@@ -1,0 +1,269 @@
+"""Linear regression averaged over the scale of its prior."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from temperance import calibrate, models, strategies
+from temperance.models.hierarchical_linear import PRIOR_LEVEL
+from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+
+SCALES = (0.03, 0.3, 1.0, 30.0)
+RISKS = ("gibbs", "predictive")
+NOISES = {"unknown": None, "known": 0.7}
+
+
+def problem(n=12, d=3, intercept=True, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 0.5
+    y = 3 + X @ rng.standard_normal(d) + rng.standard_normal(n)
+    weights = rng.uniform(0.5, 2.0, n)
+    return Data(np.column_stack([np.ones(n), X]) if intercept else X, y, weights)
+
+
+def model_of(noise="unknown", intercept=True):
+    return models.HierarchicalLinear(
+        NOISES[noise], a=1.5, b=0.8, scales=SCALES, intercept=intercept
+    )
+
+
+def plan_of(kind, data, transfer="beta"):
+    n, weights = len(data), data.weights
+    if kind == "leave-one-out":
+        return LeaveOneOutPlan(weights, transfer)
+    if kind == "folds":
+        return FoldPlan(weights, np.arange(n) % 3, 3, transfer)
+    if kind == "prefixes":
+        return PrefixPlan(weights, np.random.default_rng(1).permutation(n)[None], 2, transfer)
+    drawn = np.random.default_rng(5).multinomial(n, np.full(n, 1 / n), 3) * weights
+    return Plan(drawn, np.tile(weights, (3, 1)), float(weights.sum()), transfer)
+
+
+def plain(model, data, train, beta):
+    """Weights of the scales and, for each, the posterior of all coefficients, without centring.
+
+    The level's prior is at the centre of the training rows, so that the precision is written down
+    in coefficients (level at the centre, slopes).
+    """
+    used = train > 0
+    Z, y, w = data.X[used], data.y[used], train[used]
+    first = int(model.intercept)
+    centre = w @ Z / w.sum()
+    centre[0] *= 1 - first
+    if not first:
+        centre[:] = 0
+    Z = Z - centre
+    found, logs = [], []
+    for scale in model.scales:
+        prior = np.full(Z.shape[1], scale**2)
+        if first:
+            prior[0] = PRIOR_LEVEL
+        A = beta * Z.T @ (w[:, None] * Z) + np.diag(1 / prior)
+        unit = model.noise_variance or 1.0
+        m = np.linalg.solve(A, beta * Z.T @ (w * y))
+        Q = (beta * (w * (y - Z @ m) ** 2).sum() + (m**2 / prior).sum()) / unit
+        log_det = np.linalg.slogdet(A)[1] + np.log(prior).sum()
+        a, b = model.a + beta * w.sum() / 2, model.b + Q / 2
+        logs.append(-0.5 * log_det - (Q / 2 if model.noise_variance else a * np.log(b)))
+        found.append((m, np.linalg.inv(A), a, b))
+    return centre, special.softmax(logs), found
+
+
+def plain_losses(model, data, train, beta, risk, rows):
+    centre, weights, found = plain(model, data, train, beta)
+    Z, y = data.X[rows] - centre, data.y[rows]
+    losses = []
+    for m, S, a, b in found:
+        e, v = y - Z @ m, np.einsum("ij,jk,ik->i", Z, S, Z)
+        if model.noise_variance:
+            s2 = model.noise_variance
+            losses.append(
+                0.5 * (e**2 / s2 + v)
+                if risk == "gibbs"
+                else 0.5 * (e**2 / s2 / (1 + v) + np.log1p(v))
+            )
+        elif risk == "gibbs":
+            losses.append(
+                0.5 * (a / b * e**2 + v + np.log(b) - special.digamma(a) + np.log(2 * np.pi))
+            )
+        else:
+            losses.append(-stats.t.logpdf(y, 2 * a, Z @ m, np.sqrt(b / a * (1 + v))))
+    losses = np.array(losses)
+    if risk == "gibbs":
+        return weights @ losses
+    return -special.logsumexp(-losses, b=weights[:, None], axis=0)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+@pytest.mark.parametrize("kind", ["leave-one-out", "folds", "prefixes", "bootstrap"])
+@pytest.mark.parametrize("shape", [(12, 3), (6, 9)])
+def test_every_plan_against_plain_fits(shape, kind, transfer, risk, noise, intercept):
+    data = problem(*shape, intercept)
+    model, plan = model_of(noise, intercept), plan_of(kind, data, transfer)
+    curve = model.risk_curve(data, plan, risk)
+    pairs = plan.pairs()
+    for beta in (0.01, 0.7, 5.0):
+        total = weight = 0.0
+        for train, test in zip(pairs.likelihood_weights, pairs.test, strict=True):
+            rows = np.flatnonzero(test)
+            total += test[rows] @ plain_losses(model, data, train, beta, risk, rows)
+            weight += test.sum()
+        assert curve(beta) == pytest.approx(total / weight, rel=1e-9)
+    loss, share = curve.rows(0.7)
+    assert share @ loss / share.sum() == pytest.approx(curve(0.7), rel=1e-12)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("kind", ["leave-one-out", "folds"])
+def test_slopes(kind, risk, noise, intercept):
+    data = problem(intercept=intercept)
+    curve = model_of(noise, intercept).risk_curve(data, plan_of(kind, data), risk)
+    for beta in (0.0, 1e-3, 0.3, 2.0, 20.0):
+        step = 1e-5 * (beta + 1e-4)
+        ends = [
+            curve(b) for b in ((beta, beta + step) if beta == 0 else (beta - step, beta + step))
+        ]
+        slope = (ends[1] - ends[0]) / (step if beta == 0 else 2 * step)
+        rel = 2e-2 if beta == 0 else 1e-5
+        assert curve(beta, derivative=True)[1] == pytest.approx(slope, rel=rel, abs=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("shape", [(12, 3), (6, 9)])
+class TestPosterior:
+    def test_forecasts_are_those_of_the_curve(self, shape, noise, intercept):
+        data = problem(*shape, intercept)
+        new = problem(5, shape[1], intercept, seed=3)
+        model = model_of(noise, intercept)
+        both = Data(
+            *(
+                np.concatenate(pair)
+                for pair in zip(
+                    (data.X, data.y, data.weights), (new.X, new.y, new.weights), strict=True
+                )
+            )
+        )
+        n, m = len(data), len(new)
+        plan = Plan(
+            np.append(data.weights, np.zeros(m))[None],
+            np.append(np.zeros(n), np.ones(m))[None],
+            data.size,
+        )
+        law = model.posterior(data.X, data.y, 0.4 * data.size, data.weights).predictive(new.X)
+        loss = model.risk_curve(both, plan, "predictive").rows(0.4)[0][n:]
+        constant = 0.5 * np.log(2 * np.pi * (model.noise_variance or 1.0))
+        expected = -loss - (constant if model.noise_variance else 0.0)
+        np.testing.assert_allclose(law.log_density(new.y), expected, rtol=1e-8)
+
+    def test_draws_agree_with_laws(self, shape, noise, intercept):
+        data = problem(*shape, intercept)
+        model = model_of(noise, intercept)
+        posterior = model.posterior(data.X, data.y, 2 * data.size, data.weights)
+        draws = posterior.sample(40_000, seed=1)
+        d = data.X.shape[1]
+        law = posterior.marginals()
+        for q in (0.1, 0.5, 0.9):
+            shares = (draws[:, :d] <= law.quantile(q)).mean(axis=0)
+            np.testing.assert_allclose(shares, q, atol=0.012)
+        direction = np.random.default_rng(0).standard_normal((2, d))
+        places = posterior.combination(direction).cdf(draws[:500, :d] @ direction.T)
+        assert stats.kstest(places[:, 0], "uniform").pvalue > 1e-4
+        responses = posterior.sample_response(data.X[:2], 5000, seed=2)
+        assert (
+            stats.kstest(posterior.predictive(data.X[:2]).cdf(responses)[:, 1], "uniform").pvalue
+            > 1e-4
+        )
+        np.testing.assert_allclose(law.mean, posterior.mean, rtol=1e-9)
+
+    def test_density_is_likelihood_times_prior(self, shape, noise, intercept):
+        """Differences of the log density between draws, against the definition."""
+        data = problem(*shape, intercept)
+        model, beta = model_of(noise, intercept), 0.6
+        alpha = beta * data.size
+        posterior = model.posterior(data.X, data.y, alpha, data.weights)
+        draws = posterior.sample(6, seed=0)
+        s2 = draws[:, -1] if noise == "unknown" else np.full(6, model.noise_variance)
+        theta = draws[:, : data.X.shape[1]]
+        first = int(intercept)
+        slopes = theta[:, first:]
+        centre = data.weights @ data.X[:, first:] / data.size
+        prior = np.zeros((len(SCALES), 6))
+        for k, scale in enumerate(SCALES):
+            prior[k] = stats.norm.logpdf(slopes, 0, scale * np.sqrt(s2)[:, None]).sum(axis=1)
+        log_prior = special.logsumexp(prior, axis=0) - np.log(len(SCALES))
+        if intercept:
+            level = theta[:, 0] + slopes @ centre
+            log_prior += stats.norm.logpdf(level, 0, np.sqrt(PRIOR_LEVEL * s2))
+        if noise == "unknown":
+            log_prior += stats.invgamma.logpdf(s2, model.a, scale=model.b)
+        fit = -beta * model.loss(draws, data.X, data.y) @ data.weights
+        expected = log_prior + fit
+        found = posterior.log_prob(draws)
+        np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-8, atol=1e-8)
+
+    def test_nothing_learnt(self, shape, noise, intercept):
+        data = problem(*shape, intercept)
+        posterior = model_of(noise, intercept).posterior(data.X, data.y, 0.0, data.weights)
+        np.testing.assert_allclose(posterior.mean, 0, atol=1e-12)
+        np.testing.assert_allclose(posterior.scale_weights[1], 0.25)
+
+
+def test_an_outlier_is_left_out_exactly():
+    data = problem(30, 3)
+    data.y[4] = 1e9
+    model, plan = model_of(), LeaveOneOutPlan(data.weights)
+    folds = FoldPlan(data.weights, np.arange(30), 30)
+    for risk in RISKS:
+        one, each = (model.risk_curve(data, p, risk) for p in (plan, folds))
+        for beta in (1e-6, 0.1, 3.0):
+            np.testing.assert_allclose(one.rows(beta)[0], each.rows(beta)[0], rtol=1e-7)
+
+
+def test_equal_columns_and_constant_columns():
+    data = problem(20, 2)
+    same = Data(np.column_stack([data.X, data.X[:, 1], np.ones(20)]), data.y, data.weights)
+    model = model_of()
+    for kind in ("leave-one-out", "folds"):
+        values = model.risk_curve(same, plan_of(kind, same), "predictive")(
+            np.geomspace(0.01, 10, 5)
+        )
+        assert np.all(np.isfinite(values))
+    law = model.posterior(same.X, same.y, 20.0, same.weights).marginals()
+    assert law.mean[1] == pytest.approx(law.mean[3])
+    assert law.mean[4] == pytest.approx(0, abs=1e-12)
+
+
+def test_weights_are_copies():
+    data = problem(8, 2)
+    counts = np.array([1, 2, 3, 1, 1, 2, 1, 1])
+    fold = np.arange(8) % 3
+    once = FoldPlan(counts.astype(float), fold, 3)
+    many = FoldPlan(np.ones(counts.sum()), np.repeat(fold, counts), 3)
+    copies = Data(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), np.ones(12))
+    for risk in RISKS:
+        values = [
+            model_of().risk_curve(d, p, risk)(np.array([0.1, 1.0, 2.0]))
+            for d, p in ((Data(data.X, data.y, counts.astype(float)), once), (copies, many))
+        ]
+        np.testing.assert_allclose(*values, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.parametrize("name", sorted(strategies.NAMES))
+def test_strategies(name):
+    data = problem(20, 2)
+    found = calibrate(models.HierarchicalLinear(), data.X, data.y, name, risk="predictive", seed=0)
+    assert 0 <= found.beta <= 3
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="X must begin with a column of ones"):
+        models.HierarchicalLinear().posterior(np.zeros((3, 2)), np.zeros(3), 1.0)
+    with pytest.raises(ValueError, match="scales must be positive numbers"):
+        models.HierarchicalLinear(scales=[0.0])
