@@ -11,6 +11,7 @@ from temperance.calibration import Calibration
 from temperance.draws import covariance_slope
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
+from temperance.strategies.default import fitting
 from temperance.threads import threads_for
 from temperance.types import Data, Model, Risk, Strategy
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
@@ -44,9 +45,9 @@ def calibrate(
         not change them while the result is in use, which reads them again for its posterior.
     y : array of shape (n,)
     strategy : Strategy or str
-        How to choose, or its name.  By default reference risk for the Gibbs risk of linear models
-        with known variance, and 10-fold cross-validation that holds beta for all else;
-        docs/how-to-choose.md says why, with what was measured.
+        How to choose, or its name.  By default reference risk for the Gibbs risk of linear models,
+        an average over beta for the predictive risk of linear and logistic models, and ten folds
+        for all else; docs/how-to-choose.md says why, with what was measured.
     bounds : (float, float)
         Where beta may lie.
     risk : {"gibbs", "predictive"}
@@ -80,13 +81,13 @@ def calibrate(
         raise ValueError(f"risk must be 'gibbs' for the stochastic optimiser, got {risk!r}")
     limits = as_bounds(bounds)
     _refuse_other_than_models(model, optimiser)
-    if strategy is None:
-        chosen = default_strategy(model, risk) if optimiser == "deterministic" else KFold()
-    else:
-        chosen = _as_strategy(strategy)
+    chosen = None if strategy is None else _as_strategy(strategy)
     data = as_data(X, y, weights)
     if hasattr(model, "check"):
         model.check(data)
+    if chosen is None:
+        usual = default_strategy(model, risk) if optimiser == "deterministic" else KFold()
+        chosen = fitting(usual, data)
     rng = _as_generator(seed)
     with threads_for(data.X.size):
         return chosen.select(model, data, limits, rng, risk, optimiser)

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import special
 
 from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
+from temperance.posteriors.mixture import mixed
 from temperance.types import Array, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
 
@@ -43,6 +45,7 @@ class RowErrors:
     curve: RiskCurve
     beta: float
     multiplicity: Array
+    losses: Array | None = None  # where they are not those of the curve at beta
 
     @cached_property
     def risk(self) -> float:
@@ -58,7 +61,31 @@ class RowErrors:
 
     @cached_property
     def _rows(self) -> tuple[Array, Array]:
-        return self.curve.rows(self.beta)
+        loss, share = self.curve.rows(self.beta)
+        return (loss if self.losses is None else self.losses), share
+
+
+@dataclass(frozen=True, eq=False)
+class BetaWeights:
+    """A distribution over betas that are even in log beta.
+
+    Parameters
+    ----------
+    betas, weights : arrays of shape (k,), increasing, and with sum 1
+    """
+
+    betas: Array
+    weights: Array
+
+    @property
+    def median(self) -> float:
+        """The beta with half of the weight on either side."""
+        return self.quantile(0.5)
+
+    def quantile(self, q: float) -> float:
+        """Return the beta below which the share ``q`` of the weight lies."""
+        middle = np.cumsum(self.weights) - self.weights / 2
+        return float(np.exp(np.interp(q, middle, np.log(self.betas))))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +102,8 @@ class Calibration:
     curve : estimated risk as a function of beta, with slope on request
     bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, what the choice gains over
         it, and the standard error of that difference, paired over the tested rows
-    posterior : the posterior at ``alpha`` on all data
+    average : the weights of betas, where the posterior is an average over them
+    posterior : the posterior at ``alpha`` on all data, or the average
     """
 
     model: Model
@@ -87,6 +115,7 @@ class Calibration:
     risk: float
     errors: StandardErrors = field(repr=False)
     curve: RiskCurve
+    average: BetaWeights | None = field(default=None, kw_only=True)
 
     @property
     def standard_error(self) -> float:
@@ -130,13 +159,22 @@ class Calibration:
 
     @cached_property
     def posterior(self) -> Any:
-        """The posterior at ``alpha`` on all data."""
-        return self.posterior_at(self.beta)
+        """The posterior at ``alpha`` on all data, or the average over betas."""
+        if self.average is None:
+            return self.posterior_at(self.beta)
+        return mixed(self.average.weights, [self.posterior_at(b) for b in self.average.betas])
 
     def posterior_at(self, beta: float) -> Any:
         """Return the posterior at another beta on all data; Bayes is 1."""
         alpha = non_negative("beta", beta) * self.data.size
         return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
+
+    def losses(self, curve: RiskCurve) -> Array:
+        """Return the loss of each row of a curve at the choice, or under the average, (n,)."""
+        if self.average is None:
+            return curve.rows(self.beta)[0]
+        losses = np.array([curve.rows(float(beta))[0] for beta in self.average.betas])
+        return -special.logsumexp(-losses, b=self.average.weights[:, None], axis=0)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve with the choice and Bayes marked; returns the axes."""
@@ -162,6 +200,8 @@ class Calibration:
     def where(self) -> str:
         """Where the minimum lies, in words."""
         lower, upper = (f"{end:g}" for end in self.bounds)
+        if self.average is not None:
+            return "not sought: the posterior is an average over beta"
         if not self.minimum.searched:
             return "not sought: beta is given"
         if self.flat:

@@ -19,6 +19,10 @@ class FlatCurveWarning(TemperanceWarning):
     """The estimated risk does not depend on beta."""
 
 
+class WeightWarning(TemperanceWarning):
+    """Weights of rows look as if they were meant to be relative."""
+
+
 class ConvergenceWarning(TemperanceWarning):
     """An iteration stopped before it reached its tolerance."""
 

@@ -275,6 +275,15 @@ class Model(SamplingModel, Protocol):
 
 
 @runtime_checkable
+class CountsParameters(Protocol):
+    """A model that says how much of its posterior comes from the data."""
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return how many parameters the posterior at each beta takes from the data."""
+        ...
+
+
+@runtime_checkable
 class Strategy(Protocol):
     """A rule that chooses beta from the data."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +14,22 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
-from temperance.estimators.inputs import refuse_certainty, refuse_strange_units, validated
+from temperance.estimators.inputs import (
+    as_groups,
+    as_seed,
+    refuse_certainty,
+    refuse_strange_units,
+    validated,
+)
 from temperance.estimators.stored import without_data
 from temperance.selection import stack
-from temperance.strategies import KFold, default_strategy, strategy_named
+from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
+from temperance.strategies.default import fitting, holding
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
+
+Target = Literal["forecasts", "draws"]
+RISKS: dict[str, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
 
 
 class GibbsEstimator(BaseEstimator):
@@ -29,9 +38,9 @@ class GibbsEstimator(BaseEstimator):
     degree: int
     strategy: Strategy | str | None
     transfer: Transfer
-    risk: Risk
+    target: Target
     bounds: tuple[float, float]
-    prior_scale: float
+    prior_scale: float | Literal["auto"]
     standardize: bool
     fit_intercept: bool
     random_state: Any
@@ -44,6 +53,21 @@ class GibbsEstimator(BaseEstimator):
         """What the coefficients belong to: the inputs, or their powers and products."""
         check_is_fitted(self)
         return self.coordinates_.names(_check_feature_names_in(self))
+
+    @property
+    def _risk(self) -> Risk:
+        """The risk that serves the target."""
+        one_of("target", self.target, RISKS)
+        return RISKS[self.target]
+
+    @property
+    def _learns_scale(self) -> bool:
+        """Whether the prior learns its scale."""
+        if isinstance(self.prior_scale, str) and self.prior_scale != "auto":
+            raise ValueError(
+                f"prior_scale must be a positive number or 'auto', got {self.prior_scale!r}"
+            )
+        return isinstance(self.prior_scale, str)
 
     @property
     def _prior_variance(self) -> float:
@@ -61,17 +85,20 @@ class GibbsEstimator(BaseEstimator):
         return coordinates_of(X, weights, degree, self.standardize, self.fit_intercept)
 
     def _calibrate(
-        self, model: Model, rows: Array, y: Array, weights: Array, seed: int
+        self, model: Model, rows: Array, y: Array, weights: Array, groups: ArrayLike | None
     ) -> Calibration:
         data = as_data(rows, y, weights)
         refuse_certainty(model, data.X, data.weights)
+        strategy, seed = self.strategy, as_seed(self.random_state)
+        if groups is not None:
+            strategy = by_groups(strategy, as_groups(groups, weights), self._risk)
         return calibrate(
             model,
             data.X,
             data.y,
-            as_strategy(self.strategy, self.transfer, model, data, self.risk),
+            as_strategy(strategy, self.transfer, model, data, self._risk),
             bounds=self.bounds,
-            risk=self.risk,
+            risk=self._risk,
             weights=data.weights,
             seed=seed,
         )
@@ -100,7 +127,7 @@ class GibbsEstimator(BaseEstimator):
         array of shape (n,)
         """
         gains = [
-            _gains(known, new, self.risk)
+            _gains(known, new, self._risk)
             for known, new in self._problems(self._rows(X), np.asarray(y))
         ]
         return np.sum(gains, axis=0)
@@ -138,30 +165,33 @@ class GibbsEstimator(BaseEstimator):
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
     rows, plan = stack(known.data, new)
     curve = known.model.risk_curve(rows, plan, risk)
-    loss, bayes = (curve.rows(beta)[0][-len(new) :] for beta in (known.beta, 1.0))
-    return bayes - loss
+    loss, bayes = known.losses(curve), curve.rows(1.0)[0]
+    return (bayes - loss)[-len(new) :]
 
 
 def as_strategy(
     strategy: Strategy | str | None, transfer: Transfer, model: Model, data: Data, risk: Risk
 ) -> Strategy:
-    """Return an instance as it is; a name or the default holds ``transfer`` and fits the data.
-
-    Where there are fewer than ten distinct rows, ten folds are as many as there are.
-    """
+    """Return an instance as it is; a name or the default holds ``transfer`` and fits the data."""
     one_of("transfer", transfer, ("beta", "alpha"))
-    named: Any
     if strategy is None:
-        named = default_strategy(model, risk, transfer)
-    elif isinstance(strategy, str):
-        named = strategy_named(strategy)
-    else:
-        return strategy
-    if hasattr(named, "transfer"):
-        named = replace(named, transfer=transfer)
-    if isinstance(named, KFold):
-        most = named.most_folds(data)
-        if most < 2:
-            raise ValueError(f"X and y must have at least 2 distinct rows, got {most}")
-        named = replace(named, n_folds=min(named.n_folds, most))
-    return named
+        return fitting(default_strategy(model, risk, transfer), data)
+    if isinstance(strategy, str):
+        return fitting(holding(strategy_named(strategy), transfer), data)
+    return strategy
+
+
+def by_groups(strategy: Strategy | str | None, groups: Array, risk: Risk) -> Strategy:
+    """Return the default that keeps groups together, or refuse a strategy that would not."""
+    from sklearn.model_selection import GroupKFold
+
+    count = len(np.unique(groups))
+    if strategy not in (None, "k-fold", "average"):
+        raise ValueError(
+            "groups are for the strategies 'average' and 'k-fold'; give others a splitter by "
+            f"strategies.FromSplitter(splitter, groups=...), got strategy {shown(strategy)}"
+        )
+    if count < 2:
+        raise ValueError(f"groups must hold at least 2 groups, got {count}")
+    apart = FromSplitter(GroupKFold(min(10, count)), groups=groups)
+    return Average(apart) if risk == "predictive" and strategy != "k-fold" else apart

@@ -13,16 +13,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
-from temperance.estimators.base import GibbsEstimator
+from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.inputs import as_seed, as_weights, validated
+from temperance.estimators.prior_scale import most_evident_variances
 from temperance.models import (
     FullCovarianceLogistic,
     JaakkolaLogistic,
     LaplaceLogistic,
     MeanFieldLogistic,
 )
-from temperance.posteriors import LogisticPosterior, StudentT
-from temperance.types import Array, Data, Risk, Strategy, Transfer
+from temperance.posteriors import StudentMixture, StudentT
+from temperance.types import Array, Data, Strategy, Transfer
 from temperance.validation import as_data, one_of, shown, whole
 
 POSTERIORS: dict[str, type] = {
@@ -51,22 +52,26 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         Highest total degree of the powers and products of inputs that enter.
     strategy : str, Strategy or None
         How beta is chosen: a name from :data:`temperance.strategies.NAMES` or an instance.  By
-        default ten folds.
+        default probabilities are averaged over beta, by ten folds, and for draws ten folds choose
+        one.
     transfer : {"beta", "alpha"}
         What a named strategy carries from a part of the rows to the whole.
-    risk : {"gibbs", "predictive"}
-        Which risk is made small: that of one draw from the posterior, or that of the class
-        probabilities.  Take ``"predictive"`` if probabilities are what you are after.
+    target : {"forecasts", "draws"}
+        What should be right: probabilities of the classes, or single draws from the posterior,
+        whose mean loss is the Gibbs risk.
     bounds : (float, float)
         Where beta may lie.
-    prior_scale : float
-        Prior standard deviation of the coefficients of the standardised terms.
+    prior_scale : "auto" or float
+        Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: that
+        of largest Laplace evidence, on all rows and at beta = 1, the same in all parts of a
+        strategy; an intercept then has 10.
     standardize : bool
         Give inputs and terms mean 0 and variance 1 before fitting.
     fit_intercept : bool
         Whether the terms include a constant.
     random_state : int, RandomState or None
-        Source of the random folds or resamples.  ``None`` draws new ones at every fit.
+        Source of the random folds or resamples of strategies that need some.  ``None`` is 0: one
+        data set, one answer.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) holds the training data.  Without them it
         predicts and shows its numbers, but not the curve, nor the posterior at another beta.
@@ -125,9 +130,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         degree: int = 1,
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
-        risk: Risk = "gibbs",
+        target: Target = "forecasts",
         bounds: tuple[float, float] = (0, 3),
-        prior_scale: float = 1.0,
+        prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
         fit_intercept: bool = True,
         random_state: Any = None,
@@ -137,7 +142,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self.degree = degree
         self.strategy = strategy
         self.transfer = transfer
-        self.risk = risk
+        self.target = target
         self.bounds = bounds
         self.prior_scale = prior_scale
         self.standardize = standardize
@@ -146,7 +151,11 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self.keep_data = keep_data
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> GibbsClassifier:
         """Choose beta and fit the posterior at it, for each class if there are more than two.
 
@@ -155,13 +164,15 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         X : array of shape (n, d)
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
+            A weight of k counts like k copies of a row.
+        groups : array of shape (n,), optional
+            Rows that belong together and are held out together.
 
         Returns
         -------
         The estimator itself.
         """
         one_of("posterior", self.posterior, POSTERIORS)
-        model = POSTERIORS[self.posterior](prior_cov=self._prior_variance)
         inputs, labels = validated(self, X, y, ensure_min_samples=2)
         _refuse_labels_of_several_kinds(labels)
         check_classification_targets(labels)
@@ -171,9 +182,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             only = shown(self.classes_[0])
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         self.coordinates_ = self._choose_coordinates(inputs, weights)
-        rows, seed = self.coordinates_.rows(inputs), as_seed(self.random_state)
+        rows = self.coordinates_.rows(inputs)
         found = [
-            self._calibrate(model, rows, (labels == label).astype(float), weights, seed)
+            self._told(rows, (labels == label).astype(float), weights, groups)
             for label in self._told_apart
         ]
         binary = len(found) == 1
@@ -183,6 +194,17 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
         self.inverse_temperature_ = float(betas[0]) if binary else betas
         return self
+
+    def _told(self, rows: Array, y: Array, weights: Array, groups: ArrayLike | None) -> Calibration:
+        """Tell class 1 from class 0."""
+        prior: Any
+        if self._learns_scale:
+            used = weights > 0
+            prior = most_evident_variances(rows[used], y[used], weights[used], self.fit_intercept)
+        else:
+            prior = self._prior_variance
+        model = POSTERIORS[self.posterior](prior_cov=prior)
+        return self._calibrate(model, rows, y, weights, groups)
 
     @property
     def _calibrations(self) -> list[Calibration]:
@@ -195,7 +217,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """Classes that are told from the rest; of two, the second is enough."""
         return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
 
-    def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT:
+    def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT | StudentMixture:
         """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.
 
         By default at the choice, or at another ``beta``.
@@ -228,7 +250,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self.classes_[most_probable]
 
     def predict_interval(
-        self, X: ArrayLike, level: float = 0.95, *, beta: float | None = None
+        self, X: ArrayLike, level: ArrayLike = 0.95, *, beta: float | None = None
     ) -> Array:
         """Return the ends of central credible intervals of the probabilities.
 
@@ -237,9 +259,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """
         rows = self._rows(X)
         ends = [
-            special.expit(
-                np.column_stack(self._posterior(k, beta).combination(rows).interval(level))
-            )
+            special.expit(self._posterior(k, beta).combination(rows).interval(level))
             for k in range(len(self._calibrations))
         ]
         return ends[0] if len(ends) == 1 else np.stack(ends, axis=1)
@@ -266,7 +286,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         for label, calibration in zip(self._told_apart, self._calibrations, strict=True):
             yield calibration, as_data(rows, (y == label).astype(float))
 
-    def _posterior(self, k: int, beta: float | None = None) -> LogisticPosterior:
+    def _posterior(self, k: int, beta: float | None = None) -> Any:
         chosen = self._calibrations[k]
         return chosen.posterior if beta is None else chosen.posterior_at(beta)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from math import comb, log
 from typing import Any
@@ -20,7 +20,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from temperance.estimators.inputs import refuse_strange_units
 from temperance.memory import refuse_too_large
-from temperance.posteriors import StudentT
+from temperance.posteriors import StudentMixture, StudentT
 from temperance.types import Array
 from temperance.validation import shown
 
@@ -90,7 +90,9 @@ class Coordinates:
             for counts in [Counter(term).items()]
         ]
 
-    def coefficients(self, posterior: Any, response: Scale | None = None) -> StudentT:
+    def coefficients(
+        self, posterior: Any, response: Scale | None = None
+    ) -> StudentT | StudentMixture:
         """Law of the intercept and then of each term's coefficient, in units of the response."""
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         marginals = posterior.marginals()
@@ -100,10 +102,14 @@ class Coordinates:
         first = posterior.combination(constant[None])
         slopes = unit / self.terms.unit
         skip = int(self.intercept)
-        return StudentT(
-            np.append(centre + unit * first.location, slopes * marginals.location[skip:]),
-            np.append(unit * first.scale, slopes * marginals.scale[skip:]),
-            marginals.dof,
+        return replace(
+            marginals,
+            location=np.concatenate(
+                [centre + unit * first.location, slopes * marginals.location[..., skip:]], axis=-1
+            ),
+            scale=np.concatenate(
+                [unit * first.scale, slopes * marginals.scale[..., skip:]], axis=-1
+            ),
         )
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from temperance.diagnostics import WeightWarning, warn
 from temperance.types import Array
 from temperance.validation import LARGEST, as_numbers, refuse_non_finite, shown
 
+FEW_OBSERVATIONS = 0.1  # share of the rows, below which weights look normalised
 MOST_DIGITS = 60  # of the information of a row in units of the prior's
 NOT_NUMBERS = ("could not convert", "setting an array element")  # how numpy begins to say so
 
@@ -23,6 +26,13 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
             return validate_data(estimator, X, *y, dtype=np.float64, order="C", **options)
     except ValueError as error:
         _refuse(str(error), X, *y)
+        raise
+    except TypeError as error:
+        if "sparse" in str(error).lower():
+            raise TypeError(
+                f"X must be dense, got a sparse {type(X).__name__}: Sparse data are not supported, "
+                "use X.toarray() if it fits into memory"
+            ) from None
         raise
 
 
@@ -69,8 +79,9 @@ def refuse_strange_units(name: str, values: Array) -> None:
 def refuse_certainty(model: Any, rows: Array, weights: Array) -> None:
     """Refuse rows that would outweigh the prior by more than numbers can hold."""
     largest = max(float(rows.max()), -float(rows.min()), 1 / LARGEST)
-    scales = [largest, largest, model.prior_cov, float(weights.max())]
-    scales.append(1 / getattr(model, "noise_variance", 1.0))
+    prior = float(np.max(getattr(model, "prior_cov", 1.0)))
+    noise = getattr(model, "noise_variance", None) or 1.0
+    scales = [largest, largest, prior, float(weights.max()), 1 / noise]
     digits = sum(map(np.log10, scales))
     if digits > MOST_DIGITS:
         raise ValueError(
@@ -88,11 +99,29 @@ def as_weights(sample_weight: Any, X: Array) -> Array:
             as_numbers("sample_weight", sample_weight)
         raise
     refuse_strange_units("sample_weight", weights[:, None])
+    total, rows = float(weights.sum()), int(np.count_nonzero(weights))
+    if 0 < total < FEW_OBSERVATIONS * rows:
+        warn(
+            f"sample_weight sums to {total:.3g} for {rows} rows: a weight of k counts like k copies "
+            f"of a row, so the data count as {total:.3g} observations; multiply normalised weights "
+            "by the number of rows",
+            WeightWarning,
+        )
     return weights
 
 
+def as_groups(groups: ArrayLike, weights: Array) -> NDArray[Any]:
+    """Return the group of each row of positive weight."""
+    labels = np.asarray(groups)
+    if labels.shape != weights.shape:
+        raise ValueError(f"groups must have shape {weights.shape}, got shape {labels.shape}")
+    return labels[weights > 0]
+
+
 def as_seed(random_state: Any) -> int:
-    """Return an integer as it is, and draw one from a generator or from numpy's global one."""
+    """Return 0 for ``None``, an integer as it is, and a number drawn from a generator."""
+    if random_state is None:
+        return 0
     if isinstance(random_state, int | np.integer) and random_state >= 0:
         return int(random_state)
     try:

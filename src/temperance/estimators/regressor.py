@@ -3,21 +3,22 @@ r"""Calibrated Bayesian regression as a scikit-learn estimator."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
-from temperance.estimators.base import GibbsEstimator
+from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_strange_units, validated
-from temperance.estimators.noise import weak_noise_model
-from temperance.models import GaussianLinear, NormalInverseGammaLinear
-from temperance.posteriors import StudentT
-from temperance.types import Array, Data, Risk, Strategy, Transfer
+from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
+from temperance.estimators.prior_scale import most_evident_regression
+from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
+from temperance.posteriors import StudentMixture, StudentT
+from temperance.types import Array, Data, Strategy, Transfer
 from temperance.validation import (
     as_data,
     as_numbers,
@@ -26,6 +27,9 @@ from temperance.validation import (
     refuse_non_finite,
     whole,
 )
+
+LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
+Law = StudentT | StudentMixture
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -47,24 +51,27 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         Highest total degree of the powers and products of inputs that enter.
     strategy : str, Strategy or None
         How beta is chosen: a name from :data:`temperance.strategies.NAMES`, "reference-risk" or an
-        instance.  By default ten folds, or reference risk for the Gibbs risk with a known variance.
+        instance.  By default forecasts are averaged over beta, by leave-one-out, and the risk of
+        draws is estimated by reference risk.
     transfer : {"beta", "alpha"}
         What a named strategy carries from a part of the rows to the whole.
-    risk : {"gibbs", "predictive"}
-        Which risk is made small: that of one draw from the posterior, or that of the predictive
-        distribution.  Take ``"predictive"`` if intervals are what you are after.
+    target : {"forecasts", "draws"}
+        What should be right: forecasts of new responses, or single draws from the posterior, whose
+        mean loss is the Gibbs risk.
     bounds : (float, float)
         Where beta may lie.
-    prior_scale : float
-        Prior standard deviation of the coefficients: of the standardised terms, in standard
-        deviations of y.
+    prior_scale : "auto" or float
+        Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: the
+        data decide, by the evidence; forecasts are averaged over scales, for draws the scale of
+        largest evidence is taken.  A number is in standard deviations of y.
     standardize : bool
         Give inputs, terms and response mean 0 and variance 1 before fitting (without an intercept:
         mean square 1 about 0).  The results are in the original units all the same.
     fit_intercept : bool
         Whether the terms include a constant.
     random_state : int, RandomState or None
-        Source of the random folds or resamples.  ``None`` draws new ones at every fit.
+        Source of the random folds or resamples of strategies that need some.  ``None`` is 0: one
+        data set, one answer.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) holds the training data.  Without them it
         predicts and shows its numbers, but not the curve, nor the posterior at another beta.
@@ -96,13 +103,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
     ``"bayes"``; the other strategies go by rows or by their order.
 
-    The standardisation, and a first guess of the noise variance that puts the prior on the scale of
+    The standardisation, and a first guess of the noise variance that puts its prior on the scale of
     y, use all rows and are the same for all parts of a strategy: they belong to the model, not to
-    the fit.
+    the fit.  The weights of the prior's scales are learnt anew from the training rows of each part.
 
-    The two risks can point in opposite directions.  The Gibbs risk, the default, judges single
-    draws from the posterior and likes narrow ones; where the noise variance is believed too small
-    it makes intervals narrower still.
+    The two targets can point in opposite directions.  ``"draws"`` judges single draws from the
+    posterior and likes narrow ones; its intervals are too narrow to forecast with.
 
     References
     ----------
@@ -111,24 +117,19 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     Examples
     --------
-    Half of the diabetes patients train, the other half test.  The model believes in a noise
-    variance of 1000, which is a third of the truth, so Bayes' intervals are too narrow:
+    Half of the diabetes patients train, the other half test:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.model_selection import train_test_split
     >>> X, y = load_diabetes(return_X_y=True)
     >>> X, X_new, y, y_new = train_test_split(X, y, train_size=0.5, random_state=0)
-    >>> for strategy in ("bayes", "k-fold"):
-    ...     model = GibbsRegressor(1000.0, strategy=strategy, risk="predictive", random_state=0)
-    ...     forecast = model.fit(X, y).forecast(X_new)
-    ...     low, high = model.predict_interval(X_new, level=0.95).T
-    ...     score = forecast.log_density(y_new).mean()
-    ...     covered = np.mean((low < y_new) & (y_new < high))
-    ...     beta = model.inverse_temperature_
-    ...     print(f"{strategy:8}beta {beta:.3f}  log score {score:.3f}  covered {covered:.0%}")
-    bayes   beta 1.000  log score -5.866  covered 74%
-    k-fold  beta 0.023  log score -5.461  covered 93%
+    >>> model = GibbsRegressor().fit(X, y)
+    >>> low, high = model.predict_interval(X_new, level=0.95).T
+    >>> print(f"covered {np.mean((low < y_new) & (y_new < high)):.0%}")
+    covered 95%
+    >>> print(f"log score {model.forecast(X_new).log_density(y_new).mean():.3f}")
+    log score -5.461
     """
 
     calibration_: Calibration
@@ -139,9 +140,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         degree: int = 1,
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
-        risk: Risk = "gibbs",
+        target: Target = "forecasts",
         bounds: tuple[float, float] = (0, 3),
-        prior_scale: float = 1.0,
+        prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
         fit_intercept: bool = True,
         random_state: Any = None,
@@ -151,7 +152,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         self.degree = degree
         self.strategy = strategy
         self.transfer = transfer
-        self.risk = risk
+        self.target = target
         self.bounds = bounds
         self.prior_scale = prior_scale
         self.standardize = standardize
@@ -160,7 +161,11 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         self.keep_data = keep_data
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> GibbsRegressor:
         """Choose beta and fit the posterior at it.
 
@@ -169,6 +174,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         X : array of shape (n, d)
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
+            A weight of k counts like k copies of a row.
+        groups : array of shape (n,), optional
+            Rows that belong together and are held out together.
 
         Returns
         -------
@@ -187,48 +195,63 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         )
         rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
         self.calibration_ = self._calibrate(
-            self._model(rows, scaled, weights), rows, scaled, weights, as_seed(self.random_state)
+            self._model(rows, scaled, weights), rows, scaled, weights, groups
         )
         self.inverse_temperature_ = self.calibration_.beta
         self.intercept_, self.coef_ = _first_and_rest(self.coefficients().mean)
         return self
 
-    def _model(
-        self, rows: Array, y: Array, weights: Array
-    ) -> GaussianLinear | NormalInverseGammaLinear:
-        if isinstance(self.noise_variance, str):
+    def _model(self, rows: Array, y: Array, weights: Array) -> LinearModel:
+        known = None
+        if not isinstance(self.noise_variance, str):
+            known = self._scaled_variance(positive("noise_variance", self.noise_variance))
+        else:
             one_of("noise_variance", self.noise_variance, ("unknown",))
-            return weak_noise_model(rows, y, weights, self._prior_variance)
+        if not self._learns_scale:
+            if known is None:
+                return weak_noise_model(rows, y, weights, self._prior_variance)
+            return GaussianLinear(noise_variance=known, prior_cov=self._prior_variance)
+        guess = guessed_noise_variance(rows, y, weights)
+        model = HierarchicalLinear(known, SHAPE, SHAPE * guess, intercept=self.fit_intercept)
+        if self._risk == "predictive":
+            return model
+        used = weights > 0
+        return most_evident_regression(model, rows[used], y[used], weights[used])
+
+    def _scaled_variance(self, given: float) -> float:
         unit = float(self._response.unit[0])
-        given = positive("noise_variance", self.noise_variance)
         variance = given / unit / unit
         if not 1e-300 < variance < 1e300:
             raise ValueError(
                 f"noise_variance must be in units of y squared, got {given!r} where y has the "
                 f"standard deviation {unit:.3g}"
             )
-        return GaussianLinear(noise_variance=variance, prior_cov=self._prior_variance)
+        return variance
 
-    def coefficients(self, *, beta: float | None = None) -> StudentT:
+    def coefficients(self, *, beta: float | None = None) -> Law:
         """Return the law of (intercept, coefficients), at the choice or at another ``beta``."""
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._posterior(beta), self._response)
 
-    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> StudentT:
+    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Law:
         """Return the law of new responses at ``X``, at the choice or at another ``beta``."""
         rows = self._rows(X)
         law = self._posterior(beta).predictive(rows)
         centre, unit = self._response.centre[0], self._response.unit[0]
-        return StudentT(centre + unit * law.location, unit * law.scale, law.dof)
+        return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return the mean of new responses at ``X``, and their standard deviation on request."""
         law = self.forecast(X)
         return (law.mean, law.std) if return_std else law.mean
 
-    def predict_interval(self, X: ArrayLike, level: float = 0.95) -> Array:
-        """Return the ends of central predictive intervals, shape (n, 2)."""
-        return np.column_stack(self.forecast(X).interval(level))
+    def predict_interval(self, X: ArrayLike, level: ArrayLike = 0.95) -> Array:
+        """Return the ends of central intervals: (n, 2), or (levels, n, 2) for several levels."""
+        return self.forecast(X).interval(level)
+
+    def quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
+        """Return quantiles of new responses: (n,), or (levels, n) for several q."""
+        return self.forecast(X).quantile(q)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw responses at ``X`` from the predictive, shape (n, n_samples).

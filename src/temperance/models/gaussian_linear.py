@@ -28,6 +28,7 @@ class KnownVarianceRegression(Regression):
 
     noise_variance: float
     reference_by_default: ClassVar[bool] = True
+    cheap_leave_one_out: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a noise variance that is none."""

@@ -3,6 +3,7 @@ r"""Linear regression whose coefficients' prior learns its scale."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +12,7 @@ from scipy import special
 from temperance.curves import RiskCurve
 from temperance.models.hierarchical.curve import averaged_curve
 from temperance.models.hierarchical.moments import level_at
-from temperance.models.hierarchical.training import decompose
+from temperance.models.hierarchical.training import Decomposition, Training, decompose
 from temperance.models.linear import limits
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
 from temperance.posteriors.hierarchical import NEGLIGIBLE, HierarchicalPosterior, Parts
@@ -61,6 +62,7 @@ class HierarchicalLinear:
     b: float = 1.0
     scales: ArrayLike = SCALES
     intercept: bool = True
+    cheap_leave_one_out: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse an improper prior."""
@@ -92,23 +94,33 @@ class HierarchicalLinear:
         """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
-        inputs, response = self._inputs(data), data.y / self._unit
-        known = decompose(inputs, response, data.weights, self.intercept)
-        training, variances = known.training, self._variances
+        known = self._decomposed(data)
+        parts = self._parts(known.training, beta)
+        parts = parts.take(parts.weights > NEGLIGIBLE * parts.weights.max())
+        return HierarchicalPosterior(
+            known.centre, known.directions, parts, self.intercept, self.design
+        )
+
+    def _decomposed(self, data: Data) -> Decomposition:
+        return decompose(self._inputs(data), data.y / self._unit, data.weights, self.intercept)
+
+    def _parts(self, training: Training, beta: float) -> Parts:
+        """Return the posterior under each scale, weighed by its evidence."""
+        variances, unit = self._variances, self._unit
         singular, c = training.singular[0], training.response[0]
         left = 1 / (1 + beta * variances[:, None] * singular**2)
         level = level_at(beta, training.exposure, training.mean, self._prior_level)
         misfit = beta * (training.rest + left @ c**2) + level.misfit
         log_weight = 0.5 * np.log(left).sum(axis=1)
+        k = len(variances)
         if self.noise_variance is None:
             a, b = self.a + beta * training.exposure[0] / 2, self.b + misfit / 2
-            noise, dof = b / a, np.full(len(variances), 2 * a)
+            noise, dof = b / a, np.full(k, 2 * a)
             log_weight -= a * np.log(b)
         else:
-            noise, dof = (np.full(len(variances), each) for each in (1.0, np.inf))
+            noise, dof = np.ones(k), np.full(k, np.inf)
             log_weight -= misfit / 2
-        unit, k = self._unit, len(variances)
-        parts = Parts(
+        return Parts(
             weights=special.softmax(log_weight),
             dof=dof,
             noise=unit**2 * noise,
@@ -118,10 +130,13 @@ class HierarchicalLinear:
             level=np.repeat(unit * (training.mean - level.error), k),
             level_variance=np.repeat(level.variance, k),
         )
-        kept = parts.weights > NEGLIGIBLE * parts.weights.max()
-        return HierarchicalPosterior(
-            known.centre, known.directions, parts.take(kept), self.intercept, self.design
-        )
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return how many parameters the posterior takes from the data, on average over scales."""
+        training = self._decomposed(data).training
+        parts = (self._parts(training, beta) for beta in betas.tolist())
+        slopes = [part.weights @ (1 - part.left).sum(axis=1) for part in parts]
+        return int(self.intercept) + np.array(slopes)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         """Loss of each draw at each observation; with a known variance without its constant."""

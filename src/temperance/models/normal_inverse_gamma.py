@@ -3,6 +3,7 @@ r"""Gaussian linear regression with unknown noise variance."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +62,8 @@ class NormalInverseGammaLinear(Regression):
     b: float = 2.0
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
+    reference_by_default: ClassVar[bool] = True
+    cheap_leave_one_out: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse an improper prior of the variance."""

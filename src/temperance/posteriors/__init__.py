@@ -6,6 +6,8 @@ from temperance.posteriors.gaussian import (
     GaussianRegressionPosterior,
     LogisticPosterior,
 )
+from temperance.posteriors.hierarchical import HierarchicalPosterior
+from temperance.posteriors.mixture import MixturePosterior, StudentMixture
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.posteriors.student import StudentT
 
@@ -13,8 +15,11 @@ __all__ = [
     "CovarianceRoot",
     "GaussianPosterior",
     "GaussianRegressionPosterior",
+    "HierarchicalPosterior",
     "LogisticPosterior",
     "LowRankRoot",
+    "MixturePosterior",
     "NormalInverseGammaPosterior",
+    "StudentMixture",
     "StudentT",
 ]

@@ -66,6 +66,17 @@ class CovarianceRoot:
             return float(np.log(self.outer).sum())
         return float(np.linalg.slogdet(self.outer)[1])
 
+    def decided_by_data(self, prior: Array) -> float:
+        r"""Return d - tr(S_0^-1 S) with S_0 of the root ``prior``: parameters the data decide."""
+        ratio: Array
+        if self.outer.ndim == 1 and prior.ndim == 1:
+            ratio = self.outer / prior
+        elif prior.ndim == 1:
+            ratio = self.dense() / prior[:, None]
+        else:
+            ratio = np.linalg.solve(prior, self.dense())
+        return len(self.outer) - float((ratio**2).sum())
+
     def _solved(self, deviations: Array) -> Array:
         """Return C^-1 v for each row v."""
         if self.outer.ndim == 1:
@@ -137,6 +148,10 @@ class LowRankRoot(CovarianceRoot):
     def log_determinant(self) -> float:
         """Logarithm of |det A|."""
         return super().log_determinant + float(np.log(self.shrinkage).sum())
+
+    def decided_by_data(self, prior: Array) -> float:
+        r"""Return d - tr(S_0^-1 S) where C is the root of S_0: parameters that the data decide."""
+        return float((1 - self.shrinkage**2).sum())
 
     def _lengths(self, rows: Array, factors: Array) -> Array:
         """Return |(I - D diag(1 - factors) D') u|^2 for each row u."""

@@ -14,7 +14,8 @@ from temperance.posteriors.covariance_root import squares_across
 from temperance.posteriors.mixture import StudentMixture
 from temperance.types import Array
 
-NEGLIGIBLE = 1e-10  # weight of a part that is left out
+NEGLIGIBLE = 1e-10  # weight of a scale that is left out
+LITTLE = 1e-4  # weight of a part that is left out of an average over betas
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ def joined(weights: Array, parts: Sequence[Parts]) -> Parts:
         [np.full(len(p.weights), w) for w, p in zip(weights, parts, strict=True)]
     )
     together = replace(together, weights=together.weights * outer)
-    return together.take(together.weights > NEGLIGIBLE * together.weights.max())
+    return together.take(together.weights > LITTLE * together.weights.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,11 @@ class HierarchicalPosterior:
     intercept: bool
     design: Callable[[ArrayLike], Array]
 
+    def mixed(self, weights: Array, others: Sequence[HierarchicalPosterior]) -> Any:
+        """Return the mixture of posteriors of the same rows, this one first."""
+        parts = [self.parts, *(other.parts for other in others)]
+        return replace(self, parts=joined(weights, parts))
+
     @property
     def mean(self) -> Array:
         """Mean of the coefficients."""
@@ -90,7 +96,7 @@ class HierarchicalPosterior:
     def scale_weights(self) -> tuple[Array, Array]:
         """The prior's standard deviations, in units of the noise's, and their weights."""
         scales, where = np.unique(self.parts.scale, return_inverse=True)
-        return np.sqrt(scales), np.bincount(where, self.parts.weights)
+        return np.sqrt(scales), np.bincount(where, self.parts.weights).astype(float)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
         """Draw coefficients, shape (size, d); a noise variance that is not known comes last."""

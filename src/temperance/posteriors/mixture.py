@@ -1,8 +1,10 @@
-r"""Finite mixtures of Student-t or Gaussian laws."""
+r"""Finite mixtures, of Student-t or Gaussian laws and of posteriors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +15,7 @@ from temperance.types import Array
 from temperance.validation import open_units
 
 STEPS = 100  # at most, to a quantile
-PRECISION = 1e-12  # of a quantile, in units of the widest part
+PRECISION = 1e-10  # of a quantile, in units of the widest part
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class StudentMixture:
         at = open_units("q", q)
         parts = np.array([law.quantile(at) for law in self._laws])
         low, high = parts.min(axis=0), parts.max(axis=0)
-        found, goal = (low + high) / 2, at[..., None]
+        found, goal = np.tensordot(self.weights, parts, 1), at[..., None]
         smallest = PRECISION * self.scale.max(axis=0)
         for _ in range(STEPS):
             missing = goal - self.cdf(found)
@@ -92,3 +94,101 @@ class StudentMixture:
     def _laws(self) -> list[StudentT]:
         parts = zip(self.location, self.scale, self.dof, strict=True)
         return [StudentT(location, scale, float(dof)) for location, scale, dof in parts]
+
+
+@dataclass(frozen=True, eq=False)
+class MixturePosterior:
+    """A mixture of posteriors of one kind.
+
+    Parameters
+    ----------
+    weights : array of shape (parts,), positive with sum 1
+    parts : the posteriors
+    """
+
+    weights: Array
+    parts: Sequence[Any]
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the coefficients."""
+        return self.weights @ np.array([part.mean for part in self.parts])
+
+    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
+        """Draw ``size`` parameters, in no order."""
+        rng = np.random.default_rng(seed)
+        return rng.permutation(
+            np.concatenate(self._draws(size, rng, lambda p, k: p.sample(k, rng)))
+        )
+
+    def log_prob(self, theta: ArrayLike) -> Any:
+        """Log density at ``theta``."""
+        parts = np.array([part.log_prob(theta) for part in self.parts])
+        return special.logsumexp(parts.T + np.log(self.weights), axis=-1).T[()]
+
+    def marginals(self) -> StudentMixture:
+        """Law of each coefficient."""
+        return mixture_of_laws(self.weights, [part.marginals() for part in self.parts])
+
+    def combination(self, directions: Array) -> StudentMixture:
+        """Law of each row of ``directions`` (k, d) times theta."""
+        return mixture_of_laws(self.weights, [p.combination(directions) for p in self.parts])
+
+    def predictive(self, X: ArrayLike) -> StudentMixture:
+        """Law of a new response at each row of ``X``, of regressions."""
+        return mixture_of_laws(self.weights, [part.predictive(X) for part in self.parts])
+
+    def log_predict(self, X: ArrayLike) -> tuple[Array, ...]:
+        """Log probabilities of the classes, of classifications."""
+        parts = np.array([part.log_predict(X) for part in self.parts])  # (parts, classes, n)
+        log_weights = np.log(self.weights)[:, None, None]
+        return tuple(special.logsumexp(parts + log_weights, axis=0))
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Mean and standard deviation of a new response, or the mean of what the parts predict."""
+        if hasattr(self.parts[0], "predictive"):
+            law = self.predictive(X)
+            return law.mean, law.std
+        return sum(w * part.predict(X) for w, part in zip(self.weights, self.parts, strict=True))
+
+    def sample_response(
+        self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
+    ) -> Array:
+        """Draw new responses at the rows of ``X``, shape (size, n), of regressions."""
+        rng = np.random.default_rng(seed)
+        draws = self._draws(size, rng, lambda part, k: part.sample_response(X, k, rng))
+        return rng.permutation(np.concatenate(draws))
+
+    def _draws(
+        self, size: int, rng: np.random.Generator, draw: Callable[[Any, int], Array]
+    ) -> list[Array]:
+        counts = rng.multinomial(size, self.weights)
+        return [draw(part, int(k)) for part, k in zip(self.parts, counts, strict=True) if k]
+
+
+def mixture_of_laws(weights: Array, laws: Sequence[StudentT | StudentMixture]) -> StudentMixture:
+    """Return the mixture of laws of the same numbers."""
+    parts = [_as_mixture(law) for law in laws]
+    inner = [w * part.weights for w, part in zip(weights, parts, strict=True)]
+    return StudentMixture(
+        np.concatenate(inner),
+        np.concatenate([part.location for part in parts]),
+        np.concatenate([part.scale for part in parts]),
+        np.concatenate([part.dof for part in parts]),
+    )
+
+
+def _as_mixture(law: StudentT | StudentMixture) -> StudentMixture:
+    if isinstance(law, StudentMixture):
+        return law
+    return StudentMixture(np.ones(1), law.location[None], law.scale[None], np.array([law.dof]))
+
+
+def mixed(weights: Array, posteriors: Sequence[Any]) -> Any:
+    """Return the mixture of posteriors, by their own way to mix if they have one."""
+    if len(posteriors) == 1:
+        return posteriors[0]
+    first, *others = posteriors
+    if hasattr(first, "mixed"):
+        return first.mixed(weights, others)
+    return MixturePosterior(weights, tuple(posteriors))

@@ -3,9 +3,10 @@
 from typing import Any
 
 from temperance.selection import CurveStrategy
+from temperance.strategies.average import Average
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
-from temperance.strategies.default import default_strategy
+from temperance.strategies.default import default_strategy, fitting, holding
 from temperance.strategies.from_splitter import FromSplitter
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
@@ -18,6 +19,7 @@ from temperance.strategies.sample_splitting import SampleSplitting
 from temperance.types import Strategy
 
 __all__ = [
+    "Average",
     "Bayes",
     "Bootstrap",
     "CurveStrategy",
@@ -45,6 +47,7 @@ NAMES: dict[str, type] = {
     "safe-bayes": SafeBayes,
     "k-fold": KFold,
     "leave-one-out": LeaveOneOut,
+    "average": Average,
 }
 
 # Names that not every model can take: the first is for linear models, the second for logistic ones.
@@ -71,14 +74,15 @@ def strategy_named(name: str, **options: Any) -> Strategy:
 
 
 def name_of(strategy: Strategy) -> str:
-    """Return the name that stands for strategies of this kind.
+    """Return the name that stands for strategies of this kind, or that of its class.
 
     Examples
     --------
     >>> name_of(KFold(5))
     'k-fold'
     """
-    return next(name for name, kind in (NAMES | FOR_SOME_MODELS).items() if type(strategy) is kind)
+    names = {kind: name for name, kind in (NAMES | FOR_SOME_MODELS).items()}
+    return names.get(type(strategy), type(strategy).__name__)
 
 
 def _suggestion(name: str) -> str:

@@ -1,17 +1,25 @@
-r"""The strategy that is taken where none is named."""
+r"""The strategy that is taken where none is named, or only its name is given."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from temperance.strategies.average import Average
 from temperance.strategies.k_fold import KFold
+from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.reference_risk import ReferenceRisk
-from temperance.types import Risk, Strategy, Transfer
+from temperance.types import CountsParameters, Data, Risk, Strategy, Transfer
+
+MANY_ROWS = 10_000  # that nobody need look at to know that they fill ten folds
 
 
 def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "beta") -> Strategy:
-    """Return reference risk where it was measured to earn that, and ten folds elsewhere.
+    """Return what was measured to serve a model and risk best, and ten folds elsewhere.
 
-    A model whose attribute ``reference_by_default`` is true takes :class:`ReferenceRisk` for the
-    Gibbs risk; of those in :mod:`temperance.models` the linear ones with known variance have it.
+    For the predictive risk, the average over beta, if the model says how many parameters it uses:
+    by leave-one-out where the model has the attribute ``cheap_leave_one_out``, else by ten folds.  For the Gibbs risk, :class:`ReferenceRisk` if the model's attribute
+    ``reference_by_default`` is true; of those in :mod:`temperance.models` the linear ones have it.
     ``docs/how-to-choose.md`` has the measurements and what they must reach.  Only folds can hold
     alpha.
 
@@ -21,7 +29,30 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     >>> default_strategy(models.GaussianLinear())
     ReferenceRisk(veto=2.0, duplicates='auto')
     >>> default_strategy(models.GaussianLinear(), risk="predictive")
-    KFold(n_folds=10, transfer='beta', duplicates='auto')
+    Average(source=LeaveOneOut(transfer='beta'), spread=0.5)
     """
-    earned = risk == "gibbs" and getattr(model, "reference_by_default", False)
-    return ReferenceRisk() if earned and transfer == "beta" else KFold(transfer=transfer)
+    if transfer == "alpha":
+        return KFold(transfer=transfer)
+    if risk == "predictive" and isinstance(model, CountsParameters):
+        cheap = getattr(model, "cheap_leave_one_out", False)
+        return Average(LeaveOneOut() if cheap else KFold())
+    if risk == "predictive":
+        return KFold()
+    return ReferenceRisk() if getattr(model, "reference_by_default", False) else KFold()
+
+
+def fitting(strategy: Any, data: Data) -> Any:
+    """Return a strategy with no more folds than there are distinct rows."""
+    if isinstance(strategy, Average):
+        return replace(strategy, source=fitting(strategy.source, data))
+    if not isinstance(strategy, KFold) or len(data) > MANY_ROWS:
+        return strategy
+    most = strategy.most_folds(data)
+    if most < 2:
+        raise ValueError(f"X and y must have at least 2 distinct rows, got {most}")
+    return replace(strategy, n_folds=min(strategy.n_folds, most))
+
+
+def holding(strategy: Any, transfer: Transfer) -> Any:
+    """Return a strategy that carries ``transfer`` from a part of the rows to the whole."""
+    return replace(strategy, transfer=transfer) if hasattr(strategy, "transfer") else strategy

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from temperance.curves import RiskCurve
@@ -26,8 +27,10 @@ from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
 class Source(Protocol):
     """Predictions of all rows that a plan tests."""
 
-    def at(self, beta: float, scales: Array, prior_level: float) -> Iterator[Predictions]:
-        """Yield them at ``beta`` under each scale."""
+    def at(
+        self, beta: float, scales: Array, prior_level: float, noise: Noise
+    ) -> Iterator[Predictions]:
+        """Yield them at ``beta`` under each scale that has any weight."""
         ...
 
     @property
@@ -54,7 +57,9 @@ class PlannedPredictions:
         """The largest eigenvalue of a training set's centred products."""
         return max(float(part.singular.max(initial=0.0)) ** 2 for part, _ in self._parts)
 
-    def at(self, beta: float, scales: Array, prior_level: float) -> Iterator[Predictions]:
+    def at(
+        self, beta: float, scales: Array, prior_level: float, noise: Noise
+    ) -> Iterator[Predictions]:
         """Yield the predictions at ``beta`` under each scale."""
         for training, tests in self._parts:
             yield predictions(training, tests, beta, scales, prior_level)
@@ -66,7 +71,7 @@ class RowLosses(NamedTuple):
     value: Array
     slope: Array
     weight: Array
-    rows: Array
+    rows: NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,7 @@ class AveragedLosses:
         return Scale(1 / information)
 
     def _losses(self, beta: float) -> Iterator[RowLosses]:
-        for found in self.source.at(beta, self.scales, self.prior_level):
+        for found in self.source.at(beta, self.scales, self.prior_level, self.noise):
             yield averaged(found, beta, self.noise, self.risk)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,18 @@ from temperance.models.hierarchical.training import (
     decompose,
     trained_and_tested,
 )
+from temperance.models.linear.noise import Noise
 from temperance.types import Array, LeaveOneOutPlan, Plan, batches
 
 LEAST_LEFT = 1e-3  # share of the misfit that must remain without a row
+NOTHING = 40.0  # logarithm of a weight beside which another is rounding
 PRODUCTS = 25  # of beta and kappa at which that is looked at
+
+
+class _Fit(NamedTuple):
+    misfit: Array
+    d_misfit: Array
+    exposure: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +66,16 @@ class LeaveOneOutPredictions:
         """The largest eigenvalue of the centred products."""
         return float(self.training.singular.max(initial=0.0)) ** 2
 
-    def at(self, beta: float, scales: Array, prior_level: float) -> Iterator[Predictions]:
-        """Yield the predictions of all rows at ``beta``."""
+    def at(
+        self, beta: float, scales: Array, prior_level: float, noise: Noise
+    ) -> Iterator[Predictions]:
+        """Yield the predictions of all rows at ``beta``, under scales of any weight."""
         for training, tests in self._refitted:
             yield predictions(training, tests, beta, scales, prior_level)
         for part in batches(len(self._safe), len(scales), budget=2**18):
-            yield self._downdated(self._safe[part], beta, scales, prior_level)
+            rows = self._safe[part]
+            likely = self._likely(rows, beta, scales, noise)
+            yield self._downdated(rows, beta, scales[likely], prior_level)
 
     @cached_property
     def _safe(self) -> NDArray[np.intp]:
@@ -121,6 +134,21 @@ class LeaveOneOutPredictions:
         explained = (response * (1 - left)) @ U.T / np.sqrt(self.plan.weights[rows])
         kept = self._unexplained[rows] + self._growth[rows] * (left @ (U**2).T)
         return deviation - explained, kept
+
+    def _likely(
+        self, rows: NDArray[np.intp], beta: float, scales: Array, noise: Noise
+    ) -> NDArray[np.bool_]:
+        """Tell the scales whose weight is more than rounding for any of the rows."""
+        training, k = self.training, len(scales)
+        left = 1 / (1 + beta * scales[:, None] * training.singular**2)
+        error, kept = self._errors(left, rows)
+        whole = training.rest + (training.response**2 * left).sum(axis=1)
+        misfit = beta * (whole[:, None] - self._gone(rows) * error**2 / kept)
+        exposure = np.repeat(training.exposure - self.plan.weights[rows], k)
+        fit = _Fit(misfit.T.reshape(-1, 1), np.zeros(1), exposure)
+        evidence, _ = noise.log_evidence(np.array([beta]), fit)
+        log_weight = evidence.reshape(-1, k) - 0.5 * (np.log(kept).T - np.log(left).sum(axis=1))
+        return (log_weight > log_weight.max(axis=1, keepdims=True) - NOTHING).any(axis=0)
 
     def _downdated(
         self, rows: NDArray[np.intp], beta: float, scales: Array, prior_level: float

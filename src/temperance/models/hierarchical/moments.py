@@ -14,7 +14,7 @@ N(ybar (1 - t), g t) after, t = 1 / (1 + g beta N).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ def as_moments(
     def of_pairs(part: Array) -> Array:
         return part.reshape(p * k, 1)
 
-    def repeated(part: Array) -> Array:
+    def repeated(part: Any) -> Any:
         return np.repeat(part, k, axis=0)
 
     return Moments(

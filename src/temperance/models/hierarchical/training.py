@@ -9,7 +9,7 @@ through z = V'(x - xbar), the square of what is left of x - xbar outside the spa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,8 +122,8 @@ def _one(
     outside = away - along @ known.directions.T
     across = (outside**2).sum(axis=1)
     response = y[tested] - known.training.mean
-    parts = (along, across, response, weight, tested)
-    return known.training, Tests(*(part[None] for part in parts))
+    tests = Tests(along[None], across[None], response[None], weight[None], tested[None])
+    return known.training, tests
 
 
 def _stacked(parts: list[tuple[Training, Tests]]) -> tuple[Training, Tests]:
@@ -134,7 +134,7 @@ def _stacked(parts: list[tuple[Training, Tests]]) -> tuple[Training, Tests]:
     )
 
 
-def _padded(parts: tuple[Array, ...]) -> Array:
+def _padded(parts: tuple[Any, ...]) -> Any:
     """Join arrays of shape (1, ...), with zeros where one is smaller than others."""
     if parts[0].ndim == 1:
         return np.concatenate(parts)

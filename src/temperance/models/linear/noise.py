@@ -44,6 +44,25 @@ def gibbs_rows(gibbs: Gibbs, moments: Moments) -> tuple[Array, Array]:
     return value, d_square + 0.5 * moments.d_variance + d_constant
 
 
+class Misfit(Protocol):
+    """How far training sets are from their responses, and how large they are."""
+
+    @property
+    def misfit(self) -> Array:
+        """The misfit Q of each pair at each beta, (m, g)."""
+        ...
+
+    @property
+    def d_misfit(self) -> Array:
+        """Its derivative, (m, g)."""
+        ...
+
+    @property
+    def exposure(self) -> Array:
+        """Weight of the training rows, (m,)."""
+        ...
+
+
 class Noise(Protocol):
     """What is believed of the noise variance."""
 
@@ -64,7 +83,7 @@ class Noise(Protocol):
         """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
         ...
 
-    def log_evidence(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array]:
+    def log_evidence(self, beta: Array, fit: Misfit) -> tuple[Array, Array]:
         """Return what the misfit adds to the log evidence, up to what all priors share, (m, g)."""
         ...
 
@@ -96,9 +115,9 @@ class KnownVariance:
         slope = standard * moments.d_error + 0.5 * (1 / total - standard**2) * moments.d_variance
         return value, slope
 
-    def log_evidence(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array]:
+    def log_evidence(self, beta: Array, fit: Misfit) -> tuple[Array, Array]:
         """Return -Q / 2 and its derivative."""
-        return -0.5 * moments.misfit, -0.5 * moments.d_misfit
+        return -0.5 * fit.misfit, -0.5 * fit.d_misfit
 
     def moving(self, source: MomentSource) -> list[float]:
         """Return none: the variance is known."""
@@ -159,9 +178,9 @@ class InverseGammaVariance:
         )
         return value, slope
 
-    def log_evidence(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array]:
+    def log_evidence(self, beta: Array, fit: Misfit) -> tuple[Array, Array]:
         """Return -a log b and its derivative, with a and b of the posterior."""
-        a, b, d_a, d_b = self._at(beta, moments)
+        a, b, d_a, d_b = self._at(beta, fit)
         log_b = np.log(b)
         return -a * log_b, -(d_a * log_b + a * d_b / b)
 
@@ -176,13 +195,13 @@ class InverseGammaVariance:
         pairs = [(2 * self.a, exposure), (scale, squares), (most, remainder)]
         return [size / rate for size, rates in pairs for rate in rates if rate > 0]
 
-    def _at(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array, Array, Array]:
-        exposure = moments.exposure
+    def _at(self, beta: Array, fit: Misfit) -> tuple[Array, Array, Array, Array]:
+        exposure = fit.exposure
         # One row for all pairs of equal exposure: functions of a are dear.
         d_a = 0.5 * (exposure if np.ptp(exposure) else exposure[:1])[:, None]
         return (
             self.a + d_a * beta,
-            self.b + 0.5 * moments.misfit,
+            self.b + 0.5 * fit.misfit,
             d_a,
-            0.5 * moments.d_misfit,
+            0.5 * fit.d_misfit,
         )
