@@ -102,9 +102,9 @@ def as_weights(sample_weight: Any, X: Array) -> Array:
     total, rows = float(weights.sum()), int(np.count_nonzero(weights))
     if 0 < total < FEW_OBSERVATIONS * rows:
         warn(
-            f"sample_weight sums to {total:.3g} for {rows} rows: a weight of k counts like k copies "
-            f"of a row, so the data count as {total:.3g} observations; multiply normalised weights "
-            "by the number of rows",
+            f"sample_weight sums to {total:.3g} for {rows} rows: a weight of k counts like k "
+            f"copies of a row, so the data count as {total:.3g} observations; multiply normalised "
+            "weights by the number of rows",
             WeightWarning,
         )
     return weights

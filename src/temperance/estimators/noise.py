@@ -9,8 +9,8 @@ from temperance.models.linear.triangle import triangle
 from temperance.models.prior import row_space
 from temperance.types import Array
 
-# The prior counts as much as two observations.
-SHAPE = 1.0
+# The prior counts as much as a fifth of an observation.
+SHAPE = 0.1
 LEAST_FREEDOM = 5
 
 

@@ -6,7 +6,7 @@ from temperance.selection import CurveStrategy
 from temperance.strategies.average import Average
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
-from temperance.strategies.default import default_strategy, fitting, holding
+from temperance.strategies.default import default_strategy
 from temperance.strategies.from_splitter import FromSplitter
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut

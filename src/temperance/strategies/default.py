@@ -18,8 +18,9 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     """Return what was measured to serve a model and risk best, and ten folds elsewhere.
 
     For the predictive risk, the average over beta, if the model says how many parameters it uses:
-    by leave-one-out where the model has the attribute ``cheap_leave_one_out``, else by ten folds.  For the Gibbs risk, :class:`ReferenceRisk` if the model's attribute
-    ``reference_by_default`` is true; of those in :mod:`temperance.models` the linear ones have it.
+    by leave-one-out where the model has the attribute ``cheap_leave_one_out``, else by ten folds.
+    For the Gibbs risk, :class:`ReferenceRisk` if the model's attribute ``reference_by_default`` is
+    true; of those in :mod:`temperance.models` the linear ones have it.
     ``docs/how-to-choose.md`` has the measurements and what they must reach.  Only folds can hold
     alpha.
 
