@@ -932,7 +932,7 @@ def test_arguments_of_the_library_get_the_names_of_the_command():
 
 def test_a_directory_in_place_of_a_file_gets_one_line(command):
     Path("data.csv").mkdir()
-    message = "'data.csv' is a directory; name a CSV or Parquet file in it"
+    message = "'data.csv' is a directory; name a file in it"
     refused(command("calibrate", "data.csv", *TARGET), message)
 
 

@@ -317,13 +317,13 @@ def test_missing_file(tmp_path):
 
 
 def test_directory(tmp_path):
-    expected = f"{str(tmp_path)!r} is a directory; name a CSV or Parquet file in it"
+    expected = f"{str(tmp_path)!r} is a directory; name a file in it"
     assert message_of(read_frame, tmp_path) == expected
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="a device without an end")
 def test_device():
-    expected = "'/dev/zero' is a device; name a CSV or Parquet file"
+    expected = "'/dev/zero' is a device; name a file"
     assert message_of(read_frame, "/dev/zero") == expected
 
 

@@ -10,7 +10,8 @@ const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 function format(value, digits = 3) {
   if (!known(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(digits - 1);
+  const exponential = size !== 0 && (size >= 1e6 || size < 1e-4);
+  if (exponential) return Number(value.toPrecision(digits)).toExponential();
   return size >= 10 ** digits ? value.toFixed(0) : String(Number(value.toPrecision(digits)));
 }
 

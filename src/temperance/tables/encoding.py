@@ -234,7 +234,7 @@ def _strangers(found: Typed, columns: Sequence[Column]) -> list[Problem]:
     strange = []
     types = found.frame.dtypes.to_dict()
     for column in columns:
-        ordinary = column.kind == "numbers" and types.get(column.name) == float
+        ordinary = column.kind == "numbers" and types.get(column.name) == np.dtype(float)
         if ordinary or column.kind == "levels" or column.name not in types:
             continue
         cells = found.frame[column.name]

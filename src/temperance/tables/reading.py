@@ -67,7 +67,7 @@ def read_frame(
         If there is no table in the file, or none that fits into memory.
     """
     file = repr(str(path))
-    content = _content(Path(path), file)
+    content = content_of(Path(path))
     notices: list[str] = []
     if content.startswith(PARQUET):
         frame = _parquet(content, file, notices)
@@ -111,11 +111,13 @@ def _refuse_many_cells(file: str, rows: int, columns: int) -> None:
     _refuse_too_large(what, COPIES_OF_NUMBERS * rows * columns)
 
 
-def _content(path: Path, file: str) -> bytes:
+def content_of(path: Path) -> bytes:
+    """Return what is in a file, or refuse it in one line."""
+    file = repr(str(path))
     try:
         found = path.stat()
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            raise TableError(f"{file} is a device; name a CSV or Parquet file")
+            raise TableError(f"{file} is a device; name a file")
         size = found.st_size
         _refuse_too_large(f"{file}, of {size:.3g} bytes,", COPIES_OF_TEXT * size, 1)
         content = path.read_bytes()
@@ -124,7 +126,7 @@ def _content(path: Path, file: str) -> bytes:
     except FileNotFoundError:
         raise TableError(f"there is no file {file}") from None
     except IsADirectoryError:
-        raise TableError(f"{file} is a directory; name a CSV or Parquet file in it") from None
+        raise TableError(f"{file} is a directory; name a file in it") from None
     except PermissionError:
         raise TableError(f"there is no permission to read {file}") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
