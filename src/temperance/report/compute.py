@@ -98,9 +98,11 @@ def _reading(table: Table) -> str:
 def _betas(calibration: Calibration, ruler: Ruler) -> Array:
     """Ascending betas over the bounds, on the scale of the curve, with the choice and Bayes."""
     lower, upper = calibration.bounds
-    width = float(ruler.t(min(upper, max(ruler.ceiling, lower))))
-    spread = ruler.scan(EVEN_STEPS, width / STEPS)
-    betas = np.concatenate([spread, [calibration.beta, 1.0]])
+    width = float(ruler.t(upper))
+    # Beyond its ceiling a curve has no features, but it may rise or fall a long way.
+    spread = ruler._replace(ceiling=np.inf).scan(EVEN_STEPS, width / STEPS)
+    around = calibration.beta * np.geomspace(1 / 8, 8, 7)
+    betas = np.concatenate([spread, around, [calibration.beta, 1.0]])
     betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
     # Neighbours that no picture can tell apart, but never an end, the choice or Bayes.
     apart = np.diff(ruler.t(betas), prepend=-np.inf) > 1e-3 * width

@@ -73,8 +73,9 @@ class Part:
     """One calibration: the only one, or that of one class against the rest.
 
     ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
-    there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the index of the choice.  ``coefficients`` are all ``n_coefficients`` of them,
-    or those the most standard deviations away from zero.
+    there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the index of the
+    choice.  ``coefficients`` are all ``n_coefficients`` of them, or those the most standard
+    deviations away from zero.
     """
 
     name: str

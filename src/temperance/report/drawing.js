@@ -17,7 +17,8 @@ function format(value, digits = 3) {
 
 /** A number to the second digit of its standard error, or to the fourth of its own. */
 function rounded(value, error) {
-  if (!known(value) || !known(error) || error <= 0) return format(value, 4);
+  if (!known(value) || !known(error) || error <= 1e-6 * Math.abs(value)) return format(value, 4);
+  if (error < 1e-7) return format(value, 2);
   return value.toFixed(clamp(1 - Math.floor(Math.log10(error)), 0, 8));
 }
 

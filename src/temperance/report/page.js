@@ -13,7 +13,7 @@ function interesting(part) {
   const error = part.standard_error ?? 0;
   const risk = part.risk[part.at] ?? values[0] ?? 0;
   const low = Math.min(...values, risk - error);
-  let high = Math.max(quantile(values, 0.85), risk + error);
+  let high = Math.max(quantile(values, 0.5), risk + error);
   if (bayesIndex(part) >= 0 && known(part.bayes_risk)) high = Math.max(high, part.bayes_risk);
   const highest = Math.max(...values);
   const top = highest < low + 2 * (high - low) ? highest : low + 1.4 * (high - low);
