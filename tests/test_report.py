@@ -554,8 +554,8 @@ EXPLAINED = {
         replace(choice(0.5), model=models.GaussianLinear()),
         "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
         "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
-        f"should be. {CLEAR} If the noise variance is a guess, a model that infers it is the better "
-        "repair: β widens forecasts and coefficients alike.",
+        f"should be. {CLEAR} If the noise variance is a guess, a model that infers it is the "
+        "better repair: β widens forecasts and coefficients alike.",
     ),
     "above one": (
         choice(1.5),

@@ -39,6 +39,8 @@ def _run() -> int:
         return 2
     try:
         return app(prog_name="temperance", standalone_mode=False) or 0
+    except SystemExit:  # typer and rich leave like this when nobody reads their help
+        return CLOSED_PIPE
     except Exception as error:
         if type(error).__name__ == "Abort":  # an interrupt between a command and its end
             raise KeyboardInterrupt from None
