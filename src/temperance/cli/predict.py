@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +93,7 @@ def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pan
     import pandas
 
     columns: dict[str, Any] = {}
-    with np.errstate(all="ignore"):
+    with _numbers():
         if hasattr(fitted, "classes_"):
             if levels:
                 raise ValueError(
@@ -109,6 +111,16 @@ def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pan
                 percent = f"{100 * level:.10g}"
                 columns[f"low_{percent}"], columns[f"high_{percent}"] = law.interval(level)
     return pandas.DataFrame(columns)
+
+
+@contextmanager
+def _numbers() -> Iterator[None]:
+    """Go on with numbers that are too large, which are looked for in the end, or refuse them."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except OverflowError:
+        raise TableError("the forecasts are too large numbers") from None
 
 
 def _refuse_overflow(told: pandas.DataFrame) -> None:

@@ -120,7 +120,7 @@ def _try(fitted: Any) -> None:
     try:
         with np.errstate(all="ignore"):
             told = getattr(fitted, "predict_proba", fitted.predict)(_named(fitted, row))
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"the posterior does not fit the columns: {error}") from None
     if not np.all(np.isfinite(told)):
         raise ValueError("the posterior does not give finite forecasts")
