@@ -77,7 +77,9 @@ def calibrate(
     model: Annotated[
         ModelName | None,
         typer.Option(
-            help="By default logistic for classes, else linear, or known-variance if given.",
+            metavar="NAME",
+            help="linear, known-variance, polynomial or logistic. By default logistic for classes, "
+            "else linear, or known-variance with --noise-variance.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -99,7 +101,10 @@ def calibrate(
     posterior: Annotated[
         PosteriorName | None,
         typer.Option(
-            help="Gaussian approximation, for logistic (default mean-field).", rich_help_panel=MODEL
+            metavar="NAME",
+            help="Gaussian approximation for logistic: mean-field (default), jaakkola, laplace or "
+            "full.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     prior_scale: Annotated[
@@ -138,8 +143,10 @@ def calibrate(
         typer.Option(
             "--strategy",
             "-s",
-            help="How beta is chosen. By default k-fold; reference-risk for draws of a "
-            "regression with known variance.",
+            metavar="NAME",
+            help="How beta is chosen: k-fold (default), reference-risk (default for draws of a "
+            "regression with known variance), logistic-reference-risk, leave-one-out, bootstrap, "
+            "safe-bayes, sample-splitting, naive or bayes.",
             rich_help_panel=CHOICE,
         ),
     ] = None,
@@ -201,10 +208,11 @@ def calibrate(
         typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT),
     ] = False,
 ) -> None:
-    """Choose how much a model should trust a table of data, and say what that changes.
+    """Choose how much a model should trust a table of data; say what that changes.
 
-    Fits a Bayesian regression of the target on all other columns, estimates the risk of every
-    exponent beta on the likelihood (Bayes is 1), and takes the beta with the smallest.
+    Fits a Bayesian regression of the target on all other columns, estimates
+    the risk of every exponent beta on the likelihood (Bayes is 1), and takes
+    the beta with the smallest.
 
     \b
     temperance calibrate

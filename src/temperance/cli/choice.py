@@ -38,7 +38,10 @@ def written(fitted: Any, table: Table, about: dict[str, Any]) -> str:
         "columns": [_plain_column(column) for column in table.columns],
         "model": as_plain(fitted),
     }
-    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(each, allow_nan=False)}" for name, each in record.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def read(path: Path) -> Choice:
