@@ -586,15 +586,21 @@ def test_steep_start_does_not_flatten_the_curve(visit):
     assert 0 < float(seen.attribute("#marker", "cy")) < choice
 
 
-@pytest.mark.parametrize("width", [1200, 375])
-def test_labels_of_the_risk_curve_do_not_collide(visit, width):
-    seen = visit(like_sized_regression(), width=width)
+@pytest.mark.parametrize(("width", "factor"), [(1200, 1), (375, 1), (1200, 1e99), (1200, 1e-9)])
+def test_labels_of_the_risk_curve_do_not_collide(visit, width, factor):
+    contents = like_sized_regression()
+    [part] = contents.parts
+    choices = [] if factor != 1 else part.choices
+    other = replace(part, betas=part.betas * factor, choices=choices)
+    seen = visit(replace(contents, parts=[other]), width=width)
     boxes = seen.page.eval_on_selector_all(
         "#risk-chart text",
         "all => all.map(e => [e.textContent, e.getBBox()]).map(([t, b]) => "
         "[t, b.x, b.y + 2, b.x + b.width, b.y + b.height - 2])",
     )
-    assert {"k-fold", "leave-one-out", "bootstrap"} <= {box[0] for box in boxes}
+    shown = {"k-fold", "leave-one-out", "bootstrap"} if choices else set()
+    assert shown <= {box[0] for box in boxes}
+    assert len(boxes) > len(choices) + 5
     for i, (one, left, top, right, bottom) in enumerate(boxes):
         assert left >= -1 and right <= width
         for other, left2, top2, right2, bottom2 in boxes[:i]:

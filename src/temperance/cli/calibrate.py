@@ -1,4 +1,4 @@
-"""``temperance calibrate``: from a table to a calibrated model, a comparison, a report."""
+"""``temperance calibrate``: from a table to a chosen beta, a comparison, a report."""
 
 from __future__ import annotations
 

@@ -30,9 +30,12 @@ function betaTicks(lower, upper, grain, place) {
       candidates.push(Number((multiple * 10 ** power).toPrecision(1)));
     }
   }
+  candidates.push(...ticks([lower, upper], 6));
+  const room = (beta) => Math.max(17, 4 * format(beta).length + 4);
   const chosen = [];
   for (const beta of candidates) {
-    const free = chosen.every((other) => Math.abs(place(other) - place(beta)) >= 34);
+    const apart = (other) => Math.abs(place(other) - place(beta)) >= room(beta) + room(other);
+    const free = chosen.every(apart);
     if (beta >= lower && beta <= upper && free) chosen.push(beta);
   }
   return chosen;
