@@ -149,13 +149,13 @@ class TestForecasts:
         Path("new.csv").write_text("x0\n100\n")
         assert command("predict", "saved.json", "new.csv").out.startswith("row,forecast")
 
-    @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+    @pytest.mark.parametrize("name", ["[red]out.csv", "out.parquet"])
     def test_go_to_a_file_of_the_kind_that_its_name_says(self, command, name):
         saved(command)
         printed = pd.read_csv(io.StringIO(command("predict", "saved.json", "data.csv").out))
         done = command("predict", "saved.json", "data.csv", "--out", name)
-        assert (done.code, done.out) == (0, "")
-        assert done.err == f"Forecasts of 40 rows are in {name}\n"
+        assert (done.code, done.err) == (0, "")
+        assert done.out == f"Forecasts of 40 rows are in {name}\n"
         read = pd.read_csv if name.endswith("csv") else pd.read_parquet
         pd.testing.assert_frame_equal(read(name), printed)
 

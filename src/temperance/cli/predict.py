@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from temperance.cli.console import errors, one_line_errors, printable
+from temperance.cli.console import Output, errors, one_line_errors, printable
 from temperance.cli.options import real_number, refuse_unwritable
+from temperance.cli.request import as_written
 from temperance.files import write_whole
 from temperance.tables import TableError, new_rows, read_frame
 from temperance.validation import open_unit
@@ -64,7 +65,7 @@ def predict(
     """  # noqa: D301
     from temperance.cli import choice
 
-    with one_line_errors(debug):
+    with one_line_errors(debug, as_written):
         levels = list(dict.fromkeys(open_unit("--level", each) for each in level or []))
         file = None if out is None or str(out) == "-" else out
         if file is not None:
@@ -85,7 +86,8 @@ def predict(
             sys.stdout.write(told.to_csv(index=False, lineterminator="\n"))
         else:
             write_whole(file, _content(told, file))
-            errors().print(f"Forecasts of {len(told)} rows are in {file}", soft_wrap=True)
+            said = f"Forecasts of {len(told)} rows are in {printable(str(file))}"
+            Output().print(said, markup=False, soft_wrap=True)
 
 
 def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pandas.DataFrame:

@@ -50,7 +50,6 @@ def from_plain(record: Record, names: list[str]) -> Any:
         degree=record.whole("degree", 1), fit_intercept=record.truth("intercept")
     )
     fitted.n_features_in_ = len(names)
-    fitted.feature_names_in_ = np.array(names, dtype=object)
     fitted.coordinates_ = way
     choices = [
         StoredChoice(each.number("beta"), posteriors.from_plain(each.record("posterior")))
@@ -67,6 +66,7 @@ def from_plain(record: Record, names: list[str]) -> Any:
         raise ValueError(f"{record.name_of('choices')} must hold posteriors of a {kind}")
     fitted.calibration_ = choices if len(choices) > 1 else choices[0]
     _try(fitted)
+    fitted.feature_names_in_ = np.array(names, dtype=object)
     return fitted
 
 
@@ -119,14 +119,8 @@ def _try(fitted: Any) -> None:
     row = fitted.coordinates_.inputs.centre[None]
     try:
         with np.errstate(all="ignore"):
-            told = getattr(fitted, "predict_proba", fitted.predict)(_named(fitted, row))
+            told = getattr(fitted, "predict_proba", fitted.predict)(row)
     except (ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"the posterior does not fit the columns: {error}") from None
     if not np.all(np.isfinite(told)):
         raise ValueError("the posterior does not give finite forecasts")
-
-
-def _named(fitted: Any, rows: Any) -> Any:
-    import pandas
-
-    return pandas.DataFrame(rows, columns=fitted.feature_names_in_)

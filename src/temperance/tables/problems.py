@@ -65,7 +65,7 @@ def size_problems(numbers: pandas.DataFrame, smallest: float = 1 / LARGEST) -> l
     values = numbers.to_numpy()
     if not values.size:
         return []
-    largest = np.nanmax(np.abs(values), axis=0, initial=0.0)
+    largest = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
     strange = (largest > LARGEST) | ((0 < largest) & (largest < smallest))
     found = []
     for at in np.flatnonzero(strange):

@@ -177,7 +177,8 @@ def _share(frame: pandas.DataFrame, missing: NDArray[np.bool_]) -> str:
 
 def _refuse(problems: list[Problem], order: list[str], roles: list[str], missing: str) -> None:
     """Refuse columns that cannot be used and values that are missing, all in one line."""
-    found = sorted(problems, key=lambda problem: order.index(problem.column))
+    place = {name: at for at, name in enumerate(order)}
+    found = sorted(problems, key=lambda problem: place[problem.column])
     if found and missing:
         raise TableError(f"{described(found, roles)}; {missing}: use --drop-missing")
     if found:
