@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS := 1
 demo: $(VENV)/.installed
 	$(BIN)/python demo.py
 	@echo
-	$(BIN)/temperance calibrate --model known-variance --noise-variance 1500 --risk predictive --report demo.html
+	$(BIN)/temperance calibrate --model known-variance --noise-variance 1500 --report demo.html
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2

@@ -127,6 +127,8 @@ class TestParts:
             assert 1.0 in part.betas
             assert (part.betas[0], part.betas[-1]) == calibration.bounds
             assert 30 < len(part.betas) < 60
+            t = np.log1p((part.betas - part.betas[0]) / (part.betas[0] + part.grain))
+            assert np.diff(t).max() < t[-1] / 30
 
     def test_the_curve_is_the_calibrations(self, case):
         for part, _, calibration in case.pairs:
@@ -274,11 +276,30 @@ class TestContents:
         np.testing.assert_allclose(means, bayes.coefficients().mean, rtol=1e-12)
 
     def test_a_point_close_below_does_not_take_the_place_of_the_choice(self):
-        upper = 1.44 * (1 - 1e-5)  # (30 / 36)**2 of it is a point of the grid
+        upper = 1.0 + 1e-9
         estimator = GibbsRegressor(strategy="bayes", bounds=(0, upper))
         [part] = Case(estimator, numbers(columns=2)).contents.parts
         assert part.betas[part.at] == 1.0
-        assert part.betas[part.at - 1] == pytest.approx(1 - 1e-5, rel=1e-12)
+        assert part.betas[-1] == upper
+
+    def test_the_slider_resolves_betas_on_which_the_curve_moves(self):
+        # The prior is so wide that everything happens at tiny betas.
+        estimator = GibbsRegressor(1.0, risk="predictive", prior_scale=1e4, random_state=0)
+        [part] = Case(estimator, numbers(columns=2)).contents.parts
+        middle = (part.risk.min() + part.risk[0]) / 2
+        [half] = np.flatnonzero(np.diff(part.risk < middle))
+        assert part.betas[half] < 1e-6
+        assert np.abs(np.diff(part.risk)).max() < 0.2 * np.ptp(part.risk)
+        assert np.count_nonzero(part.betas < 1e-3) > 15
+
+    def test_the_class_that_is_modelled_and_the_reference_level_are_said(self):
+        frame = labels(columns=2).assign(hue=["red", "blue", "red", "green"] * 10)
+        contents = Case(GibbsClassifier("laplace", random_state=0), frame).contents
+        assert contents.words[0] == "The model gives the probability of y = yes, against no."
+        assert contents.reading == "Levels of text are compared: 'hue' with 'red'."
+        assert made("unknown variance").contents.reading == ""
+        names = [each.name for each in contents.parts[0].coefficients]
+        assert names == ["intercept", "x0", "x1", "hue=blue", "hue=green"]
 
     @pytest.mark.parametrize("name", ["self", "index", "<b>", "x=1", "温度"])
     def test_an_input_of_any_name_has_a_band(self, name):
@@ -419,25 +440,25 @@ def with_scores(kind, difference, places=(0.5, 0.5)):
 
 ERROR = f"{0.1 / np.sqrt(39):.4f}"
 INTERVALS = (
-    "On rows held out, Bayes' 95 % intervals held 50 % of the responses and the calibrated ones "
-    "90 %; the log score per row changed by"
+    "On rows held out, Bayes' 95 % intervals held 50 % of the responses and those of the chosen "
+    "β 90 %; the log score per row changed by"
 )
 FARED = {
     "better": (
         "known variance",
         0.5,
-        f"{INTERVALS} 0.5000 ± {ERROR}: the calibrated forecasts were clearly better.",
+        f"{INTERVALS} 0.5000 ± {ERROR}: forecasts by the chosen β were clearly better.",
     ),
     "worse": (
         "known variance",
         -0.5,
-        f"{INTERVALS} -0.5000 ± {ERROR}: the calibrated forecasts were clearly worse.",
+        f"{INTERVALS} -0.5000 ± {ERROR}: forecasts by the chosen β were clearly worse.",
     ),
     "worse by the gibbs risk": (
         "upper bound",
         -0.5,
-        f"{INTERVALS} -0.5000 ± {ERROR}: the calibrated forecasts were clearly worse; the "
-        "predictive risk would aim at them.",
+        f"{INTERVALS} -0.5000 ± {ERROR}: forecasts by the chosen β were clearly worse; --for "
+        "forecasts would aim at them.",
     ),
     "a little better": (
         "known variance",
@@ -452,8 +473,8 @@ FARED = {
     "classes": (
         "two classes",
         0.5,
-        f"On rows held out, the log score per row changed by 0.5000 ± {ERROR}: the calibrated "
-        "forecasts were clearly better.",
+        f"On rows held out, the log score per row changed by 0.5000 ± {ERROR}: forecasts by "
+        "the chosen β were clearly better.",
     ),
     "no difference": (
         "three classes",
@@ -526,20 +547,20 @@ EXPLAINED = {
     "below one": (
         choice(0.04485),
         "The data deserve less trust than Bayes gives them: each observation should count as "
-        "0.0449 of one. The calibrated posterior is the wider one, as a model that is partly wrong "
-        f"should have. {CLEAR}",
+        "0.0449 of one. The posterior is wider than Bayes', as that of a model that is partly "
+        f"wrong should be. {CLEAR}",
     ),
     "known variance": (
         replace(choice(0.5), model=models.GaussianLinear()),
         "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
-        "of one. The calibrated posterior is the wider one, as a model that is partly wrong should "
-        f"have. {CLEAR} If the noise variance is a guess, a model that infers it is the better "
-        "repair: β widens forecasts and coefficients alike.",
+        "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
+        f"should be. {CLEAR} If the noise variance is a guess, a model that infers it is the "
+        "better repair: β widens forecasts and coefficients alike.",
     ),
     "above one": (
         choice(1.5),
         "The data deserve more trust than Bayes gives them: each observation should count as 1.5 "
-        f"of one. The calibrated posterior is the narrower one. {CLEAR}",
+        f"of one. The posterior is narrower than Bayes'. {CLEAR}",
     ),
     "unclear": (
         choice(0.9, gain=0.06),
@@ -549,8 +570,8 @@ EXPLAINED = {
     "no error": (
         choice(0.5, error=np.nan),
         "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
-        "of one. The calibrated posterior is the wider one, as a model that is partly wrong should "
-        "have. The estimated gain over Bayes is 0.3 per observation.",
+        "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
+        "should be. The estimated gain over Bayes is 0.3 per observation.",
     ),
 }
 
@@ -605,7 +626,7 @@ def test_a_file_becomes_a_page_that_works(browser, tmp_path):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "temperance", "calibrate", "data.csv"),
-            *("--target", "$y & </script>", "--risk", "predictive", "--report", "page.html"),
+            *("--target", "$y & </script>", "--report", "page.html"),
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -61,6 +61,7 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         mean=weight[:, None] * np.asarray(means),
         scale=spread[:, None] * np.asarray(scales),
         dof=np.full(len(betas), dof),
+        total=len(names),
     )
     bayes = int(np.argmin(np.abs(betas - 1)))
     coefficients = [
@@ -74,6 +75,7 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
     return Part(
         name=name,
         betas=betas,
+        grain=1e-3,
         risk=risk,
         at=at,
         standard_error=0.0554,
@@ -111,9 +113,10 @@ def contents_of(*parts, kind="intervals", notices=()):
             "The model is surer than its data allow. Ten-fold cross-validation takes β = 0.0448: "
             "each row counts for about a twentieth of what Bayes would have it count.",
             "On rows that were held out, 95 % intervals of Bayes held 66 % of the responses, "
-            "and those of the calibrated posterior 95 %.",
+            "and those of the chosen β 95 %.",
         ],
         risk_name="predictive",
+        reading="Levels of text are compared: 'hue' with 'red'.",
         parts=list(parts),
         held_out=held_out_of(kind),
         ranking=[],
@@ -163,7 +166,7 @@ def wide_regression():
     names = [f"column {j}" for j in range(80)]
     part = part_of(names, sizes * random.normal(size=80), 0.1 * sizes, dof=7.0)
     kept = part.marginals
-    few = Marginals(kept.names[:12], kept.mean[:, :12], kept.scale[:, :12], kept.dof)
+    few = Marginals(kept.names[:12], kept.mean[:, :12], kept.scale[:, :12], kept.dof, 80)
     notices = ["The smallest risk is at the upper bound: allow larger β.", "Two rows are the same."]
     return contents_of(replace(part, marginals=few), notices=notices)
 
@@ -470,6 +473,56 @@ def test_long_tables_collapse(visit):
     assert visit(like_sized_regression()).page.locator("details").count() == 0
 
 
+def test_coefficients_that_are_not_drawn_are_said_to_be_elsewhere(visit):
+    contents = wide_regression()
+    seen = visit(contents)
+    told = "Drawn are 12 of 80, the most standard deviations from zero; for more see the table"
+    assert told in seen.text("#ridge-section .caption")
+    assert "(--json" not in seen.text("#coefficients-caption")
+    assert "'hue' with 'red'" in seen.text("#coefficients-caption")
+    assert seen.text("#ridge-caption") != ""
+    [part] = contents.parts
+    more = visit(replace(contents, parts=[replace(part, n_coefficients=300)]))
+    assert " of the 80 of 300 that are the most" in more.text("#coefficients-caption")
+    assert "(--json prints all)" in more.text("#coefficients-caption")
+    assert visit(regression()).text("#ridge-caption") == ""
+
+
+def test_print_keeps_legends_and_all_coefficients(visit):
+    page = visit(wide_regression()).page
+    page.emulate_media(media="print")
+    kept = "all => all.map(e => getComputedStyle(e, '::before').printColorAdjust)"
+    assert set(page.eval_on_selector_all(".key", kept)) == {"exact"}
+    assert page.locator("#moving .legend .choice-dot").is_visible()
+    assert page.locator("#own-label").is_hidden()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".coefficients tbody tr").last.is_visible()
+
+
+def test_betas_are_told_apart_on_the_scale_of_the_curve(visit):
+    contents = like_sized_regression()
+    [part] = contents.parts
+    small = replace(part, betas=part.betas * 1e-7, grain=1e-10)
+    page = visit(replace(contents, parts=[small])).page
+    ticks = page.locator("#risk-chart text").all_text_contents()
+    assert {"1e-9", "1e-8", "1e-7"} <= set(ticks)
+    assert "β, on a logarithmic scale above 1e-10" in ticks
+    drawn = page.locator("#risk-chart .curve").get_attribute("d")
+    places = [float(x) for x in re.findall(r"[ML]([\d.]+) ", drawn)]
+    gaps = np.diff(places) / (places[-1] - places[0])
+    t = np.log1p(small.betas / small.grain)
+    np.testing.assert_allclose(gaps, np.diff(t) / t[-1], atol=1e-3)
+    linear = visit(replace(contents, parts=[replace(part, grain=1e3)])).page
+    assert "β" in linear.locator("#risk-chart text").all_text_contents()
+
+
+def test_errors_that_are_rounding_have_no_digits(visit):
+    contents = regression()
+    [part] = contents.parts
+    seen = visit(replace(contents, parts=[replace(part, standard_error=1e-17)]))
+    assert seen.text("#tile-risk") == f"{part.risk[part.at]:.4g} ± 1e-17"
+
+
 def test_unknown_standard_error(visit):
     contents = regression()
     [part] = contents.parts
@@ -533,15 +586,21 @@ def test_steep_start_does_not_flatten_the_curve(visit):
     assert 0 < float(seen.attribute("#marker", "cy")) < choice
 
 
-@pytest.mark.parametrize("width", [1200, 375])
-def test_labels_of_the_risk_curve_do_not_collide(visit, width):
-    seen = visit(like_sized_regression(), width=width)
+@pytest.mark.parametrize(("width", "factor"), [(1200, 1), (375, 1), (1200, 1e99), (1200, 1e-9)])
+def test_labels_of_the_risk_curve_do_not_collide(visit, width, factor):
+    contents = like_sized_regression()
+    [part] = contents.parts
+    choices = [] if factor != 1 else part.choices
+    other = replace(part, betas=part.betas * factor, choices=choices)
+    seen = visit(replace(contents, parts=[other]), width=width)
     boxes = seen.page.eval_on_selector_all(
         "#risk-chart text",
         "all => all.map(e => [e.textContent, e.getBBox()]).map(([t, b]) => "
         "[t, b.x, b.y + 2, b.x + b.width, b.y + b.height - 2])",
     )
-    assert {"k-fold", "leave-one-out", "bootstrap"} <= {box[0] for box in boxes}
+    shown = {"k-fold", "leave-one-out", "bootstrap"} if choices else set()
+    assert shown <= {box[0] for box in boxes}
+    assert len(boxes) > len(choices) + 5
     for i, (one, left, top, right, bottom) in enumerate(boxes):
         assert left >= -1 and right <= width
         for other, left2, top2, right2, bottom2 in boxes[:i]:

@@ -18,8 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from temperance import memory
-from temperance.tables import Table, TableError, diabetes, prepare, read_frame, reading
+from temperance import GibbsRegressor, memory
+from temperance.tables import (
+    Column,
+    Table,
+    TableError,
+    diabetes,
+    new_rows,
+    prepare,
+    read_frame,
+    reading,
+)
 
 MISSING = "(empty cells, NA, N/A, NaN, NULL and None count as missing)"
 REPAIR = (
@@ -284,10 +293,13 @@ def test_many_columns_are_not_looked_at_one_by_one(tmp_path, monkeypatch):
     monkeypatch.setattr(pd.DataFrame, "__getitem__", take)
     found = prepare(read_frame(path), "c599", name="data")
     assert len(taken) < 20
-    names = [*frame.columns[:300], "hue=blue", "hue=green", "hue=red", *frame.columns[301:-1]]
+    first = frame["hue"].value_counts().sort_index().idxmax()
+    levels = [f"hue={level}" for level in ("blue", "green", "red") if level != first]
+    names = [*frame.columns[:300], *levels, *frame.columns[301:-1]]
     assert list(found.inputs) == names
     np.testing.assert_array_equal(found.inputs["c598"], frame["c598"])
-    np.testing.assert_array_equal(found.inputs["hue=red"], frame["hue"] == "red")
+    for level in levels:
+        np.testing.assert_array_equal(found.inputs[level], frame["hue"] == level[4:])
     assert found.notices[-1].endswith("leave them out with --drop?: 'number'.")
 
 
@@ -295,7 +307,8 @@ def test_many_encoded_columns_are_told_in_few_words():
     flags = {f"flag {j}": [True, False, True, False] for j in range(30)}
     found = prepare(pd.DataFrame({**flags, "y": [1.0, 2.0, 4.0, 3.0]}), "y", name="data")
     assert found.inputs.shape == (4, 30)
-    assert found.notices[-1].endswith("'flag 9' (1 for true, 0 for false); and 20 more.")
+    assert found.notices[-1].startswith("True counts as 1, false as 0: 'flag 0', 'flag 1', ")
+    assert found.notices[-1].endswith("'flag 9', and 20 more.")
 
 
 def test_missing_file(tmp_path):
@@ -304,13 +317,13 @@ def test_missing_file(tmp_path):
 
 
 def test_directory(tmp_path):
-    expected = f"{str(tmp_path)!r} is a directory; name a CSV or Parquet file in it"
+    expected = f"{str(tmp_path)!r} is a directory; name a file in it"
     assert message_of(read_frame, tmp_path) == expected
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="a device without an end")
 def test_device():
-    expected = "'/dev/zero' is a device; name a CSV or Parquet file"
+    expected = "'/dev/zero' is a device; name a file"
     assert message_of(read_frame, "/dev/zero") == expected
 
 
@@ -529,13 +542,11 @@ def test_unknown_task():
 @pytest.mark.parametrize(
     "values, kind",
     [
-        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "datetime"),
-        ([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)], "date"),
         ([[1, 2], [3]], "lists or values of several kinds"),
         ([{"a": 1}, {"a": 2}], "lists or values of several kinds"),
         ([b"\x00", b"\x01"], "bytes"),
     ],
-    ids=["datetime", "date", "list", "struct", "binary"],
+    ids=["list", "struct", "binary"],
 )
 def test_columns_of_other_kinds_in_parquet(values, kind, tmp_path):
     path = stored_parquet(tmp_path, pd.DataFrame({"x": [1, 2], "when": values, "y": [0.5, 1.5]}))
@@ -618,9 +629,8 @@ def test_encoding():
     }
     result = table(columns, task="regression")
     assert result.inputs.to_dict("list") == {
-        "hue=red": [1, 0, 1],
+        "hue=blue": [0, 1, 0],
         "x": X,
-        "size=l": [0, 0, 1],
         "size=m": [0, 1, 0],
         "size=s": [1, 0, 0],
         "flag": [0, 1, 1],
@@ -628,10 +638,202 @@ def test_encoding():
     }
     assert set(result.inputs.dtypes) == {np.dtype(float)}
     assert result.notices == (
-        "Columns encoded as numbers: 'hue' (1 for 'red', 0 for 'blue'); 'size' (a column of 0 and 1"
-        " for each of 'l', 'm', 's'); 'flag' (1 for true, 0 for false).",
-        "Coefficients of such columns mean something beside each other only.",
+        "Text is compared with its most frequent level: 'hue' with 'red'; 'size' with 'l'.",
+        "True counts as 1, false as 0: 'flag'.",
+        "Levels of fewer than 5 rows tell little: 'blue' of 'hue' (1), 'm' of 'size' (1), 's' of"
+        " 'size' (1).",
     )
+
+
+def test_the_reference_level_is_the_most_frequent_by_weight():
+    columns = {"c": ["b", "a", "b", "a", "c"], "y": range(5), "w": [1, 2, 1, 2, 0]}
+    assert table(columns, drop=["w"]).columns[0].reference == "a"  # the first of two
+    assert (
+        table({**columns, "c": ["b", "a", "b", "b", "c"]}, drop=["w"]).columns[0].reference == "b"
+    )
+    weighted = table(columns, weights="w", task="regression")
+    assert weighted.columns == (Column("c", "levels", "a", ("b",)),)
+    # The level without weight is as good as absent.
+    assert list(weighted.inputs) == ["c=b"]
+    copies = {"c": ["b", "a", "b", "a", "a", "a"], "y": range(6)}
+    assert table(copies).columns == weighted.columns
+
+
+def test_contrasts_can_be_read():
+    rng = np.random.default_rng(1)
+    place = rng.choice(["bay", "inland", "ocean"], 400, p=[0.2, 0.3, 0.5])
+    price = 10 + 5.0 * (place == "bay") - 3.0 * (place == "inland") + rng.normal(size=400)
+    result = table({"place": place, "price": price}, "price")
+    fitted = GibbsRegressor(strategy="bayes", prior_scale=10).fit(result.inputs, result.target)
+    assert dict(zip(result.inputs, fitted.coef_.round(), strict=True)) == {
+        "place=bay": 5,
+        "place=inland": -3,
+    }
+    low, high = fitted.coefficients().interval(0.95)
+    assert np.all(high - low < 1)
+
+
+DAYS = ["2020-01-31", "2020-02-01", None]
+STAMPS = ["2020-01-31T12:00", "2020-02-01 00:00:00Z", None]
+
+
+@pytest.mark.parametrize(
+    "values, days",
+    [
+        (DAYS, [18292, 18293]),
+        (STAMPS, [18292.5, 18293]),
+        (["2020-01-31T23:30:00.5+01:00", "0001-01-01", None], [18292 + 81000.5 / 86400, -719162]),
+        (pd.to_datetime(DAYS), [18292, 18293]),
+        (pd.to_datetime(DAYS, utc=True), [18292, 18293]),
+        ([datetime.date(2020, 1, 31), datetime.date(2020, 2, 1), None], [18292, 18293]),
+    ],
+    ids=["days", "times", "zones", "datetime", "aware", "date"],
+)
+def test_dates_are_named_or_count_in_days(values, days):
+    frame = {"x": X, "when": values, "y": Y}
+    message = message_of(table, frame, drop_missing=True)
+    assert message.startswith("column 'when' holds dates such as '")
+    assert message.endswith("; count its days with --dates-as-days, or leave it out with --drop")
+    result = table(frame, drop_missing=True, dates_as_days=True, task="regression")
+    np.testing.assert_allclose(result.inputs["when"], days, rtol=1e-12)
+    assert result.notices[-1] == "Dates count in days: 'when'."
+    assert result.columns[1] == Column("when", "days")
+
+
+@pytest.mark.parametrize("text", ["2020-13-01", "20200131", "1/2/2020", "2020-01-31 noon"])
+def test_what_is_no_date_stays_text(text):
+    frame = {"when": ["2020-01-31", text] * 2, "y": range(4)}
+    assert table(frame, task="regression").columns[0].kind == "levels"
+
+
+def test_all_bad_columns_are_named_at_once():
+    n = 30
+    frame = {
+        "id": [f"p{i}" for i in range(n)],
+        "sold on": pd.date_range("2020-01-01", periods=n),
+        "built": [f"19{i + 10}-01-01" for i in range(n)],
+        "x": ["?", *map(str, range(n - 1))],
+        "tags": [[1]] * n,
+        "far": [np.inf, *range(n - 1)],
+        "gap": [None, *range(n - 1)],
+        "y": np.linspace(0, 1, n),
+    }
+    expected = (
+        "6 columns cannot be used: 'id' looks like an identifier, with 30 distinct texts in 30"
+        " rows; 'sold on' holds dates such as '2020-01-01 00:00:00'; 'built' holds dates such as"
+        " '1910-01-01'; 'x' has text among its numbers: '?' in data row 1; 'tags' holds neither"
+        " numbers nor text nor true/false, but lists or values of several kinds; 'far' has inf in"
+        " data row 1; count the days of dates with --dates-as-days, or correct cells, or leave them"
+        " empty and use --drop-missing, or leave them out with --drop id --drop 'sold on' --drop"
+        " built --drop x --drop tags --drop far"
+    )
+    gap = "; 1 of 30 rows have missing values, in 'gap' (1): use --drop-missing"
+    assert message_of(table, frame) == expected + gap
+    # Without the row that has a gap, nothing is infinite.
+    assert "'far'" not in message_of(table, frame, drop_missing=True)
+    bad = ["id", "sold on", "built", "x", "tags", "far"]
+    assert list(table(frame, drop=bad, drop_missing=True).inputs) == ["gap"]
+
+
+def test_a_bad_target_is_not_offered_to_be_dropped():
+    frame = {"x": DAYS[:2] * 2, "y": DAYS[:2] * 2}
+    assert message_of(table, frame).endswith("or leave them out with --drop x")
+
+
+class TestNewRows:
+    COLUMNS = {
+        "x": [1.0, 2.0, 4.0, 5.0],
+        "hue": ["red", "blue", "red", "7"],
+        "flag": [True, False, True, False],
+        "when": ["2020-01-31", "2020-02-01", "2020-02-02", "2020-02-09"],
+        "one": [1, 1, 1, 1],
+        "y": [1.0, 2.0, 3.0, 5.0],
+    }
+    CSV = "when,extra,hue,flag,x\n2020-03-01,?,7,true,3\n2020-03-02,?,red,false,1\n"
+
+    @pytest.fixture
+    def fitted(self):
+        return table(self.COLUMNS, dates_as_days=True, task="regression")
+
+    def test_the_rows_of_the_fit_are_encoded_as_they_were(self, fitted):
+        frame = pd.DataFrame(self.COLUMNS).iloc[:, ::-1]
+        found = new_rows(frame, fitted.columns)
+        pd.testing.assert_frame_equal(found.inputs, fitted.inputs)
+        assert found.numbers.tolist() == [1, 2, 3, 4]
+        assert found.notices == []
+
+    def test_from_a_file_in_any_order_beside_others(self, fitted, tmp_path):
+        frame = read_frame(stored(tmp_path, self.CSV), text=["hue"])
+        found = new_rows(frame, fitted.columns).inputs
+        assert found.to_dict("list") == {
+            "x": [3, 1],
+            "hue=7": [1, 0],
+            "hue=blue": [0, 0],
+            "flag": [1, 0],
+            "when": [18322, 18323],
+        }
+
+    def test_numbers_for_text_and_truth(self, fitted):
+        frame = pd.DataFrame(self.COLUMNS).iloc[:2].assign(hue=[7, 7.0], flag=[0, 1])
+        assert new_rows(frame, fitted.columns).inputs["hue=7"].tolist() == [1, 1]
+        assert new_rows(frame, fitted.columns).inputs["flag"].tolist() == [0, 1]
+
+    @pytest.mark.parametrize(
+        ("change", "expected"),
+        [
+            (
+                {"x": None, "hue": ["blue", None, "red", "red"]},
+                "data rows 1, 2, 3, 4 with missing values, in 'x', 'hue'; --skip-unknown leaves"
+                " such rows out",
+            ),
+            (
+                {"hue": ["blue", "green", "RED", "green"], "x": [1, 2, None, 3]},
+                "data row 3 with missing values, in 'x'; data rows 2, 3, 4 with a level of 'hue'"
+                " that the model has not seen: 'green', 'RED'; --skip-unknown leaves such rows out",
+            ),
+            (
+                {"x": ["a", "b", "c", "d"], "flag": ["a", "true", "b", "c"], "when": [1, 2, 3, 4]},
+                "column 'x' must hold numbers, got 'a' in data row 1; column 'flag' must hold true"
+                " or false, got 'a' in data row 1; column 'when' must hold dates, got 1.0 in data"
+                " row 1; correct the cells, or leave them empty and use --skip-unknown",
+            ),
+            (
+                {"x": [1, 2, 3, np.inf]},
+                "column 'x' has inf in data row 4; correct the cells, or leave them empty and use"
+                " --skip-unknown",
+            ),
+            (
+                {"x": DAYS[:2] * 2, "flag": [2, 1, 0, 1]},
+                "column 'x' holds dates such as '2020-01-31'; column 'flag' must hold true or"
+                " false, got 2.0 in data row 1; correct the cells, or leave them empty and use"
+                " --skip-unknown",
+            ),
+        ],
+        ids=["missing", "unseen", "kinds", "infinite", "dates"],
+    )
+    def test_bad_cells(self, fitted, change, expected):
+        frame = pd.DataFrame({**self.COLUMNS, **change})
+        assert message_of(new_rows, frame, fitted.columns) == expected
+
+    def test_columns_that_are_not_there(self, fitted):
+        frame = pd.DataFrame({"x": X, "z": X})
+        assert message_of(new_rows, frame, fitted.columns) == (
+            "the model needs columns that are not there: 'hue', 'flag', 'when'; the columns are"
+            " 'x', 'z'"
+        )
+
+    def test_rows_that_are_not_known_can_be_left_out(self, fitted):
+        change = {"hue": ["blue", "green", "red", "red"], "x": [1, 2, None, 3]}
+        frame = pd.DataFrame({**self.COLUMNS, **change})
+        found = new_rows(frame, fitted.columns, skip_unknown=True)
+        assert found.numbers.tolist() == [1, 4]
+        assert found.inputs["x"].tolist() == [1, 3]
+        assert found.inputs.index.tolist() == [0, 1]
+        assert len(found.notices) == 2
+        frame["x"] = None
+        assert message_of(new_rows, frame, fitted.columns, skip_unknown=True).startswith(
+            "no row can be forecast: data rows 1, 2, 3, 4 with missing values, in 'x'; "
+        )
 
 
 def test_row_numbers_are_used_and_named():
@@ -644,7 +846,7 @@ def test_row_numbers_are_used_and_named():
 
 def test_twenty_texts_are_no_identifier():
     result = table({"c": [f"{i:02}x" for i in range(20)], "y": range(20)})
-    assert np.array_equal(result.inputs, np.eye(20))
+    assert np.array_equal(result.inputs, np.eye(20)[:, 1:])
 
 
 def test_half_numbers_are_text():
@@ -676,7 +878,8 @@ def test_missing_rows_are_dropped_on_request():
     assert result.notices == (
         "Rows left out for missing values: 2 of 4 rows, in 'x' (1), 'y' (1).",
         TWO,
-        "Columns encoded as numbers: 'self' (1 for 'red', 0 for 'green').",
+        "Text is compared with its most frequent level: 'self' with 'green'.",
+        "Levels of fewer than 5 rows tell little: 'red' of 'self' (1).",
         "Columns left out, the same in every row: 'c'.",
     )
     assert frame.columns.tolist() == list(columns)
@@ -835,7 +1038,7 @@ def test_what_counts_as_missing(token, tmp_path):
 
 @pytest.mark.parametrize("token", ["missing", "-", "?", "0"])
 def test_what_does_not_count_as_missing(token, tmp_path):
-    assert "c=a" in from_csv(tmp_path, f"c,y\na,1\n{token},2\nb,3\n").inputs
+    assert "c=b" in from_csv(tmp_path, f"c,y\na,1\n{token},2\nb,3\n").inputs
 
 
 @pytest.mark.parametrize("column", ["x", "y"])
@@ -959,7 +1162,7 @@ def test_a_million_cells_take_no_time(tmp_path):
     begin = time.perf_counter()
     result = prepare(read_frame(path), "x0", name="data")
     assert time.perf_counter() - begin < 10
-    assert result.inputs.shape == (50_000, 22)
+    assert result.inputs.shape == (50_000, 21)
 
 
 def test_diabetes():

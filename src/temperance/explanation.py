@@ -41,6 +41,14 @@ def explanations(fitted: Any) -> list[str]:
     return [f"Each class is told from the rest by a posterior with a β of its own. {told}"]
 
 
+def modelled(fitted: Any, target: str) -> str:
+    """Say which of two classes has its probability modelled; nothing for other responses."""
+    classes = list(getattr(fitted, "classes_", ()))
+    if len(classes) != 2:
+        return ""
+    return f"probability of {target} = {classes[1]}, against {classes[0]}"
+
+
 def _kind(calibration: Calibration) -> str:
     """Sort a calibration among its like, in a few words."""
     if not calibration.minimum.searched:
@@ -87,12 +95,12 @@ def _meaning(calibration: Calibration) -> str:
         return f"The risk is smallest at the lower bound: {amount}, or less; see wider bounds."
     if beta < 1:
         return (
-            f"The data deserve less trust than Bayes gives them: {amount}. The calibrated "
-            "posterior is the wider one, as a model that is partly wrong should have."
+            f"The data deserve less trust than Bayes gives them: {amount}. The posterior is wider "
+            "than Bayes', as that of a model that is partly wrong should be."
         )
     return (
-        f"The data deserve more trust than Bayes gives them: {amount}. The calibrated posterior "
-        "is the narrower one."
+        f"The data deserve more trust than Bayes gives them: {amount}. The posterior is narrower "
+        "than Bayes'."
     )
 
 

@@ -95,6 +95,7 @@ FORMATS: list[Callable[[Draw, int], list[str]]] = [
     lambda rng, n: list(rng.choice(["red", "green", "blue"], n)),
     lambda rng, n: [f"1e8{v:04d}" if v < 0 else f"{1e8 + 1e-6 * v:.10f}" for v in range(n)],
     lambda rng, n: [""] * n,
+    lambda rng, n: [f"20{v:02d}-0{v % 9 + 1}-11T0{v % 7}:30" for v in rng.integers(0, 99, n)],
 ]
 
 
@@ -122,8 +123,21 @@ def command(rng: Draw) -> str | None:
     names, rows = cells(rng)
     name, content = stored(rng, names, rows)
     words = ["calibrate", name, "--json", *options(rng, names)]
-    code, out, err, _ = ran(words, {name: content})
+    code, out, err, made = ran(words, {name: content})
+    if code == 0 and "saved.json" in made:
+        return _wrong(code, out, err) or _forecasts(name, content, made["saved.json"])
     return _wrong(code, out, err)
+
+
+def _forecasts(name: str, content: bytes, saved: bytes) -> str | None:
+    """Forecast the rows of the table by the choice that was saved."""
+    words = ["predict", "saved.json", name, "--skip-unknown"]
+    code, out, err, _ = ran(words, {name: content, "saved.json": saved})
+    if code == BAD_INPUT:
+        return _wrong(code, out, err)
+    rows = list(csv.reader(io.StringIO(out)))
+    whole = code == 0 and len(rows) > 1 and all(len(row) == len(rows[0]) for row in rows)
+    return None if whole else f"forecasts: exit code {code}: {err.strip()[-300:]}"
 
 
 def page(rng: Draw) -> str | None:
@@ -248,7 +262,9 @@ def options(rng: Draw, names: list[str]) -> list[str]:
         (0.05, lambda: ["--prior-scale", f"{10.0 ** rng.uniform(-8, 8):.3g}"]),
         (0.1, lambda: ["--no-standardize"]),
         (0.1, lambda: ["--no-intercept"]),
-        (0.2, lambda: ["--risk", "predictive"]),
+        (0.2, lambda: ["--for", "draws"]),
+        (0.3, lambda: ["--dates-as-days"]),
+        (0.1, lambda: ["--save", "saved.json"]),
         (0.1, lambda: ["--transfer", "alpha"]),
         (0.1, lambda: ["--strategy", str(rng.choice(["naive", "bayes", "sample-splitting"]))]),
         (0.1, lambda: ["--posterior", str(rng.choice(["laplace", "mean-field"]))]),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+
+CLOSED_PIPE = 141
 
 
 def main() -> None:
@@ -12,7 +15,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every encoding has a beta
     try:
-        raise SystemExit(_run())
+        code = _run()
+        sys.stdout.flush()
+        raise SystemExit(code)
+    except BrokenPipeError:
+        stop_writing()
+        raise SystemExit(CLOSED_PIPE) from None
     except KeyboardInterrupt:
         print("temperance: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
@@ -31,6 +39,8 @@ def _run() -> int:
         return 2
     try:
         return app(prog_name="temperance", standalone_mode=False) or 0
+    except SystemExit:  # typer and rich leave like this when nobody reads their help
+        return CLOSED_PIPE
     except Exception as error:
         if type(error).__name__ == "Abort":  # an interrupt between a command and its end
             raise KeyboardInterrupt from None
@@ -42,3 +52,10 @@ def _run() -> int:
             path = getattr(getattr(error, "ctx", None), "command_path", "temperance")
             print(f"temperance: {message}; see {path} --help", file=sys.stderr)
         return getattr(error, "exit_code", 2)
+
+
+def stop_writing() -> None:
+    """Write to nobody from here on: Python would complain of what it could not write."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -9,6 +9,7 @@ import typer
 import temperance
 from temperance.cli.calibrate import calibrate
 from temperance.cli.options import Command
+from temperance.cli.predict import predict
 from temperance.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("calibrate", cls=Command)(calibrate)
+app.command("predict", cls=Command)(predict)
 app.command("reproduce", cls=Command)(reproduce)
 
 

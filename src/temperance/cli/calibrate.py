@@ -1,4 +1,4 @@
-"""``temperance calibrate``: from a table to a calibrated model, a comparison, a report."""
+"""``temperance calibrate``: from a table to a chosen beta, a comparison, a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from temperance.cli.console import Steps, one_line_errors
 from temperance.cli.options import real_number, refuse_unwritable, whole_number
-from temperance.cli.request import ModelName, PosteriorName, Request, as_written
+from temperance.cli.request import ModelName, PosteriorName, Purpose, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
 from temperance.models.logistic.cost import cost_of_fits, fits_to_leave_one_out
@@ -66,10 +66,20 @@ def calibrate(
             rich_help_panel=DATA,
         ),
     ] = False,
+    dates_as_days: Annotated[
+        bool,
+        typer.Option(
+            "--dates-as-days",
+            help="Count dates in days instead of refusing them.",
+            rich_help_panel=DATA,
+        ),
+    ] = False,
     model: Annotated[
         ModelName | None,
         typer.Option(
-            help="By default logistic for classes, else linear, or known-variance if given.",
+            metavar="NAME",
+            help="linear, known-variance, polynomial or logistic. By default logistic for classes, "
+            "else linear, or known-variance with --noise-variance.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -91,7 +101,10 @@ def calibrate(
     posterior: Annotated[
         PosteriorName | None,
         typer.Option(
-            help="Gaussian approximation, for logistic (default mean-field).", rich_help_panel=MODEL
+            metavar="NAME",
+            help="Gaussian approximation for logistic: mean-field (default), jaakkola, laplace or "
+            "full.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     prior_scale: Annotated[
@@ -130,8 +143,10 @@ def calibrate(
         typer.Option(
             "--strategy",
             "-s",
-            help="How beta is chosen. By default k-fold; reference-risk for the Gibbs risk of a "
-            "regression with known variance.",
+            metavar="NAME",
+            help="How beta is chosen: k-fold (default), reference-risk (default for draws of a "
+            "regression with known variance), logistic-reference-risk, leave-one-out, bootstrap, "
+            "safe-bayes, sample-splitting, naive or bayes.",
             rich_help_panel=CHOICE,
         ),
     ] = None,
@@ -141,14 +156,15 @@ def calibrate(
             help="What is carried from a part of the rows to all of them.", rich_help_panel=CHOICE
         ),
     ] = "beta",
-    risk: Annotated[
-        Literal["gibbs", "predictive"],
+    purpose: Annotated[
+        Purpose,
         typer.Option(
-            help="gibbs: expected loss of a draw from the posterior. predictive: loss of the "
-            "forecasts; take it for honest intervals and probabilities.",
+            "--for",
+            help="What should be good. forecasts: intervals and probabilities of new rows "
+            "(predictive risk). draws: single draws from the posterior (Gibbs risk).",
             rich_help_panel=CHOICE,
         ),
-    ] = "gibbs",
+    ] = "forecasts",
     bounds: Annotated[
         tuple[float, float],
         real_number("Where beta may lie; Bayes is 1.", "LOW HIGH", rich_help_panel=CHOICE),
@@ -175,6 +191,14 @@ def calibrate(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Write the choice to a file, for temperance predict.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     json: Annotated[
         bool,
         typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT),
@@ -184,14 +208,15 @@ def calibrate(
         typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT),
     ] = False,
 ) -> None:
-    """Choose how much a model should trust a table of data, and say what that changes.
+    """Choose how much a model should trust a table of data; say what that changes.
 
-    Fits a Bayesian regression of the target on all other columns, estimates the risk of every
-    exponent beta on the likelihood (Bayes is 1), and takes the beta with the smallest.
+    Fits a Bayesian regression of the target on all other columns, estimates
+    the risk of every exponent beta on the likelihood (Bayes is 1), and takes
+    the beta with the smallest.
 
     \b
     temperance calibrate
-    temperance calibrate houses.csv --target price --risk predictive
+    temperance calibrate houses.csv --target price --save houses.json
     temperance calibrate visits.parquet -t healed --compare --report visits.html
     """  # noqa: D301
     with one_line_errors(debug, as_written):
@@ -201,7 +226,7 @@ def calibrate(
             model=model,
             strategy=strategy,
             transfer=transfer,
-            risk=risk,
+            purpose=purpose,
             bounds=bounds,
             noise_variance=noise_variance,
             degree=degree,
@@ -212,10 +237,12 @@ def calibrate(
             weights=weights,
             drop=tuple(drop or ()),
             drop_missing=drop_missing,
+            dates_as_days=dates_as_days,
             seed=seed,
             compare=compare,
             json=json,
             report=report,
+            save=save,
         )
         result = run(request)
         from temperance.cli import display
@@ -245,9 +272,7 @@ class Result:
 def run(request: Request) -> Result:
     """Do what was asked for, with progress on the way."""
     with Steps() as steps:
-        if request.report is not None:
-            _refuse_overwriting(request.report, request.data)
-            refuse_unwritable("--report", request.report)
+        _refuse_bad_files(request)
         steps.say("reading")
         table = request.table()
         estimator = request.estimator(table.task)
@@ -273,6 +298,8 @@ def run(request: Request) -> Result:
             steps.say("report")
             _write_report(request, result)
             steps.step()
+        if request.save is not None:
+            _save(request, result)
     return result
 
 
@@ -358,9 +385,17 @@ def noted() -> Iterator[list[str]]:
             sentences.append(sentence)
 
 
-def _refuse_overwriting(path: Path, data: Path | None) -> None:
-    if data is not None and path.is_file() and path.samefile(data):
-        raise ValueError(f"--report would overwrite the data in {path}")
+def _refuse_bad_files(request: Request) -> None:
+    """Refuse files that could not be written, or that would be written over what is needed."""
+    for option, path in (("--report", request.report), ("--save", request.save)):
+        if path is None:
+            continue
+        if request.data is not None and path.is_file() and path.samefile(request.data):
+            raise ValueError(f"{option} would overwrite the data in {path}")
+        refuse_unwritable(option, path)
+    if request.save is not None and request.report is not None:
+        if request.save.resolve() == request.report.resolve():
+            raise ValueError(f"--save and --report name the same file, {request.save}")
 
 
 def _write_report(request: Request, result: Result) -> None:
@@ -380,3 +415,16 @@ def _write_report(request: Request, result: Result) -> None:
     )
     assert request.report is not None
     write_whole(request.report, report.render(contents))
+
+
+def _save(request: Request, result: Result) -> None:
+    from temperance.cli import choice
+    from temperance.cli.display import settings
+
+    about = {
+        "command": replace(request, json=False).command(),
+        "seed": request.seed,
+        "settings": dict(settings(request, result)),
+    }
+    assert request.save is not None
+    write_whole(request.save, choice.written(result.own.fitted, result.table, about))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import re
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -23,21 +23,27 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from temperance.cli import CLOSED_PIPE, stop_writing
 from temperance.diagnostics import TemperanceWarning
 
 QUIET_SECONDS = 2.0
-BAD_INPUT, BUG, INTERRUPTED, CLOSED_PIPE = 2, 1, 130, 141
+BAD_INPUT, BUG, INTERRUPTED = 2, 1, 130
+
+
+TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.M)
 
 
 class Output(Console):
-    """A console on today's stdout; who reads it, like ``head``, may have seen enough."""
+    """A console on today's stdout, whose lines end where their words end."""
 
     def __init__(self) -> None:
         super().__init__(highlight=False)
 
-    def on_broken_pipe(self) -> None:
-        """Leave quietly."""
-        _stop_writing()
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, without the blanks that fill lines up."""
+        with self.capture() as captured:
+            super().print(*objects, **options)
+        sys.stdout.write(TRAILING.sub(r"\1", captured.get()))
 
 
 def errors() -> Console:
@@ -49,16 +55,19 @@ def errors() -> Console:
 def one_line_errors(debug: bool, reword: Callable[[str], str] = str) -> Iterator[None]:
     """Turn what went wrong into one line on stderr and an exit code; ``debug`` lets it through.
 
-    Messages about bad input go through ``reword``.
+    Messages about bad input go through ``reword``.  Who reads the output, like ``head``, may have
+    seen enough, which is noticed here at the latest.
     """
     try:
         yield
+        sys.stdout.flush()
     except typer.Exit:
         raise
     except KeyboardInterrupt:
         _leave("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        _stop_writing()
+        stop_writing()
+        raise typer.Exit(CLOSED_PIPE) from None
     except (ValueError, OSError) as error:
         if debug:
             raise
@@ -90,14 +99,6 @@ def one_line_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-def _stop_writing() -> NoReturn:
-    """Leave quietly: Python would complain of what it could not write."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    raise typer.Exit(CLOSED_PIPE)
 
 
 def _line(error: BaseException) -> str:

@@ -15,9 +15,12 @@ import temperance
 from temperance.calibration import Calibration, with_error
 from temperance.cli.calibrate import Result, Trial
 from temperance.cli.console import Output, printable
-from temperance.cli.request import Request
-from temperance.explanation import explain, explanations
+from temperance.cli.request import PURPOSES, Request
+from temperance.explanation import explain, explanations, modelled
 from temperance.held_out import HeldOut, coverage, hits
+from temperance.types import Risk
+
+BETAS = "chosen beta"
 
 
 def escape(text: str) -> str:
@@ -31,24 +34,29 @@ def show(request: Request, result: Result) -> None:
         print(json.dumps(_plain(as_record(request, result)), indent=2, allow_nan=False))
         return
     console = Output()
-    for name, value in settings(request, result)[:4]:
-        console.print(f"[bold]{name:10}[/bold]{escape(value)}", soft_wrap=True)
-    for note in [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]:
-        console.print(f"[dim]•[/dim] {escape(note)}", soft_wrap=True)
+    console.print(_named(_first(settings(request, result))))
+    notes = [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]
+    if notes:
+        console.print(_bulleted(notes))
     console.print()
     console.print(_choices(result.own.fitted))
     for words in explanations(result.own.fitted):
         console.print(Padding(escape(words), (1, 0, 0, 0)))
     if request.compare:
-        headings, *rows = ranking(result)
-        grid = _grid(*headings)
-        for row in rows:
-            grid.add_row(*map(escape, row), style="bold" if row[1] == result.own.name else None)
         console.print()
-        console.print(grid)
+        console.print(_ranked_grid(ranking(result), result.own.name, console.width))
         console.print(_compared_in_words(result.trials))
+    if request.report is not None or request.save is not None:
+        console.print()
     if request.report is not None:
-        console.print(f"\nThe report is in {escape(str(request.report))}", soft_wrap=True)
+        console.print(f"The report is in {escape(str(request.report))}", soft_wrap=True)
+    if request.save is not None:
+        console.print(f"The choice is in {escape(str(request.save))}", soft_wrap=True)
+
+
+def _first(names_and_values: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the settings that head the result: all down to what it is for."""
+    return names_and_values[: [name for name, _ in names_and_values].index("for") + 1]
 
 
 def settings(request: Request, result: Result) -> list[tuple[str, str]]:
@@ -59,8 +67,9 @@ def settings(request: Request, result: Result) -> list[tuple[str, str]]:
     return [
         ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
         ("model", _model(fitted)),
+        *([("class", said)] if (said := modelled(fitted, table.target_name)) else []),
         ("strategy", repr(first.strategy)),
-        ("risk", f"{fitted.risk}, {first.curve.method}{_units(fitted)}"),
+        ("for", f"{PURPOSES[first.kind]}: {first.kind} risk, {first.curve.method}{_units(fitted)}"),
         ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),
         ("prior", f"standard deviation {fitted.prior_scale:g} of each coefficient"),
         ("columns", "standardised" if fitted.standardize else "as they are"),
@@ -68,6 +77,10 @@ def settings(request: Request, result: Result) -> list[tuple[str, str]]:
         ("seed", str(request.seed)),
         ("version", f"temperance {temperance.__version__}"),
     ]
+
+
+def _kind(fitted: Any) -> Risk:
+    return fitted.parts()[0][1].kind
 
 
 def _units(fitted: Any) -> str:
@@ -86,8 +99,22 @@ def _model(fitted: Any) -> str:
     return f"linear regression{degree}, noise variance {noise}"
 
 
+def _named(names_and_values: list[tuple[str, str]]) -> Grid:
+    grid = _grid("", "")
+    for name, value in names_and_values:
+        grid.add_row(f"[bold]{name}[/bold]", escape(value))
+    return grid
+
+
+def _bulleted(sentences: list[str]) -> Grid:
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    for sentence in sentences:
+        grid.add_row("[dim]•[/dim]", escape(sentence))
+    return grid
+
+
 def _choices(fitted: Any) -> Grid:
-    """One line per quantity, or one per class where there are several."""
+    """Return a line for each quantity, or one for each class where there are several."""
     parts = fitted.parts()
     if len(parts) > 1:
         grid = _grid("class", "beta", "alpha", "risk", "Bayes' risk", "gain", "minimum")
@@ -95,10 +122,7 @@ def _choices(fitted: Any) -> Grid:
             values = [value for _, value in _quantities(each)]
             grid.add_row(escape(name), *values[:-1], _where(each))
         return grid
-    grid = _grid("", "")
-    for name, value in _quantities(parts[0][1]):
-        grid.add_row(f"[bold]{name}[/bold]", value)
-    return grid
+    return _named(_quantities(parts[0][1]))
 
 
 def _where(part: Calibration) -> str:
@@ -119,7 +143,7 @@ def _quantities(part: Calibration) -> list[tuple[str, str]]:
         ("risk", with_error(part.risk, part.standard_error)),
         ("Bayes' risk", f"{part.bayes_risk:.5g}"),
         ("gain", with_error(part.gain, part.gain_standard_error)),
-        ("minimum", escape(part.where)),
+        ("minimum", part.where),
     ]
 
 
@@ -136,6 +160,20 @@ def _grid(*headings: str) -> Grid:
     return grid
 
 
+def _ranked_grid(ranking: list[tuple[str, ...]], own: str, width: int) -> Grid:
+    """Return the ranking; where it is too wide it moves together, and only betas are broken."""
+    headings, *rows = ranking
+    cells = [max(map(len, column)) for column in zip(*ranking, strict=True)]
+    grid = _grid(*headings)
+    if sum(cells) + 2 * (len(cells) - 1) > width:
+        grid.padding = (0, 1, 0, 0)
+    for column in grid.columns:
+        column.no_wrap = column.header != BETAS
+    for row in rows:
+        grid.add_row(*map(escape, row), style="bold" if row[1] == own else None)
+    return grid
+
+
 def ranked(trials: list[Trial]) -> list[Trial]:
     """Order strategies by their gain over Bayes on rows held out, the best first."""
     return sorted(trials, key=lambda trial: -trial.held.mean(trial.held.gains)[0])
@@ -144,7 +182,7 @@ def ranked(trials: list[Trial]) -> list[Trial]:
 def ranking(result: Result) -> list[tuple[str, ...]]:
     """Return the strategies on rows held out, the best first, below a row of headings."""
     last = "in 95 %" if result.own.held.bayes.place is not None else "right"
-    rows: list[tuple[str, ...]] = [("", "strategy", "beta", "gain over Bayes", "log score", last)]
+    rows: list[tuple[str, ...]] = [("", "strategy", BETAS, "gain over Bayes", "log score", last)]
     trials = ranked(result.trials)
     gains = [trial.held.mean(trial.held.gains) for trial in trials]
     for trial, gain in zip(trials, gains, strict=True):
@@ -161,7 +199,7 @@ def _compared_in_words(trials: list[Trial]) -> str:
     gains = {trial.name: trial.held.mean(trial.held.gains) for trial in trials}
     better = [name for name, (gain, error) in gains.items() if gain > 2 * error]
     worse = [name for name, (gain, error) in gains.items() if gain < -2 * error]
-    measure = {"gibbs": "Gibbs risk", "predictive": "log score"}[trials[0].fitted.risk]
+    measure = {"gibbs": "Gibbs risk", "predictive": "log score"}[_kind(trials[0].fitted)]
     clear = [
         f"clearly {how} than Bayes in {measure}: {', '.join(names)}"
         for how, names in (("better", better), ("worse", worse))
@@ -169,8 +207,8 @@ def _compared_in_words(trials: list[Trial]) -> str:
     ]
     found = "; ".join(clear) or "none differs clearly from Bayes"
     return (
-        "Beta is the choice on all rows; the rest is from rows held out in turn, ± one standard "
-        f"error. {found[0].upper()}{found[1:]}."
+        "The chosen beta is that on all rows; the rest is from rows held out in turn, ± one "
+        f"standard error. {found[0].upper()}{found[1:]}."
     )
 
 
@@ -192,6 +230,9 @@ def as_record(request: Request, result: Result) -> dict[str, Any]:
         "task": table.task,
         "rows": len(table.target),
         "columns": list(table.inputs.columns),
+        "reference_levels": {
+            column.name: column.reference for column in table.columns if column.kind == "levels"
+        },
         "settings": dict(settings(request, result)),
         "results": [_result(name, part) for name, part in fitted.parts()],
         "coefficients": _coefficients(fitted),
@@ -202,6 +243,8 @@ def as_record(request: Request, result: Result) -> dict[str, Any]:
         record["comparison"] = [_compared(trial, result) for trial in ranked(result.trials)]
     if request.report is not None:
         record["report"] = str(request.report)
+    if request.save is not None:
+        record["saved"] = str(request.save)
     return record
 
 

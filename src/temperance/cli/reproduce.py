@@ -61,12 +61,13 @@ def reproduce(
 ) -> None:
     """Reproduce the figures of the thesis, and judge its claims.
 
-    Each figure is computed into a table first, and drawn from it second; tables (CSV) and pictures
-    (PNG, SVG) lie side by side. Results are stored as they come: run the same command again after
-    an interruption, and it goes on where it was. One bar on a terminal shows the whole run.
+    Each figure is computed into a table first, and drawn from it second; tables
+    (CSV) and pictures (PNG, SVG) lie side by side. Results are stored as they
+    come: run the same command again after an interruption, and it goes on where
+    it was. One bar on a terminal shows the whole run.
 
-    The thesis: L. Perrotta, Practical calibration of the temperature parameter in Gibbs
-    posteriors, 2020, arXiv:2004.10522.
+    The thesis: L. Perrotta, Practical calibration of the temperature parameter
+    in Gibbs posteriors, 2020, arXiv:2004.10522.
     """
     with one_line_errors(debug), one_line_warnings():
         console = Output()

@@ -14,6 +14,11 @@ from temperance.types import Risk, Transfer
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
 PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
+Purpose = Literal["forecasts", "draws"]
+
+# What should be right, and the risk that is made small for it.
+RISKS: dict[Purpose, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
+PURPOSES: dict[Risk, Purpose] = {risk: purpose for purpose, risk in RISKS.items()}
 
 LEAST_ROWS = 10
 
@@ -27,7 +32,7 @@ class Request:
     model: ModelName | None = None
     strategy: str | None = None
     transfer: Transfer = "beta"
-    risk: Risk = "gibbs"
+    purpose: Purpose = "forecasts"
     bounds: tuple[float, float] = (0.0, 3.0)
     noise_variance: float | None = None
     degree: int | None = None
@@ -38,10 +43,17 @@ class Request:
     weights: str | None = None
     drop: tuple[str, ...] = ()
     drop_missing: bool = False
+    dates_as_days: bool = False
     seed: int = 0
     compare: bool = False
     json: bool = False
     report: Path | None = None
+    save: Path | None = None
+
+    @property
+    def risk(self) -> Risk:
+        """The risk that is made small."""
+        return RISKS[self.purpose]
 
     def table(self) -> Table:
         """Read the data, or take the bundled ones."""
@@ -60,6 +72,7 @@ class Request:
             drop=self.drop,
             weights=self.weights,
             drop_missing=self.drop_missing,
+            dates_as_days=self.dates_as_days,
         )
         if len(table.target) < LEAST_ROWS:
             raise TableError(
@@ -148,7 +161,7 @@ def as_written(message: str) -> str:
 
 
 def _dashed(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    return "--for" if name == "purpose" else "--" + name.replace("_", "-")
 
 
 def _option(name: str, value: Any) -> list[str]:

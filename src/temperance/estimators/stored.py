@@ -23,6 +23,18 @@ def without_data(calibration: Calibration) -> Calibration:
     return stored
 
 
+@dataclass(frozen=True, eq=False)
+class StoredChoice:
+    """What is left of a calibration in a file: the beta that was chosen, and its posterior."""
+
+    beta: float
+    posterior: Any
+
+    def posterior_at(self, beta: float) -> NoReturn:
+        """No posterior at another beta."""
+        _refuse()
+
+
 @dataclass(frozen=True)
 class AbsentData:
     """Data of which only the number of observations is known."""

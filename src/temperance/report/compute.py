@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
-from temperance.explanation import explanations
+from temperance.explanation import explanations, modelled
 from temperance.posteriors import StudentT
 from temperance.report.contents import (
     Band,
@@ -23,12 +23,15 @@ from temperance.report.contents import (
     Part,
     Reliability,
 )
+from temperance.ruler import Ruler
 from temperance.tables import Table
 from temperance.types import Array
+from temperance.validation import shown
 
 MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200
 GRID = 80
+STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's own ruler and over the bounds
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
 
@@ -65,11 +68,14 @@ def compute(
         ]
         parts.append(_part(fitted, table, k, name, calibration, chosen))
     kept = _held_out(fitted, table, held)
-    words = explanations(fitted)
+    kind = fitted.parts()[0][1].kind
+    which = modelled(fitted, table.target_name)
+    words = [*([f"The model gives the {which}."] if which else []), *explanations(fitted)]
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _fared(held, fitted.risk)],
-        risk_name=fitted.risk,
+        words=[*words, _fared(held, kind)],
+        risk_name=kind,
+        reading=_reading(table),
         parts=parts,
         held_out=kept,
         ranking=ranking,
@@ -79,28 +85,42 @@ def compute(
     )
 
 
-def _betas(calibration: Calibration) -> Array:
-    """Ascending betas over the bounds, crowded near the lower and around the choice, with Bayes."""
+def _reading(table: Table) -> str:
+    """Say what the coefficients of text compare with, or nothing."""
+    pairs = [
+        f"{shown(column.name)} with {shown(column.reference)}"
+        for column in table.columns
+        if column.kind == "levels"
+    ]
+    return f"Levels of text are compared: {', '.join(pairs)}." if pairs else ""
+
+
+def _betas(calibration: Calibration, ruler: Ruler) -> Array:
+    """Ascending betas over the bounds, on the scale of the curve, with the choice and Bayes."""
     lower, upper = calibration.bounds
-    spread = lower + (upper - lower) * np.linspace(0.0, 1.0, 37) ** 2
-    around = calibration.beta * np.geomspace(1 / 16, 16, 17)
+    width = float(ruler.t(upper))
+    # Beyond its ceiling a curve has no features, but it may rise or fall a long way.
+    spread = ruler._replace(ceiling=np.inf).scan(EVEN_STEPS, width / STEPS)
+    around = calibration.beta * np.geomspace(1 / 8, 8, 7)
     betas = np.concatenate([spread, around, [calibration.beta, 1.0]])
     betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
-    # Neighbours that no picture can tell apart, but never the choice or Bayes.
-    apart = np.diff(betas, prepend=-np.inf) > 1e-4 * (upper - lower)
-    return betas[apart | (betas == calibration.beta) | (betas == 1.0)]
+    # Neighbours that no picture can tell apart, but never an end, the choice or Bayes.
+    apart = np.diff(ruler.t(betas), prepend=-np.inf) > 1e-3 * width
+    return betas[apart | np.isin(betas, [upper, calibration.beta, 1.0])]
 
 
 def _part(
     fitted: Any, table: Table, k: int, name: str, calibration: Calibration, choices: list[Choice]
 ) -> Part:
-    betas = _betas(calibration)
+    ruler = calibration.curve.ruler(calibration.bounds)
+    betas = _betas(calibration, ruler)
     names = ["intercept", *fitted.terms_]
     laws = [_coefficients(fitted, k, beta) for beta in betas]
     at = int(np.searchsorted(betas, calibration.beta))
     return Part(
         name=name,
         betas=betas,
+        grain=ruler.grain,
         risk=calibration.curve(betas),
         at=at,
         standard_error=calibration.standard_error,
@@ -146,6 +166,7 @@ def _marginals(names: list[str], laws: list[StudentT], chosen: StudentT) -> Marg
         np.stack([law.location[shown] for law in laws]),
         np.stack([law.scale[shown] for law in laws]),
         np.array([law.dof for law in laws]),
+        len(names) - 1,
     )
 
 
@@ -240,13 +261,13 @@ def _fared(held: held_out.HeldOut, risk: str) -> str:
             for place in (held.bayes.place, held.calibrated.place)
         )
         said += (
-            f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and the calibrated "
-            f"ones {100 * calibrated:.0f} %; "
+            f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and those of the "
+            f"chosen β {100 * calibrated:.0f} %; "
         )
     said += f"the log score per row changed by {with_error(difference, error)}"
     if difference > 2 * error:
-        return f"{said}: the calibrated forecasts were clearly better."
+        return f"{said}: forecasts by the chosen β were clearly better."
     if difference < -2 * error:
-        advice = "; the predictive risk would aim at them" if risk == "gibbs" else ""
-        return f"{said}: the calibrated forecasts were clearly worse{advice}."
+        advice = "; --for forecasts would aim at them" if risk == "gibbs" else ""
+        return f"{said}: forecasts by the chosen β were clearly worse{advice}."
     return f"{said}, which is no clear difference."

@@ -19,7 +19,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient under Bayes' posterior and under the calibrated one."""
+    """One coefficient under Bayes' posterior and under that of the chosen beta."""
 
     name: str
     bayes: Interval
@@ -39,13 +39,15 @@ class Choice:
 class Marginals:
     """Posterior of some coefficients at each beta: Student-t, or Gaussian where dof is infinite.
 
-    Shapes: ``names`` (p,), ``mean`` and ``scale`` (betas, p), ``dof`` (betas,).
+    Shapes: ``names`` (p,), ``mean`` and ``scale`` (betas, p), ``dof`` (betas,).  ``total`` is the
+    number of coefficients of which these are some.
     """
 
     names: list[str]
     mean: Array
     scale: Array
     dof: Array
+    total: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +73,14 @@ class Part:
     """One calibration: the only one, or that of one class against the rest.
 
     ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
-    there.  ``at`` is the index of the choice.  ``coefficients`` are all ``n_coefficients`` of them,
-    or those the most standard deviations away from zero.
+    there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the index of the
+    choice.  ``coefficients`` are all ``n_coefficients`` of them, or those the most standard
+    deviations away from zero.
     """
 
     name: str
     betas: Array
+    grain: float
     risk: Array
     at: int
     standard_error: float
@@ -119,12 +123,14 @@ class HeldOut:
 class Contents:
     """A whole report.
 
-    ``ranking`` is a table of strategies on rows held out, its first row the headings, or empty.
+    ``reading`` says what coefficients compare with, if there is anything to say.  ``ranking`` is a
+    table of strategies on rows held out, its first row the headings, or empty.
     """
 
     title: str
     words: list[str]
     risk_name: str
+    reading: str
     parts: list[Part]
     held_out: HeldOut
     ranking: list[tuple[str, ...]]

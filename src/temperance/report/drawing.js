@@ -10,13 +10,15 @@ const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 function format(value, digits = 3) {
   if (!known(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(digits - 1);
+  const exponential = size !== 0 && (size >= 1e6 || size < 1e-4);
+  if (exponential) return Number(value.toPrecision(digits)).toExponential();
   return size >= 10 ** digits ? value.toFixed(0) : String(Number(value.toPrecision(digits)));
 }
 
 /** A number to the second digit of its standard error, or to the fourth of its own. */
 function rounded(value, error) {
-  if (!known(value) || !known(error) || error <= 0) return format(value, 4);
+  if (!known(value) || !known(error) || error <= 1e-6 * Math.abs(value)) return format(value, 4);
+  if (error < 1e-7) return format(value, 2);
   return value.toFixed(clamp(1 - Math.floor(Math.log10(error)), 0, 8));
 }
 

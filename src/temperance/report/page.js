@@ -13,7 +13,7 @@ function interesting(part) {
   const error = part.standard_error ?? 0;
   const risk = part.risk[part.at] ?? values[0] ?? 0;
   const low = Math.min(...values, risk - error);
-  let high = Math.max(quantile(values, 0.85), risk + error);
+  let high = Math.max(quantile(values, 0.5), risk + error);
   if (bayesIndex(part) >= 0 && known(part.bayes_risk)) high = Math.max(high, part.bayes_risk);
   const highest = Math.max(...values);
   const top = highest < low + 2 * (high - low) ? highest : low + 1.4 * (high - low);
@@ -22,14 +22,20 @@ function interesting(part) {
 }
 
 /** Round betas with room for their labels; the ends and 1 come first. */
-function betaTicks(lower, upper, place) {
+function betaTicks(lower, upper, grain, place) {
   const candidates = [lower, upper, 1];
+  const [most, least] = [upper, lower + grain].map((beta) => Math.floor(Math.log10(beta)));
   for (const multiple of [1, 5, 2]) {
-    for (let power = 4; power >= -4; power--) candidates.push(multiple * 10 ** power);
+    for (let power = most; power >= least - 1; power--) {
+      candidates.push(Number((multiple * 10 ** power).toPrecision(1)));
+    }
   }
+  candidates.push(...ticks([lower, upper], 6));
+  const room = (beta) => Math.max(17, 4 * format(beta).length + 4);
   const chosen = [];
   for (const beta of candidates) {
-    const free = chosen.every((other) => Math.abs(place(other) - place(beta)) >= 34);
+    const apart = (other) => Math.abs(place(other) - place(beta)) >= room(beta) + room(other);
+    const free = chosen.every(apart);
     if (beta >= lower && beta <= upper && free) chosen.push(beta);
   }
   return chosen;
@@ -61,32 +67,35 @@ function drawRisk(part) {
   const left = clamp(7 * longest + 12, 52, 0.3 * width);
   const right = width - 16;
   const [lower, upper] = [part.betas[0], part.betas[part.betas.length - 1]];
-  const span = upper - lower || 1;
-  const root = (beta) => Math.sqrt(clamp((beta - lower) / span, 0, 1));
-  const place = (beta) => left + root(beta) * (right - left);
+  const { grain } = part;
+  const measure = (beta) => Math.log1p(clamp(beta - lower, 0, upper - lower) / (lower + grain));
+  const place = scale([0, measure(upper)], [left, right]);
+  const at = (beta) => (known(beta) ? place(measure(beta)) : null);
   const range = interesting(part);
   const height = scale(range, [bottom, 26]);
 
   svg("text", chart, { x: 0, y: 12 }, `estimated ${data.risk_name} risk`);
   verticalAxis(chart, height, ticks(range, 7), left, right, 4);
-  horizontalAxis(chart, place, betaTicks(lower, upper, place), 26, end);
+  horizontalAxis(chart, at, betaTicks(lower, upper, grain, at), 26, end);
   const title = { x: (left + right) / 2, y: end + 35, "text-anchor": "middle" };
-  svg("text", chart, title, "β, on a square-root scale");
+  const logarithmic = lower + grain < 0.3 * upper;
+  const from = lower > grain ? "" : ` above ${format(grain, 1)}`;
+  svg("text", chart, title, logarithmic ? `β, on a logarithmic scale${from}` : "β");
 
   const bayes = bayesIndex(part);
-  if (bayes >= 0) line(chart, place(1), 26, place(1), end, "bayes dashed");
+  if (bayes >= 0) line(chart, at(1), 26, at(1), end, "bayes dashed");
   const follower = line(chart, 0, 26, 0, end, "now-thin");
-  drawLanes(chart, part, place, left, right, lanesTop);
+  drawLanes(chart, part, at, left, right, lanesTop);
   const inner = frame(chart, left - 1, 20, right + 2, bottom);
-  svg("path", inner, { d: path(part.betas.map(place), part.risk.map(height)), class: "curve" });
+  svg("path", inner, { d: path(part.betas.map(at), part.risk.map(height)), class: "curve" });
   if (bayes >= 0 && known(part.bayes_risk)) {
     const y = height(part.bayes_risk) - 5;
-    svg("rect", chart, { x: place(1) - 5, y, width: 10, height: 10, class: "bayes-fill" });
+    svg("rect", chart, { x: at(1) - 5, y, width: 10, height: 10, class: "bayes-fill" });
   }
-  drawChoice(chart, part, place, height);
+  drawChoice(chart, part, at, height);
   const marker = svg("circle", chart, { r: 8, class: "now-dot", id: "marker", "fill-opacity": 0 });
   state.movers.push((index) => {
-    const x = place(part.betas[index]);
+    const x = at(part.betas[index]);
     follower.setAttribute("x1", x);
     follower.setAttribute("x2", x);
     marker.setAttribute("cx", x);
@@ -313,7 +322,7 @@ function coefficientRow(body, coefficient, span) {
 function coefficientTable(parent, coefficients, span) {
   const table = html("table", parent, null, { class: "coefficients" });
   const head = html("tr", html("thead", table));
-  for (const name of ["Coefficient", "Bayes", "Calibrated", ""]) {
+  for (const name of ["Coefficient", "Bayes", "Chosen β", ""]) {
     const column = html("th", head, name, { scope: "col" });
     if (name === "") html("span", column, "Picture", { class: "spoken" });
   }
@@ -330,11 +339,13 @@ function drawCoefficients({ coefficients, n_coefficients: all }) {
   const span = coefficients.map((_, i) => (differ ? own[i] : common));
   const how = differ ? "Each picture has its own scale" : "All pictures have the same scale";
   const which = coefficients.length < all
-    ? ` of the ${coefficients.length} of ${all} that are the most standard deviations from zero`
+    ? ` of the ${coefficients.length} of ${all} that are the most standard deviations from zero ` +
+      "(--json prints all)"
     : "";
   byId("coefficients-caption").textContent =
-    `Posterior mean and 95 % interval${which}. ${how}; a vertical line is zero. The calibrated ` +
-    "widths are those of the tempered posterior: β was chosen for its risk, not for them.";
+    `Posterior mean and 95 % interval${which}. ${data.reading} ${how}; a vertical line is zero. ` +
+    "Widths at the chosen β are those of the tempered posterior: β was chosen for its risk, not " +
+    "for them.";
   const place = byId("coefficients");
   place.replaceChildren();
   const most = coefficients.length <= 18 ? coefficients.length : 15;
@@ -433,6 +444,11 @@ function showPart(part) {
   byId("own").checked = densitySpans(part).differ;
   byId("own-label").hidden = part.marginals.names.length < 2;
   byId("ridge-section").hidden = part.marginals.names.length === 0;
+  const [drawn, total] = [part.marginals.names.length, part.marginals.total];
+  byId("ridge-caption").textContent = drawn < total
+    ? `Drawn are ${drawn} of ${total}, the most standard deviations from zero; for more see the ` +
+      "table of coefficients."
+    : "";
   drawTiles(part);
   drawCoefficients(part);
   draw();
@@ -444,6 +460,9 @@ function listen() {
   byId("to-bayes").addEventListener("click", () => move(bayesIndex(state.part)));
   byId("own").addEventListener("change", draw);
   byId("part").addEventListener("change", (event) => showPart(data.parts[event.target.value]));
+  window.addEventListener("beforeprint", () => {
+    for (const rest of document.querySelectorAll("details")) rest.open = true;
+  });
   let width = document.body.clientWidth;
   window.addEventListener("resize", () => {
     if (document.body.clientWidth === width) return;

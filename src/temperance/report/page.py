@@ -79,7 +79,14 @@ def _escape(text: str) -> str:
 def _data(contents: Contents) -> str:
     """Numbers and names for the script, as JSON that cannot end the element around it."""
     parts = [dataclasses.replace(part, band=_thinned(part.band)) for part in contents.parts]
-    plain = _plain({"risk_name": contents.risk_name, "parts": parts, "held_out": contents.held_out})
+    plain = _plain(
+        {
+            "risk_name": contents.risk_name,
+            "reading": contents.reading,
+            "parts": parts,
+            "held_out": contents.held_out,
+        }
+    )
     for band, part in zip((part.band for part in contents.parts), plain["parts"], strict=True):
         if band is not None:
             part["band"]["rows"] = len(band.points)
@@ -142,7 +149,7 @@ def _scores(scores: list[tuple[str, str, str]]) -> str:
         f'<td class="calibrated">{_escape(calibrated)}</td></tr>'
         for measure, bayes, calibrated in scores
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Bayes", "Calibrated"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Bayes", "Chosen β"))
     return f'<table class="scores"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 

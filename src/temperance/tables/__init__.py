@@ -1,6 +1,16 @@
 """Tables from files: inputs and a target for the estimators."""
 
+from temperance.tables.encoding import Column, new_rows
 from temperance.tables.reading import TableError, read_frame
 from temperance.tables.table import Table, Task, diabetes, prepare
 
-__all__ = ["Table", "TableError", "Task", "diabetes", "prepare", "read_frame"]
+__all__ = [
+    "Column",
+    "Table",
+    "TableError",
+    "Task",
+    "diabetes",
+    "new_rows",
+    "prepare",
+    "read_frame",
+]

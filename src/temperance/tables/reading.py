@@ -10,7 +10,7 @@ import io
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,9 @@ class TableError(ValueError):
     """A file or column that cannot be used; its text is one line for the user."""
 
 
-def read_frame(path: str | PathLike[str]) -> pandas.DataFrame:
+def read_frame(
+    path: str | PathLike[str], text: Collection[str] = (), least_columns: int = 2
+) -> pandas.DataFrame:
     """Read a CSV or Parquet file.
 
     Parquet is known by its first bytes, all else is read as text in UTF-8, separated by commas,
@@ -51,6 +53,8 @@ def read_frame(path: str | PathLike[str]) -> pandas.DataFrame:
     Parameters
     ----------
     path : path of the file
+    text : names of columns of a CSV file that are text, whatever it spells
+    least_columns : fewer than two are usually a sign that the separator is another one
 
     Returns
     -------
@@ -63,14 +67,14 @@ def read_frame(path: str | PathLike[str]) -> pandas.DataFrame:
         If there is no table in the file, or none that fits into memory.
     """
     file = repr(str(path))
-    content = _content(Path(path), file)
+    content = content_of(Path(path))
     notices: list[str] = []
     if content.startswith(PARQUET):
         frame = _parquet(content, file, notices)
     elif Path(path).suffix.lower() in (".parquet", ".pq"):
         raise TableError(f"{file} is not a Parquet file, in spite of its name")
     else:
-        frame = _separated(_text(content, file), file, notices)
+        frame = _separated(_text(content, file), file, notices, text, least_columns)
     if not len(frame):
         raise TableError(f"{file} has a header but no rows")
     if frame.columns.empty:
@@ -107,11 +111,13 @@ def _refuse_many_cells(file: str, rows: int, columns: int) -> None:
     _refuse_too_large(what, COPIES_OF_NUMBERS * rows * columns)
 
 
-def _content(path: Path, file: str) -> bytes:
+def content_of(path: Path) -> bytes:
+    """Return what is in a file, or refuse it in one line."""
+    file = repr(str(path))
     try:
         found = path.stat()
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            raise TableError(f"{file} is a device; name a CSV or Parquet file")
+            raise TableError(f"{file} is a device; name a file")
         size = found.st_size
         _refuse_too_large(f"{file}, of {size:.3g} bytes,", COPIES_OF_TEXT * size, 1)
         content = path.read_bytes()
@@ -120,7 +126,7 @@ def _content(path: Path, file: str) -> bytes:
     except FileNotFoundError:
         raise TableError(f"there is no file {file}") from None
     except IsADirectoryError:
-        raise TableError(f"{file} is a directory; name a CSV or Parquet file in it") from None
+        raise TableError(f"{file} is a directory; name a file in it") from None
     except PermissionError:
         raise TableError(f"there is no permission to read {file}") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
@@ -179,11 +185,13 @@ def _text(content: bytes, file: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _separated(text: str, file: str, notices: list[str]) -> pandas.DataFrame:
+def _separated(
+    text: str, file: str, notices: list[str], as_text: Collection[str], least_columns: int
+) -> pandas.DataFrame:
     import pandas
 
     separator = _separator(text)
-    header, n_rows = _header(text, separator, file)
+    header, n_rows = _header(text, separator, file, least_columns)
     names = [name or f"column {place}" for place, name in enumerate(header, start=1)]
     refuse_duplicates(names, file)
     _refuse_many_cells(file, n_rows, len(names))
@@ -199,6 +207,7 @@ def _separated(text: str, file: str, notices: list[str]) -> pandas.DataFrame:
             index_col=False,
             skipinitialspace=True,
             low_memory=False,
+            dtype={name: object for name in as_text},
             **exact,
         )
     except pandas.errors.ParserError as error:
@@ -207,7 +216,7 @@ def _separated(text: str, file: str, notices: list[str]) -> pandas.DataFrame:
     if len(frame) != n_rows:
         raise TableError(f"{file} has rows that can be read in two ways; check its quotes")
     if separator == ";":
-        _convert_decimal_commas(frame, notices)
+        _convert_decimal_commas(frame, notices, as_text)
     # Columns of one type lie together from here on: one by one, very many would take long.
     return _without_unnamed(frame.copy(), header, notices)
 
@@ -219,11 +228,11 @@ def _separator(text: str) -> str:
     return max(SEPARATORS, key=unquoted.count)
 
 
-def _header(text: str, separator: str, file: str) -> tuple[list[str], int]:
+def _header(text: str, separator: str, file: str, least_columns: int) -> tuple[list[str], int]:
     """Return the names in the first row and the number of the others, all as long as it."""
     rows = _rows(text, separator, file)
     _, header = next(rows, (0, [""]))
-    if len(header) == 1:
+    if len(header) < least_columns:
         raise TableError(
             f"{file} has a single column, {shown(header[0])}; expected at least two,"
             f" separated by {', '.join(SEPARATORS.values())}"
@@ -253,12 +262,16 @@ def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]
         ) from None
 
 
-def _convert_decimal_commas(frame: pandas.DataFrame, notices: list[str]) -> None:
+def _convert_decimal_commas(
+    frame: pandas.DataFrame, notices: list[str], as_text: Collection[str]
+) -> None:
     """Write 1,5 as 1.5 where most cells of a column are such numbers and none has a point."""
     import pandas
 
     converted = []
     for name in frame.columns[[dtype.kind == "O" for dtype in frame.dtypes]]:
+        if name in as_text:
+            continue
         codes, levels = pandas.factorize(frame[name])
         texts = [str(level) for level in levels]
         with_comma = [DECIMAL_COMMA.fullmatch(text) is not None for text in texts]

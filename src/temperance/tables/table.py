@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.tables.columns import REPAIR, encoded, typed
+from temperance.tables.columns import typed
+from temperance.tables.encoding import Column, encoded, level_problems
+from temperance.tables.problems import Problem, described, size_problems
 from temperance.tables.reading import NOTICES, TableError, listed, refuse_duplicates
 from temperance.types import Array
-from temperance.validation import LARGEST, one_of, shown
+from temperance.validation import one_of, shown
 
 if TYPE_CHECKING:
     import pandas
@@ -31,12 +33,13 @@ class Table:
     Parameters
     ----------
     name : of the file, for titles
-    inputs : finite floats; text has become columns of 0 and 1
+    inputs : finite floats; text has become contrasts of 0 and 1
     target : floats in a regression; whole numbers, truth values or text in a classification
     target_name : of the target's column
     task : what the target asks for
     weights : non-negative with a positive sum, if a column has them
     notices : sentences that say what was left out, encoded and chosen
+    columns : what the inputs come from, so that new rows can be encoded alike
     """
 
     name: str
@@ -46,6 +49,7 @@ class Table:
     task: Task
     weights: Array | None
     notices: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
 
 
 def prepare(
@@ -57,11 +61,13 @@ def prepare(
     drop: Iterable[str] = (),
     weights: str | None = None,
     drop_missing: bool = False,
+    dates_as_days: bool = False,
 ) -> Table:
     """Turn a table into inputs and a target.
 
-    Truth values become 0 and 1, text becomes one column of 0 and 1 for each of its levels (for the
-    second of two), texts that are all numbers are numbers, and constant columns are left out.
+    Truth values become 0 and 1, text becomes one input of 0 and 1 for each of its levels but the
+    most frequent (the first of those, if there are several), texts that are all numbers are
+    numbers, and constant columns are left out.
 
     Parameters
     ----------
@@ -73,11 +79,12 @@ def prepare(
     drop : names of columns to leave out
     weights : name of the column of the observations' weights
     drop_missing : whether rows with missing values are left out; otherwise they are refused
+    dates_as_days : whether dates become numbers of days; otherwise they are refused
 
     Raises
     ------
     TableError
-        If the table cannot be used as it is.
+        If the table cannot be used as it is; all columns that cannot are named at once.
 
     Examples
     --------
@@ -85,10 +92,10 @@ def prepare(
     >>> frame = pandas.DataFrame({"size": [1, 2, 4], "hue": ["red", "blue", "red"], "y": [3, 1, 2]})
     >>> table = prepare(frame, "y", name="toy")
     >>> table.inputs
-       size  hue=red
-    0   1.0      1.0
-    1   2.0      0.0
-    2   4.0      1.0
+       size  hue=blue
+    0   1.0       0.0
+    1   2.0       1.0
+    2   4.0       0.0
     >>> table.task
     'regression'
     """
@@ -101,18 +108,23 @@ def prepare(
     _check_names(frame, target, dropped, weights)
     if not len(frame):
         raise TableError("the table has no rows")
-    used = typed(frame.drop(columns=dropped).reset_index(drop=True))
-    used = _without_missing(used, drop_missing, notices)
-    _refuse_strange_sizes(used)
+    chosen = frame.drop(columns=dropped).reset_index(drop=True)
+    used, days, problems = typed(chosen, dates=chosen.columns if dates_as_days else ())
+    roles = [target] if weights is None else [target, weights]
+    missing = used.isna().to_numpy()
+    whole = ~missing.any(axis=1) | (not drop_missing)  # the rows that will be used
+    problems += size_problems(used.select_dtypes(float)[whole])
+    problems += level_problems(used.drop(columns=roles, errors="ignore"))
+    _refuse(problems, list(chosen.columns), roles, "" if drop_missing else _share(used, missing))
+    used = _without_missing(used, missing, notices)
     weight = None if weights is None else _weights(used[weights])
     # Rows of weight zero play no part, so they cannot make a column vary.
-    active = np.full(len(used), True) if weight is None else weight > 0
+    counted = np.ones(len(used)) if weight is None else weight
     task = task or _chosen_task(used[target], notices)
     response = _responses(used[target]) if task == "regression" else _labels(used[target])
-    _refuse_constant(response[active], target, task)
-    columns = used.drop(columns=[target] if weights is None else [target, weights])
-    inputs = encoded(columns, active, notices)
-    return Table(name, inputs, response, target, task, weight, tuple(notices))
+    _refuse_constant(response[counted > 0], target, task)
+    inputs, columns = encoded(used.drop(columns=roles), days, counted, notices)
+    return Table(name, inputs, response, target, task, weight, tuple(notices), columns)
 
 
 def diabetes() -> pandas.DataFrame:
@@ -153,50 +165,51 @@ def _hint(wanted: str, frame: pandas.DataFrame) -> str:
     return f"{meant or ';'} the columns are {listed(list(frame.columns))}"
 
 
+def _share(frame: pandas.DataFrame, missing: NDArray[np.bool_]) -> str:
+    """Say how many rows have missing values, and in which columns, or nothing."""
+    rows, counts = np.count_nonzero(missing.any(axis=1)), missing.sum(axis=0)
+    if not rows:
+        return ""
+    worst = [f"{shown(frame.columns[at])} ({counts[at]})" for at in np.flatnonzero(counts)]
+    where = ", ".join(worst[:10] + [f"and {len(worst) - 10} more columns"] * (len(worst) > 10))
+    return f"{rows} of {len(frame)} rows have missing values, in {where}"
+
+
+def _refuse(problems: list[Problem], order: list[str], roles: list[str], missing: str) -> None:
+    """Refuse columns that cannot be used and values that are missing, all in one line."""
+    place = {name: at for at, name in enumerate(order)}
+    found = sorted(problems, key=lambda problem: place[problem.column])
+    if found and missing:
+        raise TableError(f"{described(found, roles)}; {missing}: use --drop-missing")
+    if found:
+        raise TableError(described(found, roles))
+    if missing:
+        raise TableError(
+            f"{missing}; leave the rows out with --drop-missing or the columns with --drop"
+            f" ({MISSING})"
+        )
+
+
 def _without_missing(
-    frame: pandas.DataFrame, drop_missing: bool, notices: list[str]
+    frame: pandas.DataFrame, missing: NDArray[np.bool_], notices: list[str]
 ) -> pandas.DataFrame:
-    missing = frame.isna().to_numpy()
     rows = missing.any(axis=1)
     if not rows.any():
         return frame
-    counts = missing.sum(axis=0)
-    worst = [f"{shown(frame.columns[at])} ({counts[at]})" for at in np.flatnonzero(counts)]
-    where = ", ".join(worst[:10] + [f"and {len(worst) - 10} more columns"] * (len(worst) > 10))
-    share = f"{np.count_nonzero(rows)} of {len(frame)} rows"
-    if not drop_missing:
-        raise TableError(
-            f"{share} have missing values, in {where}; leave the rows out with --drop-missing or"
-            f" the columns with --drop ({MISSING})"
-        )
+    share = _share(frame, missing)
     if rows.all():
+        where = share.partition(" rows have missing values, in ")[2]
         raise TableError(
             f"all {len(frame)} rows have missing values, in {where}; leave columns out with --drop"
             f" ({MISSING})"
         )
-    notices.append(f"Rows left out for missing values: {share}, in {where}.")
+    notices.append(
+        f"Rows left out for missing values: {share.replace(' have missing values', '')}."
+    )
     kept = frame[~rows].copy()
     for name in kept.columns[kept.dtypes == "category"]:
         kept[name] = kept[name].cat.remove_unused_categories()
     return kept
-
-
-def _refuse_strange_sizes(frame: pandas.DataFrame) -> None:
-    """Refuse infinite numbers, and columns of a size whose squares would overflow or vanish."""
-    numbers = frame.select_dtypes(float)
-    values = numbers.to_numpy()
-    largest = np.maximum(values.max(axis=0), -values.min(axis=0))
-    infinite = np.flatnonzero(np.isinf(largest))
-    if len(infinite):
-        row = int(np.argmax(np.isinf(values[:, infinite[0]])))
-        raise TableError(f"{_first(numbers.iloc[row:, infinite[0]])}; {REPAIR}")
-    strange = np.flatnonzero((largest > LARGEST) | ((0 < largest) & (largest < 1 / LARGEST)))
-    if len(strange):
-        raise TableError(
-            f"column {shown(numbers.columns[strange[0]])} must be 0 or between {1 / LARGEST:g} and"
-            f" {LARGEST:g} in size, got at most {largest[strange[0]]:.3g}; change its unit, or"
-            " leave it out with --drop"
-        )
 
 
 def _weights(column: pandas.Series) -> Array:

@@ -1,0 +1,129 @@
+"""Posteriors as plain values, for files: numbers and lists under names, and the way back.
+
+Each kind has a name and two functions.  A posterior that is made of others writes them by
+``as_plain`` and reads them by ``from_plain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from temperance.plain import Record
+from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
+from temperance.posteriors.gaussian import GaussianRegressionPosterior, LogisticPosterior
+from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
+from temperance.validation import as_inputs
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How objects of one type are written as plain values and read back.
+
+    Parameters
+    ----------
+    type : the class itself, not those derived from it
+    write : from the object to a dictionary of numbers, texts, lists, arrays and dictionaries
+    read : from such a dictionary, checked field by field, to the object
+    """
+
+    type: type
+    write: Callable[[Any], dict[str, Any]]
+    read: Callable[[Record], Any]
+
+
+def as_plain(posterior: Any) -> dict[str, Any]:
+    """Write a posterior as plain values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_plain(CovarianceRoot(np.array([1.0, 2.0])))
+    {'kind': 'root', 'outer': [1.0, 2.0]}
+    """
+    for name, kind in KINDS.items():
+        if type(posterior) is kind.type:
+            return {"kind": name, **_listed(kind.write(posterior))}
+    raise ValueError(f"posterior cannot be stored, got {type(posterior).__name__}")
+
+
+def from_plain(record: Record) -> Any:
+    """Read what :func:`as_plain` wrote; anything else is refused in one line."""
+    return KINDS[record.text("kind", KINDS)].read(record)
+
+
+def _listed(value: Any) -> Any:
+    """Turn arrays, at any depth, into lists."""
+    if isinstance(value, dict):
+        return {name: _listed(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_listed(each) for each in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _gaussian(posterior: Any) -> dict[str, Any]:
+    return {"mean": posterior.mean, "root": as_plain(posterior.root)}
+
+
+def _mean_and_root(record: Record) -> tuple[Any, Any]:
+    mean, root = record.array("mean", 1), from_plain(record.record("root"))
+    if not isinstance(root, CovarianceRoot) or len(root.outer) != len(mean):
+        raise ValueError(f"{record.name_of('root')} must be a root of {len(mean)} coefficients")
+    return mean, root
+
+
+def _outer(record: Record) -> Any:
+    outer = record.array("outer", (1, 2))
+    if outer.ndim == 2 and outer.shape[0] != outer.shape[1]:
+        raise ValueError(f"{record.name_of('outer')} must be square, got shape {outer.shape}")
+    return outer
+
+
+def _low_rank(record: Record) -> LowRankRoot:
+    outer = _outer(record)
+    shrinkage = record.array("shrinkage", 1)
+    directions = record.array("directions", 2, (len(outer), len(shrinkage)))
+    return LowRankRoot(outer, directions, shrinkage)
+
+
+KINDS: dict[str, Kind] = {
+    "root": Kind(
+        CovarianceRoot,
+        lambda root: {"outer": root.outer},
+        lambda record: CovarianceRoot(_outer(record)),
+    ),
+    "low-rank root": Kind(
+        LowRankRoot,
+        lambda root: {
+            "outer": root.outer,
+            "directions": root.directions,
+            "shrinkage": root.shrinkage,
+        },
+        _low_rank,
+    ),
+    "gaussian regression": Kind(
+        GaussianRegressionPosterior,
+        lambda each: {**_gaussian(each), "noise_variance": each.noise_variance},
+        lambda record: GaussianRegressionPosterior(
+            *_mean_and_root(record), as_inputs, record.number("noise_variance", positive=True)
+        ),
+    ),
+    "logistic": Kind(
+        LogisticPosterior,
+        _gaussian,
+        lambda record: LogisticPosterior(*_mean_and_root(record), as_inputs),
+    ),
+    "normal inverse gamma": Kind(
+        NormalInverseGammaPosterior,
+        lambda each: {**_gaussian(each), "a": each.a, "b": each.b},
+        lambda record: NormalInverseGammaPosterior(
+            *_mean_and_root(record),
+            record.number("a", positive=True),
+            record.number("b", positive=True),
+            as_inputs,
+        ),
+    ),
+}
