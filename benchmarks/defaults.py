@@ -198,7 +198,8 @@ def real_classifications() -> Iterator[tuple[str, Array, Array]]:
     for name in REAL:
         data = load(name)
         if data.task == "classification":
-            yield name, data.X[:1500], data.y[:1500]
+            some = np.random.default_rng(0).permutation(len(data))[:1500]
+            yield name, data.X[some], data.y[some]
 
 
 def split(X: Array, y: Array, seed: int, classes: bool) -> Problem:

@@ -11,7 +11,7 @@ from temperance.calibration import Calibration
 from temperance.draws import covariance_slope
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
-from temperance.strategies.default import fitting
+from temperance.strategies.default import average_for, fitting
 from temperance.threads import threads_for
 from temperance.types import Data, Model, Risk, Strategy
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
@@ -82,6 +82,8 @@ def calibrate(
     limits = as_bounds(bounds)
     _refuse_other_than_models(model, optimiser)
     chosen = None if strategy is None else _as_strategy(strategy)
+    if strategy == "average":
+        chosen = average_for(model)
     data = as_data(X, y, weights)
     if hasattr(model, "check"):
         model.check(data)

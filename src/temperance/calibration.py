@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy import special
@@ -12,8 +13,11 @@ from scipy import special
 from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
 from temperance.posteriors.mixture import mixed
-from temperance.types import Array, Data, Model, Risk, Strategy
+from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
+
+LEAST_FREE = 0.02  # share of the rows, where as many parameters are used
+NEGLIGIBLE_GAIN = 0.01  # nats per observation
 
 
 class StandardErrors(Protocol):
@@ -38,6 +42,18 @@ class KnownErrors:
     gain: float = float("nan")
 
 
+def error_inflation(model: Model, data: Data, beta: float) -> float:
+    r"""Return (1 - p/n)^(-3/2), with p the number of parameters that the posterior uses.
+
+    Losses of rows held out are not independent: each row trains the posteriors that judge the
+    others, and the choice is made on the same rows.  The more parameters, the more that matters.
+    """
+    if not isinstance(model, CountsParameters):
+        return 1.0
+    used = float(model.parameters_used(data, np.array([max(beta, 1.0)]))[0])
+    return max(1 - used / data.size, LEAST_FREE) ** -1.5
+
+
 @dataclass(frozen=True, eq=False)
 class RowErrors:
     """Standard errors over the tested rows, from their losses at beta and at Bayes."""
@@ -45,19 +61,25 @@ class RowErrors:
     curve: RiskCurve
     beta: float
     multiplicity: Array
+    inflate: Callable[[], float] = lambda: 1.0
     losses: Array | None = None  # where they are not those of the curve at beta
+
+    @cached_property
+    def inflation(self) -> float:
+        """What standard errors over rows are multiplied by."""
+        return self.inflate()
 
     @cached_property
     def risk(self) -> float:
         """Standard error of the risk."""
-        return mean_and_error(*self._rows, self.multiplicity)[1]
+        return self.inflation * mean_and_error(*self._rows, self.multiplicity)[1]
 
     @cached_property
     def gain(self) -> float:
         """Standard error of the gain over Bayes, paired over the rows."""
         loss, share = self._rows
         bayes, _ = self.curve.rows(1.0)
-        return mean_and_error(bayes - loss, share, self.multiplicity)[1]
+        return self.inflation * mean_and_error(bayes - loss, share, self.multiplicity)[1]
 
     @cached_property
     def _rows(self) -> tuple[Array, Array]:
@@ -158,6 +180,34 @@ class Calibration:
         return self.bayes_risk - self.risk
 
     @cached_property
+    def beta_range(self) -> tuple[float, float]:
+        """The betas that the data do not tell from the choice.
+
+        Of an average, the central 95 % of the weights; else those whose risk is not larger by more
+        than two standard errors of the difference.
+        """
+        if self.average is not None:
+            return self.average.quantile(0.025), self.average.quantile(0.975)
+        if not self.minimum.searched:
+            return self.beta, self.beta
+        if self.flat:
+            return self.bounds
+        from temperance.beta_range import beta_range
+
+        rows = self.curve.rows(self.beta)[0]
+        inflation = getattr(self.errors, "inflation", 1.0)
+        multiplicity = getattr(self.errors, "multiplicity", np.ones(len(rows)))
+        return beta_range(self.curve, self.beta, self.bounds, multiplicity, inflation)
+
+    @property
+    def told(self) -> Literal["better", "the same", "unknown"]:
+        """What an interval of two standard errors says of the gain over Bayes."""
+        gain, error = self.gain, self.gain_standard_error
+        if gain > 2 * error:
+            return "better"
+        return "the same" if gain + 2 * error <= NEGLIGIBLE_GAIN else "unknown"
+
+    @cached_property
     def posterior(self) -> Any:
         """The posterior at ``alpha`` on all data, or the average over betas."""
         if self.average is None:
@@ -188,6 +238,7 @@ class Calibration:
             f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
             f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
             " Bayes is beta = 1)",
+            *self._range_line(),
             f"  risk      {with_error(self.risk, self.standard_error)}  ({self.kind})",
             f"  Bayes     {with_error(self.bayes_risk)},  gain"
             f" {with_error(self.gain, self.gain_standard_error)}",
@@ -195,6 +246,13 @@ class Calibration:
             f"  method    {self.curve.method}",
         ]
         return "\n".join(lines)
+
+    def _range_line(self) -> list[str]:
+        if not self.minimum.searched and self.average is None:
+            return []
+        low, high = self.beta_range
+        said = "95 % of the weights" if self.average is not None else "not told apart by the data"
+        return [f"  range     {low:.3g} to {high:.3g}  ({said})"]
 
     @property
     def where(self) -> str:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from temperance.calibration import Calibration, with_error
+from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
 from temperance.selection import suspects
 
 
 def explain(calibration: Calibration) -> str:
     """Say what the choice means and how sure it is, in a few sentences."""
+    if calibration.average is not None:
+        low, high = calibration.beta_range
+        gain = _gain(calibration)
+        return (
+            f"Forecasts are averaged over β, by how they fared on rows held out: 95 % of the "
+            f"weight lies between {low:.3g} and {high:.3g}, half of it below "
+            f"{calibration.beta:.3g}. {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+        )
     if not calibration.minimum.searched:
         return (
             "β was given, not chosen: each observation counts once, as the likelihood says. The "
@@ -51,6 +59,8 @@ def modelled(fitted: Any, target: str) -> str:
 
 def _kind(calibration: Calibration) -> str:
     """Sort a calibration among its like, in a few words."""
+    if calibration.average is not None:
+        return "Averaged over β"
     if not calibration.minimum.searched:
         return "Given, not chosen"
     if calibration.flat:
@@ -65,7 +75,7 @@ def _kind(calibration: Calibration) -> str:
 
 def _better_repair(calibration: Calibration) -> str:
     """Say so if the model could be freed of what beta repairs."""
-    known = hasattr(calibration.model, "noise_variance")
+    known = getattr(calibration.model, "noise_variance", None) is not None
     if not known or calibration.kind == "gibbs" or _unclear(calibration):
         return ""
     effect = "widens" if calibration.beta < 1 else "narrows"
@@ -84,8 +94,7 @@ def _meaning(calibration: Calibration) -> str:
         )
     if calibration.at_bound and beta == upper:
         advice = (
-            "it rewards narrow posteriors, so choose the predictive risk if intervals and "
-            "probabilities are what you are after"
+            "it rewards narrow posteriors and mostly does, so the bound is a convention"
             if calibration.kind == "gibbs"
             else f"see whether wider bounds do better, or whether {suspects(calibration.model)}"
         )
@@ -105,7 +114,7 @@ def _meaning(calibration: Calibration) -> str:
 
 
 def _unclear(calibration: Calibration) -> bool:
-    return calibration.gain <= 2 * calibration.gain_standard_error
+    return calibration.told != "better"
 
 
 def _gain(calibration: Calibration) -> str:
@@ -113,6 +122,8 @@ def _gain(calibration: Calibration) -> str:
     if not isfinite(error):
         return f"the estimated gain over Bayes is {gain:.3g} per observation."
     size = f"the estimated gain over Bayes, {with_error(gain, error)} per observation,"
-    if _unclear(calibration):
-        return f"{size} is within two standard errors of nothing: Bayes would do about as well."
+    if calibration.told == "the same":
+        return f"{size} is at most {NEGLIGIBLE_GAIN:g}: Bayes would do about as well."
+    if calibration.told == "unknown":
+        return f"{size} is within two standard errors of nothing: the data do not tell."
     return f"{size} is clear."

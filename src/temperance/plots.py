@@ -49,6 +49,11 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     if lower <= 1 <= upper:
         ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
+    low, high = calibration.beta_range
+    if high > low:
+        ax.axvspan(
+            low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=_said(low, high)
+        )
     error = calibration.standard_error
     ax.errorbar(
         calibration.beta,

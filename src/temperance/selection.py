@@ -2,9 +2,11 @@ r"""From a risk curve to a choice: what all strategies that estimate risk share.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from temperance.calibration import Calibration, RowErrors
+from temperance.calibration import Calibration, RowErrors, error_inflation
 from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.draws import covariance_slope, prior_scale, sampled_risk_curve
@@ -100,7 +102,8 @@ def conclude(
     minimum: Minimum,
 ) -> Calibration:
     """Say what is known about a point on a curve that was estimated on ``rows``."""
-    errors = RowErrors(curve, minimum.beta, rows.weights)
+    inflate = partial(error_inflation, model, data, minimum.beta)
+    errors = RowErrors(curve, minimum.beta, rows.weights, inflate)
     value = minimum.value
     return Calibration(
         model=model,
@@ -164,11 +167,14 @@ def warn_of_minimum(calibration: Calibration) -> None:
             FlatCurveWarning,
         )
     elif calibration.at_bound and calibration.beta == upper:
-        warn(
-            f"the estimated {calibration.kind} risk is smallest at the upper bound beta = "
-            f"{upper:g}; widen bounds to see whether it falls further, or {_advice(calibration)}",
-            BoundWarning,
-        )
+        # The Gibbs risk favours narrow posteriors and mostly falls: its bound is a convention.
+        if calibration.kind == "predictive":
+            warn(
+                f"the estimated predictive risk is smallest at the upper bound beta = {upper:g}; "
+                "widen bounds to see whether it falls further, or check whether "
+                f"{suspects(calibration.model)}",
+                BoundWarning,
+            )
     elif calibration.at_bound and lower > 0:
         warn(
             f"the estimated risk is smallest at the lower bound beta = {lower:g}; widen bounds to "
@@ -181,15 +187,6 @@ def warn_of_minimum(calibration: Calibration) -> None:
             "learnt from the data; check the model and its prior",
             BoundWarning,
         )
-
-
-def _advice(calibration: Calibration) -> str:
-    if calibration.kind == "gibbs":
-        return (
-            'calibrate with risk="predictive" if the loss is minus a log likelihood and '
-            "predictions should know their uncertainty: the Gibbs risk favours narrow posteriors"
-        )
-    return f"check whether {suspects(calibration.model)}"
 
 
 def suspects(model: Model) -> str:

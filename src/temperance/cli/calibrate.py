@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import typer
 
 from temperance.cli.console import Steps, one_line_errors
-from temperance.cli.options import real_number, refuse_unwritable, whole_number
+from temperance.cli.options import number_or, real_number, refuse_unwritable, whole_number
 from temperance.cli.request import ModelName, PosteriorName, Purpose, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.files import write_whole
@@ -108,11 +108,13 @@ def calibrate(
         ),
     ] = None,
     prior_scale: Annotated[
-        float,
-        real_number(
-            "Prior standard deviation of standardised coefficients.", rich_help_panel=MODEL
+        str,
+        number_or(
+            "auto",
+            "Prior standard deviation of standardised coefficients; auto: the data decide.",
+            rich_help_panel=MODEL,
         ),
-    ] = 1.0,
+    ] = "auto",
     standardize: Annotated[
         bool,
         typer.Option(
@@ -144,9 +146,9 @@ def calibrate(
             "--strategy",
             "-s",
             metavar="NAME",
-            help="How beta is chosen: k-fold (default), reference-risk (default for draws of a "
-            "regression with known variance), logistic-reference-risk, leave-one-out, bootstrap, "
-            "safe-bayes, sample-splitting, naive or bayes.",
+            help="How beta is chosen: average (default for forecasts), k-fold, reference-risk "
+            "(default for draws of a regression), logistic-reference-risk, leave-one-out, "
+            "bootstrap, safe-bayes, sample-splitting, naive or bayes.",
             rich_help_panel=CHOICE,
         ),
     ] = None,
@@ -231,7 +233,7 @@ def calibrate(
             noise_variance=noise_variance,
             degree=degree,
             posterior=posterior,
-            prior_scale=prior_scale,
+            prior_scale=cast(Any, prior_scale),
             standardize=standardize,
             intercept=intercept,
             weights=weights,
@@ -279,7 +281,7 @@ def run(request: Request) -> Result:
         wide = request.compare or request.report is not None
         if wide:
             _refuse_lone_classes(table)
-        own = request.own_strategy()
+        own = request.own_strategy(estimator)
         offered = (*NAMES, REFERENCE[table.task])
         others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
@@ -348,7 +350,7 @@ def _trial(
     from temperance.held_out import hold_out
 
     steps.say(name)
-    beside = name == "bootstrap" and name != request.own_strategy()
+    beside = name == "bootstrap" and name != request.own_strategy(estimator)
     strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if beside else name
     asked = clone(estimator).set_params(strategy=strategy)
     fitted = clone(asked).fit(table.inputs, table.target, sample_weight=table.weights)

@@ -71,12 +71,18 @@ def settings(request: Request, result: Result) -> list[tuple[str, str]]:
         ("strategy", repr(first.strategy)),
         ("for", f"{PURPOSES[first.kind]}: {first.kind} risk, {first.curve.method}{_units(fitted)}"),
         ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),
-        ("prior", f"standard deviation {fitted.prior_scale:g} of each coefficient"),
+        ("prior", _prior(fitted)),
         ("columns", "standardised" if fitted.standardize else "as they are"),
         ("constant", "included" if fitted.fit_intercept else "none"),
         ("seed", str(request.seed)),
         ("version", f"temperance {temperance.__version__}"),
     ]
+
+
+def _prior(fitted: Any) -> str:
+    if fitted.prior_scale == "auto":
+        return "standard deviation of the coefficients learnt from the data"
+    return f"standard deviation {fitted.prior_scale:g} of each coefficient"
 
 
 def _kind(fitted: Any) -> Risk:
@@ -117,7 +123,7 @@ def _choices(fitted: Any) -> Grid:
     """Return a line for each quantity, or one for each class where there are several."""
     parts = fitted.parts()
     if len(parts) > 1:
-        grid = _grid("class", "beta", "alpha", "risk", "Bayes' risk", "gain", "minimum")
+        grid = _grid("class", "beta", "range", "alpha", "risk", "Bayes' risk", "gain", "minimum")
         for name, each in parts:
             values = [value for _, value in _quantities(each)]
             grid.add_row(escape(name), *values[:-1], _where(each))
@@ -127,6 +133,8 @@ def _choices(fitted: Any) -> Grid:
 
 def _where(part: Calibration) -> str:
     """Where the minimum lies, in as few words as fit beside other columns."""
+    if part.average is not None:
+        return "average"
     if not part.minimum.searched:
         return "given"
     if part.flat:
@@ -139,6 +147,7 @@ def _where(part: Calibration) -> str:
 def _quantities(part: Calibration) -> list[tuple[str, str]]:
     return [
         ("beta", f"{part.beta:.4g}"),
+        ("range", "{:.3g} to {:.3g}".format(*part.beta_range)),
         ("alpha", f"{part.alpha:.4g}"),
         ("risk", with_error(part.risk, part.standard_error)),
         ("Bayes' risk", f"{part.bayes_risk:.5g}"),

@@ -36,6 +36,15 @@ def real_number(help: str, metavar: str = "NUMBER", **more: Any) -> Any:
     return typer.Option(parser=_number, metavar=metavar, help=help, **more)
 
 
+def number_or(word: str, help: str, **more: Any) -> Any:
+    """Return an option that takes real numbers or one word."""
+
+    def parse(text: str) -> Any:
+        return word if text == word else _number(text, f"a number or {word}")
+
+    return typer.Option(parser=parse, metavar=f"NUMBER|{word}", help=help, **more)
+
+
 def _integer(least: int | None) -> Callable[[str], int]:
     wanted = "an integer" if least is None else f"an integer of at least {least}"
 
@@ -51,11 +60,11 @@ def _integer(least: int | None) -> Callable[[str], int]:
     return parse
 
 
-def _number(text: str) -> float:
+def _number(text: str, wanted: str = "a number") -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{shown(text)} is not a number") from None
+        raise typer.BadParameter(f"{shown(text)} is not {wanted}") from None
 
 
 def refuse_unwritable(option: str, path: Path) -> None:

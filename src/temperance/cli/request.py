@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from temperance.models import GaussianLinear
-from temperance.strategies import FOR_SOME_MODELS, default_strategy, name_of
+from temperance.strategies import FOR_SOME_MODELS, name_of
 from temperance.tables import Table, TableError, Task, diabetes, prepare, read_frame
 from temperance.types import Risk, Transfer
 
@@ -37,7 +36,7 @@ class Request:
     noise_variance: float | None = None
     degree: int | None = None
     posterior: PosteriorName | None = None
-    prior_scale: float = 1.0
+    prior_scale: float | Literal["auto"] = "auto"
     standardize: bool = True
     intercept: bool = True
     weights: str | None = None
@@ -93,7 +92,7 @@ class Request:
         shared: dict[str, Any] = {
             "strategy": self.strategy,
             "transfer": self.transfer,
-            "risk": self.risk,
+            "target": self.purpose,
             "bounds": self.bounds,
             "prior_scale": self.prior_scale,
             "standardize": self.standardize,
@@ -103,8 +102,9 @@ class Request:
         model = self.model or self._usual(task)
         self._check(model)
         if model == "logistic":
-            approximation = self.posterior or "mean-field"
-            return GibbsClassifier(posterior=approximation, degree=self.degree or 1, **shared)
+            if self.posterior is not None:
+                shared["posterior"] = self.posterior
+            return GibbsClassifier(degree=self.degree or 1, **shared)
         degree = (self.degree or 2) if model == "polynomial" else 1
         variance = "unknown" if self.noise_variance is None else self.noise_variance
         return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
@@ -114,12 +114,9 @@ class Request:
             return "logistic"
         return "linear" if self.noise_variance is None else "known-variance"
 
-    def own_strategy(self) -> str:
+    def own_strategy(self, estimator: Any) -> str:
         """Name the strategy that was asked for, or the estimator's default."""
-        if self.strategy is not None:
-            return self.strategy
-        known = None if self.noise_variance is None else GaussianLinear(self.noise_variance)
-        return name_of(default_strategy(known, self.risk, self.transfer))
+        return self.strategy or name_of(estimator.usual_strategy())
 
     def _check(self, model: ModelName) -> None:
         if model == "known-variance" and self.noise_variance is None:

@@ -24,7 +24,7 @@ from temperance.estimators.inputs import (
 from temperance.estimators.stored import without_data
 from temperance.selection import stack
 from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
-from temperance.strategies.default import fitting, holding
+from temperance.strategies.default import average_for, fitting, holding
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
@@ -103,6 +103,14 @@ class GibbsEstimator(BaseEstimator):
             seed=seed,
         )
 
+    def usual_strategy(self) -> Strategy:
+        """Return the strategy that is taken where none is given, for data of any size."""
+        return default_strategy(self._kind_of_model(), self._risk, self.transfer)
+
+    def _kind_of_model(self) -> Any:
+        """Return a model of the kind that would be calibrated."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it calibrates")
+
     def parts(self) -> list[tuple[str, Calibration]]:
         """Return each calibration with its name: of the class it tells from the rest, or none."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
@@ -176,6 +184,8 @@ def as_strategy(
     one_of("transfer", transfer, ("beta", "alpha"))
     if strategy is None:
         return fitting(default_strategy(model, risk, transfer), data)
+    if isinstance(strategy, str) and strategy == "average":
+        return fitting(average_for(model), data)
     if isinstance(strategy, str):
         return fitting(holding(strategy_named(strategy), transfer), data)
     return strategy

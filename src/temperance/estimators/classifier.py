@@ -206,6 +206,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         model = POSTERIORS[self.posterior](prior_cov=prior)
         return self._calibrate(model, rows, y, weights, groups)
 
+    def _kind_of_model(self) -> Any:
+        return POSTERIORS[self.posterior]()
+
     @property
     def _calibrations(self) -> list[Calibration]:
         """One calibration for each class that is told from the rest."""

@@ -218,6 +218,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         used = weights > 0
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
+    def _kind_of_model(self) -> LinearModel:
+        if self._learns_scale and self._risk == "predictive":
+            return HierarchicalLinear()
+        known = not isinstance(self.noise_variance, str)
+        return GaussianLinear() if known else NormalInverseGammaLinear()
+
     def _scaled_variance(self, given: float) -> float:
         unit = float(self._response.unit[0])
         variance = given / unit / unit

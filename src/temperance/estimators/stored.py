@@ -18,8 +18,12 @@ def without_data(calibration: Calibration) -> Calibration:
         errors=KnownErrors(calibration.standard_error, calibration.gain_standard_error),
         curve=RiskCurve(_refuse, _refuse, calibration.curve.method),
     )
-    # Both are computed when first asked for, and then remembered under these names.
-    vars(stored).update(bayes_risk=calibration.bayes_risk, posterior=calibration.posterior)
+    # These are computed when first asked for, and then remembered under these names.
+    vars(stored).update(
+        bayes_risk=calibration.bayes_risk,
+        posterior=calibration.posterior,
+        beta_range=calibration.beta_range,
+    )
     return stored
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from temperance.plain import Record
 from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
 from temperance.posteriors.gaussian import GaussianRegressionPosterior, LogisticPosterior
+from temperance.posteriors.hierarchical import HierarchicalPosterior, Parts
+from temperance.posteriors.mixture import MixturePosterior
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.validation import as_inputs
 
@@ -89,7 +91,73 @@ def _low_rank(record: Record) -> LowRankRoot:
     return LowRankRoot(outer, directions, shrinkage)
 
 
+def _hierarchical(each: HierarchicalPosterior) -> dict[str, Any]:
+    parts = {name: getattr(each.parts, name) for name in Parts.__dataclass_fields__}
+    known = bool(np.isinf(each.parts.dof[0]))
+    if known:  # JSON has no infinite numbers
+        del parts["dof"]
+    return {
+        "centre": each.centre,
+        "directions": each.directions,
+        "intercept": each.intercept,
+        "known_noise": known,
+        "parts": parts,
+    }
+
+
+def _hierarchical_of(record: Record) -> HierarchicalPosterior:
+    centre, parts = record.array("centre", 1), record.record("parts")
+    directions = record.array("directions", (1, 2))  # of no directions an empty list is left
+    directions = directions.reshape(len(centre), -1)
+    weights = parts.array("weights", 1, positive=True)
+    k, r = len(weights), directions.shape[1]
+    if not np.isclose(weights.sum(), 1.0, atol=1e-6):
+        raise ValueError(f"{parts.name_of('weights')} must have the sum 1, got {weights.sum():g}")
+
+    def each(name: str, positive: bool = True) -> Any:
+        return parts.array(name, 1, (k,), positive)
+
+    def along(name: str, positive: bool = False) -> Any:
+        found = parts.array(name, 2, (k, r) if r else (k, None), positive)
+        return found.reshape(k, r)
+
+    known = record.truth("known_noise")
+    intercept = record.truth("intercept")
+    return HierarchicalPosterior(
+        centre,
+        directions,
+        Parts(
+            weights,
+            np.full(k, np.inf) if known else each("dof"),
+            each("noise"),
+            each("scale"),
+            along("left", positive=True),
+            along("mean"),
+            each("level", positive=False),
+            each("level_variance", positive=intercept),
+        ),
+        intercept,
+        as_inputs,
+    )
+
+
+def _mixture_of(record: Record) -> MixturePosterior:
+    weights = record.array("weights", 1, positive=True)
+    parts = [from_plain(each) for each in record.records("parts")]
+    if len(parts) != len(weights) or len({type(part) for part in parts}) != 1:
+        raise ValueError(f"{record.name_of('parts')} must be {len(weights)} of one kind")
+    if not np.isclose(weights.sum(), 1.0, atol=1e-6):
+        raise ValueError(f"{record.name_of('weights')} must have the sum 1, got {weights.sum():g}")
+    return MixturePosterior(weights, tuple(parts))
+
+
 KINDS: dict[str, Kind] = {
+    "hierarchical": Kind(HierarchicalPosterior, _hierarchical, _hierarchical_of),
+    "mixture": Kind(
+        MixturePosterior,
+        lambda each: {"weights": each.weights, "parts": [as_plain(p) for p in each.parts]},
+        _mixture_of,
+    ),
     "root": Kind(
         CovarianceRoot,
         lambda root: {"outer": root.outer},

@@ -15,11 +15,12 @@ beta = 1 is left.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy import special
 
-from temperance.calibration import BetaWeights, Calibration, RowErrors
+from temperance.calibration import BetaWeights, Calibration, RowErrors, error_inflation
 from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
 from temperance.selection import CurveStrategy
@@ -115,6 +116,7 @@ class Average(CurveStrategy):
         kept = weights > NEGLIGIBLE * weights.max()
         average = BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
         losses, share = found.averaged(average)
+        inflate = partial(error_inflation, model, data, average.median)
         return Calibration(
             model=model,
             data=data,
@@ -123,7 +125,7 @@ class Average(CurveStrategy):
             bounds=bounds,
             minimum=Minimum(average.median, searched=False),
             risk=float(share @ losses / share.sum()),
-            errors=RowErrors(held_out, average.median, rows.weights, losses),
+            errors=RowErrors(held_out, average.median, rows.weights, inflate, losses),
             curve=held_out,
             average=average,
         )

@@ -34,12 +34,15 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     """
     if transfer == "alpha":
         return KFold(transfer=transfer)
-    if risk == "predictive" and isinstance(model, CountsParameters):
-        cheap = getattr(model, "cheap_leave_one_out", False)
-        return Average(LeaveOneOut() if cheap else KFold())
     if risk == "predictive":
-        return KFold()
+        return average_for(model) if isinstance(model, CountsParameters) else KFold()
     return ReferenceRisk() if getattr(model, "reference_by_default", False) else KFold()
+
+
+def average_for(model: object) -> Average:
+    """Return the average by what the model can afford: leave-one-out or ten folds."""
+    cheap = getattr(model, "cheap_leave_one_out", False)
+    return Average(LeaveOneOut() if cheap else KFold())
 
 
 def fitting(strategy: Any, data: Data) -> Any:
