@@ -126,7 +126,10 @@ class Path:
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
             change = low * np.log(high / low) * anchor.tangent
-            start = self.system.ahead(anchor.x, change, anchor.beta, target)
+            try:
+                start = self.system.ahead(anchor.x, change, anchor.beta, target)
+            except np.linalg.LinAlgError:
+                start = anchor.x
             found = correct(self.system, start, target, noise=noise, damped=True)
             if found is None:
                 reach = np.sqrt(reach)
