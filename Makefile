@@ -1,4 +1,4 @@
-# make demo | make test | make lint | make clean      (PYTHON=python3.12 picks the interpreter)
+# make demo | make test | make lint | make fuzz | make clean      (PYTHON=python3.12 picks the interpreter)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test lint browser clean
+.PHONY: demo test lint fuzz browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -22,6 +22,13 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Hostile problems, as many as there is time for: make fuzz CASES=20000 KIND=calibrations START=1000
+CASES ?= 1000
+KIND ?= calibrations
+START ?= 0
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m tests.fuzz --kind $(KIND) --cases $(CASES) --start $(START)
 
 # The report is tested in Chromium; root on Debian, as in CI, has it installed, others are told.
 browser:

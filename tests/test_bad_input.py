@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn import model_selection
 
-from temperance import calibrate, expected_risk, models, strategies
+from temperance import calibrate, expected_risk, memory, models, strategies
 from temperance.types import Plan
 from temperance.validation import as_data
 
@@ -117,6 +117,24 @@ BAD = {
     "X masked": (
         linear(X=np.ma.masked_greater(X, 1.0)),
         "X must hold real numbers, got masked entries",
+    ),
+    "powers that overflow": (
+        lambda: calibrate(models.Polynomial(5), np.full(N, -1e100), y),
+        "X must have finite powers up to 4, got numbers up to 1e+100",
+    ),
+    "powers that do not fit": (
+        lambda: calibrate(models.Polynomial(10**15, prior_cov=1.0), y, y),
+        f"n_powers={10**15} for {N} rows would take {32e15 * N:.3g} bytes of memory, 1e+10 are "
+        "available",
+    ),
+    "powers beyond the usual prior": (
+        lambda: calibrate(models.Polynomial(2000), 0.5 * np.tanh(y), y),
+        "n_powers must be at most 1024 for the prior variances 2^-k, got 2000; give prior_cov for "
+        "more",
+    ),
+    "weights without a finite sum": (
+        linear(weights=np.full(N, 1e308)),
+        "weights must have a finite sum, got up to 1e+308",
     ),
     "X of two columns for a polynomial": (
         lambda: calibrate(models.Polynomial(3), X, y),
@@ -260,23 +278,23 @@ BAD = {
     # options of calibrate
     "bounds reversed": (
         linear(bounds=np.array([3.0, 0.0])),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (3.0, 0.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (3.0, 0.0)",
     ),
     "bounds equal": (
         linear(bounds=(1, 1)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (1.0, 1.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (1.0, 1.0)",
     ),
     "bounds negative": (
         linear(bounds=(-1.0, 3.0)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (-1.0, 3.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (-1.0, 3.0)",
     ),
     "bounds infinite": (
         linear(bounds=(0.0, np.inf)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (0.0, inf)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (0.0, inf)",
     ),
     "bounds nan": (
         linear(bounds=(np.nan, 1.0)),
-        "bounds must satisfy 0 <= lower < upper < infinity, got (nan, 1.0)",
+        "bounds must satisfy 0 <= lower < upper <= 1e+100, got (nan, 1.0)",
     ),
     "bounds one number": (linear(bounds=3), "bounds must be two numbers (lower, upper), got 3"),
     "bounds three": (
@@ -508,7 +526,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("call, message", BAD.values(), ids=BAD)
-def test_bad_input_is_refused_in_one_line(call, message):
+def test_bad_input_is_refused_in_one_line(call, message, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e10)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$") as caught:
         call()
     assert "\n" not in str(caught.value)

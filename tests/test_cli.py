@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -23,8 +25,8 @@ from sklearn.datasets import load_diabetes
 
 import temperance
 import temperance.report
-from temperance import GibbsClassifier, GibbsRegressor
-from temperance.cli import calibrate, main
+from temperance import GibbsClassifier, GibbsRegressor, memory
+from temperance.cli import calibrate, main, reproduce
 from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
@@ -732,6 +734,18 @@ BAD_FILES = {
         "the target, 'price', has a single class, 'low', in every row; there is nothing to learn "
         "from it",
     ),
+    "huge": (
+        GOOD.replace("4,3,", "4,1e308,"),
+        TARGET,
+        "column 'z' must be 0 or between 1e-50 and 1e+50 in size, got at most 1e+308; change its "
+        "unit, or leave it out with --drop",
+    ),
+    "a known variance in other units": (
+        "x,price\n" + "".join(f"{k},{k}e-40\n" for k in range(12)),
+        (*TARGET, "--noise-variance", "1e300"),
+        "--noise-variance must be in units of y squared, got 1e+300 where y has the standard "
+        "deviation 3.45e-40",
+    ),
     "infinite": (
         GOOD.replace("4,3,", "4,inf,"),
         TARGET,
@@ -750,7 +764,7 @@ BAD_FILES = {
     "bounds": (
         GOOD,
         (*TARGET, "--bounds", "2", "1"),
-        "--bounds must satisfy 0 <= lower < upper < infinity, got (2.0, 1.0)",
+        "--bounds must satisfy 0 <= lower < upper <= 1e+100, got (2.0, 1.0)",
     ),
     "bounds without Bayes": (
         GOOD,
@@ -785,14 +799,14 @@ BAD_FILES = {
     "too high a degree": (
         GOOD,
         (*TARGET, "--model", "polynomial", "--degree", "100000"),
-        "--degree must be small enough for 1e+09 numbers in all, got 100000: 2 columns have "
-        "5e+09 powers and products in each of 12 rows",
+        "--degree must be small enough to fit, got 100000: 5e+09 powers and products of 2 columns "
+        "in each of 12 rows would take 1.92e+12 bytes of memory, 1e+10 are available",
     ),
     "too small a noise variance": (
         GOOD,
         (*TARGET, "--noise-variance", "1e-320"),
-        "the target must be of a size whose squares are finite, and not all zero, in the units of "
-        "the model",
+        "--noise-variance must be in units of y squared, got 1e-320 where y has the standard "
+        "deviation 10.8",
     ),
     "degree": (
         GOOD,
@@ -823,7 +837,8 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize(("content", "words", "message"), BAD_FILES.values(), ids=BAD_FILES)
-def test_bad_files_and_options_get_one_line(command, content, words, message):
+def test_bad_files_and_options_get_one_line(command, content, words, message, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e10)
     if content is not None:
         Path("data.csv").write_bytes(content.encode("latin-1"))
     refused(command("calibrate", "data.csv", *words), message)
@@ -895,12 +910,16 @@ WRONG_VALUES = {
         "--page nowhere/page.md lies in a directory that does not exist"
     ),
     "--out data.csv": "--out must name a directory, data.csv cannot be made: file exists",
+    "--out /proc": "--out /proc cannot be written to: no such file or directory",
+    "--verdicts --out made": "--page must name a file, made/reproduction.md is a directory",
 }
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG_VALUES.items(), ids=WRONG_VALUES)
-def test_wrong_values_are_refused_before_figures_are_made(command, words, message):
+def test_wrong_values_are_refused_before_figures_are_made(command, words, message, monkeypatch):
+    monkeypatch.setattr(reproduce, "_compared", pytest.fail)
     Path("data.csv").write_text(GOOD)
+    Path("made/reproduction.md").mkdir(parents=True)
     refused(command("reproduce", "overfit_example", *words.split()), message)
 
 
@@ -921,6 +940,7 @@ def test_a_file_without_permission_gets_one_line(command, monkeypatch):
     def read_bytes(path):
         raise PermissionError(13, "Permission denied", str(path))
 
+    Path("data.csv").touch()
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
     message = "there is no permission to read 'data.csv'"
     refused(command("calibrate", "data.csv", *TARGET), message)
@@ -933,7 +953,9 @@ def test_permission_is_asked_of_the_system(command):
     message = "there is no permission to read 'data.csv'"
     refused(command("calibrate", "data.csv", *TARGET), message)
     Path("closed").mkdir(mode=0o500)
-    message = "--report closed/page.html lies in a directory that cannot be written to"
+    message = (
+        "--report closed/page.html lies in a directory that cannot be written to: permission denied"
+    )
     refused(command("calibrate", "--report", "closed/page.html"), message)
 
 
@@ -943,8 +965,11 @@ class TestReportsThatCannotBeWritten:
         """Fail if any work is done."""
         monkeypatch.setattr(calibrate, "_trial", pytest.fail)
 
-    @pytest.mark.parametrize("path", ["nowhere/page.html", ".", "pipe", "data.csv"])
-    def test_are_refused_before_the_work(self, on, path):
+    @pytest.mark.parametrize(
+        "path", ["nowhere/page.html", ".", "pipe", "data.csv", "/proc/page.html"]
+    )
+    def test_are_refused_before_the_work(self, on, path, monkeypatch):
+        monkeypatch.setattr(Request, "table", pytest.fail)  # nor is the table read
         os.mkfifo("pipe")
         done = on(houses(), "price", "--report", path)
         assert (done.code, done.out) == (2, "")
@@ -952,9 +977,21 @@ class TestReportsThatCannotBeWritten:
         assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
     def test_for_want_of_permission_too(self, on, monkeypatch):
-        monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
-        message = "--report page.html lies in a directory that cannot be written to"
+        def refuse(**options):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+        monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+        message = (
+            "--report page.html lies in a directory that cannot be written to: read-only file "
+            "system"
+        )
         refused(on(houses(), "price", "--report", "page.html"), message)
+
+
+def test_a_report_may_have_the_longest_name_that_there_is(on):
+    name = "p" * 250 + ".html"
+    assert on(houses(), "price", "--report", name).code == 0
+    assert [each.name for each in Path().iterdir() if each.suffix == ".html"] == [name]
 
 
 class TestDebug:

@@ -19,7 +19,7 @@ from scipy.special import expit
 from sklearn.datasets import make_classification
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.optimise import minimise
+from temperance.selection import minimum_of
 from temperance.types import Plan
 from temperance.validation import as_data
 
@@ -478,7 +478,7 @@ def test_safe_bayes_skips_no_row(stated):
             curve = model.risk_curve(data, plan)
             values[i, ahead] = curve(alpha / n)
             assert values[i, ahead] == pytest.approx(criterion(Z, y, ahead))
-            choices[i, ahead] = minimise(curve.evaluate, (0.0, 3.0)).beta
+            choices[i, ahead] = minimum_of(curve, (0.0, 3.0)).beta
     stated("2.916", values[0, 0]), stated("3.067", values[0, 1])
     stated("0.109", np.abs(values[:, 0] - values[:, 1]).mean())
     stated("6", np.sum(np.abs(choices[:, 0] - choices[:, 1]) > 0.1))

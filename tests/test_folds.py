@@ -14,7 +14,7 @@ from temperance.models.logistic import fold_sketch, folds
 from temperance.models.logistic.fold_rows import fold_rows
 from temperance.models.logistic.system import Rows
 from temperance.optimise import THOROUGH, minimise
-from temperance.sketched_search import minimise_by_sketch
+from temperance.selection import minimum_of
 from temperance.types import Data, FoldPlan
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field"]
@@ -128,9 +128,9 @@ def test_the_minimum_is_found_where_labels_are_nearly_noise(seed):
     model = LOGISTIC_OF_FOUR[NAMES[seed % 4]]
     rows, plan = strategies.KFold(5).planned(data, rng)
     curve = model.risk_curve(rows, plan, "predictive")
-    found = minimise_by_sketch(curve.evaluate, curve.sketch, (0, 3))
+    found = minimum_of(curve, (0.0, 3.0))
     exact = model.risk_curve(rows, plan, "predictive")
-    best = minimise(exact.evaluate, (0, 3), search=THOROUGH)
+    best = minimise(exact.evaluate, exact.ruler((0.0, 3.0)), search=THOROUGH)
     span = np.ptp(exact(np.array([1e-4, 1e-3, 1e-2, 0.1, 0.4, best.beta])))
     assert exact(found.beta) - exact(best.beta) < 1e-6 * span
 

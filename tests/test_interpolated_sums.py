@@ -20,6 +20,7 @@ from temperance.models.linear.interpolant import (
 )
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.rows import Rows
+from temperance.ruler import Ruler
 from temperance.types import LeaveOneOutPlan
 
 ENDS = [(0.0, np.inf), (0.0, 3.0), (1e-3, 10.0), (0.1, np.inf)]
@@ -293,7 +294,7 @@ class TestFlooredSearch:
             asked.extend(beta)
             return curve(beta)
 
-        return minimise_above_floor(evaluate, floor, bounds), asked
+        return minimise_above_floor(evaluate, floor, Ruler(*bounds, 1e-4)), asked
 
     def jumping(self, curve, drop):
         def floor(beta):
@@ -343,13 +344,6 @@ def test_a_row_alone_that_is_not_looked_at_first_makes_no_noise(place, monkeypat
     rows = Rows(X, y, np.full(3, 1e4))
     square, spread = naive_sums(rows, np.ones(1000), 1.0)
     assert found.bayes_risk == pytest.approx((square + spread) / 2000, rel=1e-6)
-
-
-def test_scales_beyond_all_numbers_say_what_is_not_finite():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 1))
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="not finite"):
-        calibrate(models.GaussianLinear(), 1e149 * X, rng.standard_normal(300), "leave-one-out")
 
 
 @pytest.mark.parametrize("seed", range(12))

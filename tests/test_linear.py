@@ -142,7 +142,7 @@ def test_rows_that_a_gram_matrix_cannot_tell_apart_are_factored(rows_seen, decom
     curve = model.risk_curve(Data(X, data.y, data.weights), plan)
     value = curve(1.0)
     assert rows_seen["taken"] == 400
-    assert "qr" in decompositions and "svd" in decompositions
+    assert "qr" in decompositions
     naive = np.mean([naive_curve(model, Data(X, data.y, data.weights), plan, 1.0, "gibbs")])
     assert value == pytest.approx(naive, rel=1e-6)
 

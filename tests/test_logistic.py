@@ -27,7 +27,7 @@ from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.logistic.system import Rows
 from temperance.optimise import THOROUGH, minimise
 from temperance.quadrature import softplus_expectations
-from temperance.sketched_search import minimise_by_sketch
+from temperance.selection import minimum_of
 from temperance.types import Data
 
 ALPHA = 40.0
@@ -88,7 +88,7 @@ def test_full_covariance_minimises_the_objective():
     start = np.concatenate([np.zeros(4), np.eye(4)[lower]])
     best = optimize.minimize(objective, start, method="BFGS", options={"gtol": 1e-7})
     np.testing.assert_allclose(posterior.mean, best.x[:4], atol=1e-6)
-    assert negative_elbo(posterior.mean, posterior.root) <= best.fun + 1e-10
+    assert negative_elbo(posterior.mean, posterior.root.dense()) <= best.fun + 1e-10
 
 
 def test_mean_field_minimises_the_objective():
@@ -119,7 +119,7 @@ def test_laplace_is_mode_and_curvature():
 def test_approximations_are_ordered_by_the_objective():
     """The full covariance is the best Gaussian; the others, and Jaakkola's bound, are above it."""
     values = {
-        name: negative_elbo(posterior.mean, posterior.root)
+        name: negative_elbo(posterior.mean, posterior.root.dense())
         for name, posterior in (
             ("full", fitted(models.FullCovarianceLogistic(MEAN, COV))),
             ("jaakkola", fitted(models.JaakkolaLogistic(MEAN, COV))),
@@ -133,11 +133,11 @@ def test_approximations_are_ordered_by_the_objective():
 def test_backprop_converges_to_the_deterministic_optimum():
     variances = np.diag(COV)
     goal = fitted(models.MeanFieldLogistic(MEAN, variances))
-    best = negative_elbo(goal.mean, goal.root, np.diag(variances))
+    best = negative_elbo(goal.mean, goal.root.dense(), np.diag(variances))
     gap = {}
     for steps in (200, 20_000):
         fit = fitted(models.MeanFieldLogistic(MEAN, variances, method="sgd", steps=steps))
-        gap[steps] = negative_elbo(fit.mean, fit.root, np.diag(variances)) - best
+        gap[steps] = negative_elbo(fit.mean, fit.root.dense(), np.diag(variances)) - best
     assert 0 < gap[20_000] < 0.01
     assert gap[200] > 0.05  # the thesis' two hundred steps do not get there
     np.testing.assert_allclose(fit.mean, goal.mean, atol=0.03)
@@ -223,7 +223,7 @@ def test_any_alpha_is_reached_without_overflow(model, case):
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         for alpha in (0.0, 1.0, 1e3, 1e6, 1e9, 1e12):
             posterior = model.posterior(X, y, alpha)
-            assert np.all(np.isfinite(posterior.mean)) and np.all(np.isfinite(posterior.root))
+            assert np.all(np.isfinite(posterior.mean)) and np.all(np.isfinite(posterior.root.outer))
             for risk in ("gibbs", "predictive"):
                 numbers = expected_risk(model, (X, y), (X, y), alpha, risk=risk, derivative=True)
                 assert np.all(np.isfinite(numbers))
@@ -419,9 +419,9 @@ def test_a_sketch_hides_no_minimum_where_labels_are_nearly_noise(seed, monkeypat
     )
     plan = strategies.KFold(5).plan(data, rng)
     sketched = model.risk_curve(data, plan, "predictive")
-    found = minimise_by_sketch(sketched.evaluate, sketched.sketch, (0, 3))
+    found = minimum_of(sketched, (0.0, 3.0))
     exact = model.risk_curve(data, plan, "predictive")
-    best = minimise(exact.evaluate, (0, 3), search=THOROUGH)
+    best = minimise(exact.evaluate, exact.ruler((0.0, 3.0)), search=THOROUGH)
     values = exact(np.array([1e-4, 1e-3, 1e-2, 0.1, 0.4, best.beta]))
     assert exact(found.beta) - exact(best.beta) < 1e-6 * np.ptp(values)
 

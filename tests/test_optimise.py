@@ -15,16 +15,23 @@ from temperance.optimise import (
     Minimum,
     minimise,
     minimum_at,
+    ruler_for,
     stochastic_minimise,
 )
 from temperance.ruler import Point, Ruler
 
 TINY = 1e-200
+RULER = Ruler(0.0, 3.0, 0.1)
 
 
 def curve(f):
     """Value and slope of an analytic function, the slope by a complex step."""
     return lambda beta: (f(beta), np.imag(f(beta + TINY * 1j)) / TINY)
+
+
+def least(evaluate, bounds, **options):
+    """Return the minimum of a curve whose scale nobody knows."""
+    return minimise(evaluate, ruler_for(evaluate, bounds), **options)
 
 
 def brute_force(f, bounds, points=200_001):
@@ -89,7 +96,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("f, bounds, expected", KNOWN.values(), ids=KNOWN)
 def test_finds_the_known_minimum(f, bounds, expected):
-    minimum = minimise(curve(f), bounds)
+    minimum = least(curve(f), bounds)
     assert minimum.beta == pytest.approx(expected, rel=0, abs=min(1e-6, 1e-3 * expected + 1e-15))
     assert minimum.at_bound == (expected in bounds)
     assert not minimum.flat
@@ -97,12 +104,12 @@ def test_finds_the_known_minimum(f, bounds, expected):
 
 @pytest.mark.parametrize("f, bounds", SEVERAL.values(), ids=SEVERAL)
 def test_finds_the_lowest_of_several(f, bounds):
-    assert minimise(curve(f), bounds).beta == pytest.approx(brute_force(f, bounds), abs=1e-6)
+    assert least(curve(f), bounds).beta == pytest.approx(brute_force(f, bounds), abs=1e-6)
 
 
 def test_a_scan_alone_would_miss_the_narrow_one():
     f, bounds = SEVERAL["the narrow one in the middle of a cell"]
-    points = Ruler(*bounds).scan(THOROUGH.points)
+    points = ruler_for(curve(f), bounds).scan(THOROUGH.points, THOROUGH.step)
     scanned = points[np.argmin(f(points))]
     assert abs(scanned - brute_force(f, bounds)) > 1
 
@@ -110,15 +117,15 @@ def test_a_scan_alone_would_miss_the_narrow_one():
 @pytest.mark.parametrize("scale", [1e-100, 1e-12, 1e12, 1e100])
 @pytest.mark.parametrize("offset", [0.0, -1.0, 3.0])
 def test_the_unit_of_risk_does_not_matter(scale, offset):
-    minimum = minimise(curve(lambda b: scale * (np.cos(5 * b) - 0.1 * b + offset)), (0, 3))
-    reference = minimise(curve(lambda b: np.cos(5 * b) - 0.1 * b), (0, 3))
+    minimum = least(curve(lambda b: scale * (np.cos(5 * b) - 0.1 * b + offset)), (0, 3))
+    reference = least(curve(lambda b: np.cos(5 * b) - 0.1 * b), (0, 3))
     assert minimum.beta == pytest.approx(reference.beta, abs=1e-8)
 
 
 @pytest.mark.parametrize("upper", [1e-9, 1e-3, 1e3, 1e9])
 def test_the_unit_of_beta_does_not_matter(upper):
-    minimum = minimise(curve(lambda b: np.cos(15 * b / upper) - 0.3 * b / upper), (0, upper))
-    reference = minimise(curve(lambda b: np.cos(15 * b) - 0.3 * b), (0, 1))
+    minimum = least(curve(lambda b: np.cos(15 * b / upper) - 0.3 * b / upper), (0, upper))
+    reference = least(curve(lambda b: np.cos(15 * b) - 0.3 * b), (0, 1))
     assert minimum.beta / upper == pytest.approx(reference.beta, abs=1e-8)
 
 
@@ -136,12 +143,12 @@ def test_a_flat_curve_leads_to_bayes(bounds, closest, level, rounding):
         noise = level * rounding * np.sin(1e9 * beta)
         return level + noise, noise
 
-    assert minimise(evaluate, bounds) == Minimum(closest, at_bound=False, flat=True)
+    assert least(evaluate, bounds) == Minimum(closest, at_bound=False, flat=True)
     assert evaluated < 100
 
 
 def test_a_small_slope_is_not_flat():
-    assert minimise(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == Minimum(
+    assert least(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == Minimum(
         0.0, at_bound=True, flat=False, value=1.0
     )
 
@@ -154,26 +161,26 @@ def test_noise_is_not_refined_without_end():
         evaluated += len(beta)
         return 1 + 1e-11 * np.sin(1e9 * beta), 1e-11 * np.cos(1e9 * beta)
 
-    minimise(evaluate, (0, 3))
+    least(evaluate, (0, 3))
     assert evaluated < 5000
 
 
 def test_real_curves_cost_few_evaluations():
     calls = []
     f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
-    minimise(lambda beta: calls.append(beta) or f(beta), (0, 3))
+    least(lambda beta: calls.append(beta) or f(beta), (0, 3))
     assert sum(map(len, calls)) < 60
 
 
 @pytest.mark.parametrize("lower", [0.0, 0.4])
 def test_one_cubic_turns_where_many_do(lower):
-    rng, ruler = np.random.default_rng(0), Ruler(lower, 3.0)
+    rng, ruler = np.random.default_rng(0), Ruler(lower, 3.0, 1e-4)
     for _ in range(200):
         betas = np.sort(rng.uniform(lower, 3.0, 2))
         values, slopes = rng.standard_normal(2), rng.exponential(size=2) * [-1.0, 1.0]
         mark = ruler.cubics(betas, values, slopes).turning[0]
         left, right = (Point(*ends) for ends in zip(betas, values, slopes, strict=True))
-        expected = lower + np.exp(mark) - ruler.grain
+        expected = ruler.beta(mark)
         assert ruler.turning(left, right) == pytest.approx(expected, rel=1e-9)
 
 
@@ -182,16 +189,14 @@ def test_cubics_are_drawn_once_for_each_evaluation(monkeypatch):
     cubics = Ruler.cubics
     monkeypatch.setattr(Ruler, "cubics", lambda *given: drawn.append(given) or cubics(*given))
     f = curve(lambda b: 1 / (1 + 30 * b) + 0.5 / (1 + 2 * b) + 0.1 * b)
-    minimise(lambda beta: evaluated.append(beta) or f(beta), (0, 3))
+    least(lambda beta: evaluated.append(beta) or f(beta), (0, 3))
     assert 1 <= len(drawn) < len(evaluated)  # and none where one cubic's turning is all
 
 
 def test_a_plateau_is_as_good_anywhere():
-    minimum = minimise(
-        lambda b: (np.maximum(1 - b, 0) ** 3, -3 * np.maximum(1 - b, 0) ** 2), (0, 3)
-    )
+    minimum = least(lambda b: (np.maximum(1 - b, 0) ** 3, -3 * np.maximum(1 - b, 0) ** 2), (0, 3))
     assert 1 <= minimum.beta <= 3
-    shelf = minimise(  # a shelf at 0.2 on the way down to 2.5
+    shelf = least(  # a shelf at 0.2 on the way down to 2.5
         lambda b: (
             np.maximum(1 - b, 0) ** 3 - np.maximum(b - 2, 0) ** 3 * (10 / 3 - b),
             -3 * np.maximum(1 - b, 0) ** 2 - np.maximum(b - 2, 0) ** 2 * (12 - 4 * b),
@@ -210,9 +215,9 @@ def test_a_curve_that_is_not_finite_is_refused(bad, part):
         return tuple(both)
 
     with pytest.raises(
-        ValueError, match=f"^{re.escape('the risk curve is not finite at beta = 1.5')}$"
+        ValueError, match=f"^{re.escape('the risk curve is not finite at beta = 3.0')}$"
     ):
-        minimise(evaluate, (0, 3))
+        least(evaluate, (0, 3))
 
 
 def test_a_slope_that_changes_its_sign_when_asked_again_does_no_harm():
@@ -224,7 +229,7 @@ def test_a_slope_that_changes_its_sign_when_asked_again_does_no_harm():
         f = 1 + 1e-3 * (beta - 1.5 - 1e-13) ** 2
         return f, 2e-3 * (beta - 1.5 - 1e-13) + (1e-12 if asked > 1 else 0.0)
 
-    assert minimise(evaluate, (0, 3)).beta == pytest.approx(1.5, abs=1e-6)
+    assert least(evaluate, (0, 3)).beta == pytest.approx(1.5, abs=1e-6)
 
 
 numbers = st.floats(-1, 1).filter(lambda x: abs(x) > 1e-3)
@@ -270,7 +275,7 @@ def test_nothing_on_a_fine_grid_is_lower(family):
     def check(parts, tilt, bounds):
         f = make(parts, 0.3 * tilt)
         values = f(np.linspace(*bounds, 200_001))
-        minimum = minimise(curve(f), bounds)
+        minimum = least(curve(f), bounds)
         assert minimum.at_bound == (minimum.beta in bounds)
         assert f(minimum.beta) <= values.min() + 1e-10 * np.ptp(values)
         if not minimum.at_bound:
@@ -301,7 +306,7 @@ def noisy(centre, curvature, noise, seed=0):
     ids=str,
 )
 def test_noisy_slopes_lead_to_the_minimum(bounds, centre, expected, noise):
-    beta, converged = stochastic_minimise(noisy(centre, 2.0, noise), bounds)
+    beta, converged = stochastic_minimise(noisy(centre, 2.0, noise), Ruler(*bounds, 0.1))
     assert converged
     assert beta == pytest.approx(expected, abs=0.05 * (bounds[1] - bounds[0]))
 
@@ -309,20 +314,20 @@ def test_noisy_slopes_lead_to_the_minimum(bounds, centre, expected, noise):
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_the_unit_of_noisy_slopes_does_not_matter(unit):
     here, there = (
-        stochastic_minimise(noisy(2.0, 2.0 * scale, 0.5 * scale), (0, 3))[0] for scale in (1, unit)
+        stochastic_minimise(noisy(2.0, 2.0 * scale, 0.5 * scale), RULER)[0] for scale in (1, unit)
     )
     assert here == pytest.approx(there, abs=1e-6)
 
 
 def test_too_few_steps_are_reported():
-    beta, converged = stochastic_minimise(noisy(2.5, 2.0, 0.3), (0, 3), most_steps=20)
+    beta, converged = stochastic_minimise(noisy(2.5, 2.0, 0.3), RULER, most_steps=20)
     assert not converged
     assert 0 <= beta <= 3
 
 
 def test_the_same_noise_gives_the_same_answer():
     first, again, other = (
-        stochastic_minimise(noisy(2.0, 2.0, 1.0, seed), (0, 3)) for seed in (1, 1, 2)
+        stochastic_minimise(noisy(2.0, 2.0, 1.0, seed), RULER) for seed in (1, 1, 2)
     )
     assert first == again != other
 
@@ -330,21 +335,21 @@ def test_the_same_noise_gives_the_same_answer():
 @pytest.mark.parametrize("centre", [0.3, 2.7, -1.0, 9.0])
 def test_the_minimum_knows_its_value(centre):
     f = curve(lambda b: (b - centre) ** 2 + 5)
-    found = minimise(f, (0, 3))
+    found = least(f, (0, 3))
     assert found.value == pytest.approx(f(found.beta)[0], rel=1e-12)
     # A curve of which some was known beforehand, perhaps roughly, is asked again.
     points = np.linspace(0, 3, 9)
     rough = points, f(points)[0] + 1e-3, f(points)[1]
-    assert minimise(f, (0, 3), known=rough).value is None
+    assert least(f, (0, 3), known=rough).value is None
 
 
 def test_the_value_next_to_a_bound_is_not_that_at_the_bound():
-    assert minimum_at(2.0, (2, 7), 5.0) == Minimum(2.0, at_bound=True, value=5.0)
-    assert minimum_at(2 + 1e-9, (2, 7), 5.0) == Minimum(2.0, at_bound=True)
-    assert minimum_at(3.0, (2, 7), 5.0) == Minimum(3.0, value=5.0)
+    assert minimum_at(2.0, Ruler(2, 7, 1.0), 5.0) == Minimum(2.0, at_bound=True, value=5.0)
+    assert minimum_at(2 + 1e-9, Ruler(2, 7, 1.0), 5.0) == Minimum(2.0, at_bound=True)
+    assert minimum_at(3.0, Ruler(2, 7, 1.0), 5.0) == Minimum(3.0, value=5.0)
 
 
 @pytest.mark.parametrize("beta, found", [(2 + 1e-9, 2.0), (7 - 1e-9, 7.0), (2 + 1e-6, None)])
 def test_a_minimum_next_to_a_bound_is_at_it(beta, found):
     expected = Minimum(beta) if found is None else Minimum(found, at_bound=True)
-    assert minimum_at(beta, (2, 7)) == expected
+    assert minimum_at(beta, Ruler(2, 7, 1.0)) == expected

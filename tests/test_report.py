@@ -245,6 +245,23 @@ class TestContents:
         assert part.marginals.scale.shape == (len(part.betas), 12)
         assert len(part.coefficients) == 16
 
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_of_very_many_coefficients_the_surest_are_shown(self, intercept):
+        estimator = GibbsRegressor(fit_intercept=intercept, random_state=0)
+        case = Case(estimator, numbers(columns=230, n=20))
+        [part] = case.contents.parts
+        assert part.n_coefficients == 230 + intercept
+        assert len(part.coefficients) == 200
+        law = case.fitted.coefficients()
+        strength = np.abs(law.mean[1:]) / law.scale[1:]
+        kept = [int(each.name[1:]) for each in part.coefficients[int(intercept) :]]
+        assert (part.coefficients[0].name == "intercept") == intercept
+        assert kept == sorted(kept)
+        assert min(strength[kept]) >= max(np.delete(strength, kept))
+        shown = part.coefficients[-1]
+        assert shown.calibrated.mean == law.mean[1 + kept[-1]]
+        assert '"n_coefficients":' in report.render(case.contents)
+
     def test_bounds_without_bayes(self):
         estimator = GibbsRegressor(risk="predictive", bounds=(0.01, 0.3), random_state=0)
         case = Case(estimator, numbers(columns=2), choices={"k-fold": [0.2]})

@@ -82,6 +82,7 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         gain_error=0.06,
         choices=choices,
         coefficients=coefficients,
+        n_coefficients=len(coefficients),
         marginals=marginals,
         band=band(betas) if band else None,
     )

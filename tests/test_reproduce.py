@@ -21,7 +21,7 @@ from temperance.cli.app import app
 from temperance.datasets import GaussianNoise, MeanSetting, thesis_settings
 from temperance.figures import FIGURES
 from temperance.strategies import Bayes, KFold
-from temperance.study import Comparison
+from temperance.study import Comparison, compare
 
 
 @pytest.fixture
@@ -163,15 +163,30 @@ def test_a_store_of_something_else_is_refused_before_anything_is_computed(comman
     words = ("gaussian_plots", "--repeats", 2, "--version", "as-stated", "--jobs", 1)
     assert command(*words).exit_code == 0
     (store,) = (tmp_path / "reproduction" / "results").glob("mean-40-4-*.sqlite")
-    with sqlite3.connect(store) as connection:
-        connection.execute(
-            "UPDATE meta SET value = replace(value, '[0,3]', '[0,2]') WHERE key = 'description'"
-        )
-    connection.close()
+    store.unlink()
+    mean = {"mean-40-4": thesis_settings()["mean-40-4"]}
+    compare(mean, {"bayes": Bayes()}, 1, n_jobs=1, bounds=(0, 2), store=store)
     done = command("overfit_example", *words)
     assert done.exit_code == 2 and done.stdout == ""
     assert "holds another study (bounds: [0, 2] in the file, [0, 3] asked for)" in done.stderr
     assert not (tmp_path / "reproduction" / "overfit_example-as-stated.png").exists()
+
+
+@pytest.mark.filterwarnings("default::temperance.diagnostics.StoreWarning")
+def test_damaged_results_are_told_in_one_line_and_computed_again(command, tmp_path):
+    words = ("gaussian_plots", "--repeats", 2, "--version", "as-stated", "--jobs", 1)
+    assert command(*words).exit_code == 0
+    table = (tmp_path / "reproduction" / "gaussian_plots-as-stated.csv").read_bytes()
+    (store,) = (tmp_path / "reproduction" / "results").glob("mean-40-4-*.sqlite")
+    connection = sqlite3.connect(store)
+    connection.execute("UPDATE results SET risk = 0 WHERE repetition = 1")
+    connection.commit()
+    connection.close()
+    done = command(*words)
+    assert done.exit_code == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("temperance: store ") and "damaged results, which are dropped" in line
+    assert (tmp_path / "reproduction" / "gaussian_plots-as-stated.csv").read_bytes() == table
 
 
 def test_a_figure_without_versions_is_drawn_once(command, tmp_path):

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_optimise import KNOWN, SEVERAL, curve, well
+from test_optimise import KNOWN, SEVERAL, curve, least, well
 
-from temperance.optimise import THOROUGH, THRIFTY, evaluate_at, minimise
-from temperance.sketched_search import Valley, _settled, minimise_by_sketch
+from temperance.optimise import THOROUGH, THRIFTY, evaluate_at
+from temperance.ruler import Ruler
+from temperance.sketched_search import Valley, _settled
+from temperance.sketched_search import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3
+
+
+def minimise_by_sketch(evaluate, sketch, bounds, **options):
+    lower, upper = bounds
+    return by_sketch(evaluate, sketch, Ruler(lower, upper, 1e-4 * (upper - lower)), **options)
+
+
 ABOVE = 0.2  # part of its own height by which a sketch may be wrong
 
 
 def sketched(f, bounds, share=1e-5, above=ABOVE, turn=0.0):
     """Wrong by a share of all and of the height above the minimum, in waves of log beta."""
     values = f(np.linspace(*bounds, 1001))
-    least, whole = values.min(), np.ptp(values) + np.abs(values).max()
+    lowest, whole = values.min(), np.ptp(values) + np.abs(values).max()
 
     def wrong(beta):
         wave = np.sin(2 * np.log(beta - bounds[0] + GRAIN * (bounds[1] - bounds[0])) + turn)
-        return f(beta) + (share * whole + above * (f(beta) - least)) * wave
+        return f(beta) + (share * whole + above * (f(beta) - lowest)) * wave
 
     return curve(wrong)
 
@@ -44,7 +53,7 @@ def test_the_minimum_is_the_curves(name, search, share, turn):
     f, bounds = CURVES[name]
     sketch = sketched(f, bounds, share, turn=turn)
     found = minimise_by_sketch(curve(f), sketch, bounds, search=search)
-    reference = minimise(curve(f), bounds, search=search)
+    reference = least(curve(f), bounds, search=search)
     assert found.beta == pytest.approx(reference.beta, rel=0, abs=1e-7)
     # The value is known where the search came by it.
     assert found[1:-1] == reference[1:-1]
@@ -63,7 +72,7 @@ def test_a_good_sketch_leaves_few_points_to_ask(f, most):
     evaluate, asked = asking(f)
     minimise_by_sketch(evaluate, sketched(f, (0, 3), share=1e-6, above=0.02), (0, 3))
     alone, all_asked = asking(f)
-    minimise(alone, (0, 3), search=THRIFTY)
+    least(alone, (0, 3), search=THRIFTY)
     assert len(asked) <= most < 10 <= len(all_asked)
 
 
@@ -96,7 +105,7 @@ def test_only_what_may_be_as_low_is_asked():
     ids=["upside down", "elsewhere", "flat", "far off"],
 )
 def test_a_sketch_of_something_else_is_found_out(wrong):
-    reference = minimise(curve(turning), (0, 3), search=THOROUGH)
+    reference = least(curve(turning), (0, 3), search=THOROUGH)
     found = minimise_by_sketch(curve(turning), curve(wrong), (0, 3))
     assert found.beta == pytest.approx(reference.beta, abs=1e-7)
 
@@ -114,7 +123,7 @@ def test_a_sketch_that_is_exact_at_its_bottom_alone_does_not_hide_another_valley
     """As sketches of posteriors are at beta = 0, where there is nothing to fit."""
     f = lambda b: np.log1p(300 * b) / 50 + well(b, 1.0, 0.3, 0.13)  # noqa: E731
     wrong = lambda b: f(b) + 0.02 * -np.expm1(-b / 0.01)  # noqa: E731
-    reference = minimise(curve(f), (0, 3), search=THOROUGH)
+    reference = least(curve(f), (0, 3), search=THOROUGH)
     assert f(reference.beta) < f(0.0) < wrong(reference.beta)
     found = minimise_by_sketch(curve(f), curve(wrong), (0, 3))
     assert found.beta == pytest.approx(reference.beta, abs=1e-7) and not found.at_bound
@@ -148,7 +157,7 @@ def test_noise_of_a_sketch_is_not_carried_to_the_curve():
         return value + 0.1 * noise.standard_normal(len(beta)), slope
 
     found = minimise_by_sketch(evaluate, noisy, (0, 3))
-    assert found.beta == pytest.approx(minimise(f, (0, 3)).beta, abs=1e-7)
+    assert found.beta == pytest.approx(least(f, (0, 3)).beta, abs=1e-7)
     assert len(asked) < 40
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
-from temperance import calibrate, models, strategies
+from temperance import calibrate, memory, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.streaming import (
     blocks_of_arrays,
@@ -76,6 +76,35 @@ def test_the_cut_into_blocks_does_not_matter():
         calibrate_blocks(MODELS[0], blocks_of_arrays(X, y, rows=rows)) for rows in (1, 64, 100)
     ]
     assert [each.beta for each in results] == pytest.approx([results[0].beta] * 3, rel=1e-9)
+
+
+def test_blocks_without_rows_do_not_matter():
+    X, y, weights = some_rows(100)
+    weights[20:40] = 0.0
+    nothing, idle = slice(0, 0), slice(20, 40)
+    cuts = [nothing, slice(0, 20), idle, nothing, slice(40, 100), nothing]
+    blocks = [(X[cut], y[cut], weights[cut]) for cut in cuts]
+    found = calibrate_blocks(MODELS[0], [([], []), *blocks])
+    kept = weights > 0
+    expected = calibrate_blocks(MODELS[0], [(X[kept], y[kept], weights[kept])])
+    assert found.beta == pytest.approx(expected.beta, rel=1e-9)
+    assert found.data.size == pytest.approx(weights.sum())
+
+
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+def test_squares_that_vanish_do_not_matter():
+    X, y, _ = some_rows(300, 2, 1e-200)
+    model = models.GaussianLinear(prior_cov=1e300)
+    found = calibrate_blocks(model, blocks_of_arrays(X, y, rows=90), "bayes").posterior
+    expected = calibrate(model, X, y, "bayes").posterior
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-11)
+    assert np.all(found.mean != 0)
+
+
+def test_folds_are_the_same_however_many_are_drawn_at_a_time(monkeypatch):
+    expected = fold_numbers(5000, 7, seed=4)
+    monkeypatch.setattr("temperance.streaming.folds.DRAWN", 7)
+    np.testing.assert_array_equal(fold_numbers(5000, 7, seed=4), expected)
 
 
 def test_other_strategies_in_one_pass():
@@ -158,6 +187,53 @@ def test_parquet_files(tmp_path):
         next(blocks_of_parquet(path, "response"))
     with pytest.raises(ValueError, match="^target must be among .*, got 'price'$"):
         next(blocks_of_parquet(path, "price"))
+    block = next(blocks_of_parquet(path, "response", rows=50, columns=["b", "a"]))
+    np.testing.assert_array_equal(block[0], X[:50, [1, 0]])
+
+
+BAD_COLUMNS = {
+    "target": (["a", "response"], "columns must not hold the target, got 'response' among them"),
+    "target alone": (["response"], "columns must not hold the target, got 'response' among them"),
+    "twice": (["a", "b", "a"], "columns must have names of their own, got 'a' twice"),
+    "none": ([], "columns must name at least one input beside 'response', got none"),
+    "unknown": (["a", "z"], "columns must be among ['a', 'b', 'response'], got 'z'"),
+    "missing": (None, "column 'b' must have no missing values, got one in row 13"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COLUMNS)
+def test_bad_columns_of_parquet_files(case, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    columns, message = BAD_COLUMNS[case]
+    values = np.arange(30)
+    frame = pandas.DataFrame({"a": values, "b": values, "response": values})
+    frame["b"] = frame["b"].astype("Int64").mask(values == 13)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError) as raised:
+        list(blocks_of_parquet(tmp_path / "rows.parquet", "response", columns, rows=7))
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("damage", ["absent", "cut", "no file", "empty", "text", "flipped"])
+def test_damaged_parquet_files_are_named(damage, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = some_rows(500, 4)
+    path = tmp_path / "rows.parquet"
+    pandas.DataFrame(X, columns=list("abcd")).assign(y=y).to_parquet(path)
+    content = bytearray(path.read_bytes())
+    if damage == "absent":
+        path.unlink()
+    elif damage == "no file":
+        path = tmp_path
+    else:
+        content[len(content) // 2 :: 7] = b"#" * len(content[len(content) // 2 :: 7])
+        path.write_bytes(
+            {"cut": content[:300], "empty": b"", "text": b"a,y\n1,2\n", "flipped": content}[damage]
+        )
+    with pytest.raises(ValueError) as raised:
+        list(blocks_of_parquet(path, "y"))
+    assert str(raised.value).startswith(f"{str(path)!r} cannot be read as a Parquet file: ")
+    assert "\n" not in str(raised.value)
 
 
 def test_folds_are_even_and_depend_on_the_place_alone():
@@ -200,7 +276,8 @@ BAD = {
     ),
     "empty": (
         lambda: calibrate_blocks(MODELS[0], []),
-        r"blocks must hold at least one row, got none \(a generator can be read only once\)",
+        r"blocks must hold at least one row of positive weight, got none \(a generator can be "
+        r"read only once\)",
     ),
     "too few": (
         lambda: calibrate_blocks(MODELS[0], [(X[:9], Y[:9])]),
@@ -213,6 +290,34 @@ BAD = {
     "nan": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y), (X, Y * np.nan)]),
         "block 1: y must be finite, got nan in row 0",
+    ),
+    "huge": (
+        lambda: calibrate_blocks(replace(MODELS[0], prior_mean=0.0), [(X * 1e200, Y)]),
+        "X must have a largest entry between 1e-60 and 1e",
+    ),
+    "huge with weights": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y), (X * 1e300, Y, np.full(30, 1e30))]),
+        "block 1: X and y times the roots of the weights must be finite, got -?inf in row 0",
+    ),
+    "weights": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y, np.full(30, 1e308))]),
+        r"block 0: weights must have a finite sum, got up to 1e\+308",
+    ),
+    "weights of all blocks": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y, np.full(30, 5e306))] * 3, "bayes"),
+        "weights must have a finite sum over all blocks, got infinity",
+    ),
+    "no weight": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y, np.zeros(30))]),
+        "blocks must hold at least one row of positive weight, got none",
+    ),
+    "folds": (
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.KFold(10**15)),
+        r"n_folds=1000000000000000 would take 2\.4e\+16 bytes of memory, ",
+    ),
+    "no arrays": (
+        lambda: next(blocks_of_arrays(X, None)),
+        "y must be an array of rows, got NoneType",
     ),
     "lengths": (
         lambda: next(blocks_of_arrays(X, Y[:3])),
@@ -235,3 +340,14 @@ def test_bad_input_gets_one_clear_line(case):
     with pytest.raises(ValueError, match=f"^{message}") as raised:
         call()
     assert "\n" not in str(raised.value)
+
+
+def test_rows_that_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1e6)
+    monkeypatch.setattr("temperance.streaming.accumulate.MANY", 1000)
+    blocks = [(np.zeros((20, 5000)), np.zeros(20))]
+    message = (
+        "^40 rows of 5000 columns would take 1.6e\\+06 bytes of memory, 1e\\+06 are available$"
+    )
+    with pytest.raises(ValueError, match=message):
+        calibrate_blocks(MODELS[0], blocks)

@@ -8,6 +8,7 @@ import io
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from temperance.tables import Table, TableError, diabetes, prepare, read_frame
+from temperance import memory
+from temperance.tables import Table, TableError, diabetes, prepare, read_frame, reading
 
 MISSING = "(empty cells, NA, N/A, NaN, NULL and None count as missing)"
 REPAIR = (
@@ -211,6 +213,91 @@ def test_bad_file(case, tmp_path):
     assert message_of(read_frame, path) == expected.format(repr(str(path)))
 
 
+WIDE = {
+    "csv": lambda d: ",".join(f"c{j}" for j in range(d)) + "\n" + ",".join("1" * d) + "\n",
+    "parquet": lambda d: pd.DataFrame(np.ones((1, d))).add_prefix("c"),
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_too_many_columns(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_COLUMNS", 30)
+    content = WIDE[kind](31)
+    path = (stored if kind == "csv" else stored_parquet)(tmp_path, content)
+    monkeypatch.setattr(reading, "_rows", only_the_header(reading._rows))
+    expected = f"{str(path)!r} has 31 columns, but at most 30 are read"
+    assert message_of(read_frame, path) == expected
+    assert reading.MOST_COLUMNS < 1_000_000
+
+
+def only_the_header(rows):
+    """Read on only until the columns are known."""
+
+    def first(*arguments):
+        yield next(rows(*arguments))
+        pytest.fail("the rows are read in spite of their columns")
+
+    return first
+
+
+def test_tables_that_do_not_fit(tmp_path, monkeypatch):
+    row = ",".join("1" * 40) + "\n"
+    path = stored(tmp_path, ",".join(f"{j:02}" for j in range(40)) + "\n" + row * 20)
+    file, size = repr(str(path)), path.stat().st_size
+    monkeypatch.setattr("pandas.read_csv", pytest.fail)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
+    assert message_of(read_frame, path) == (
+        f"{file}, of {size:.3g} bytes, would take {8 * size:.3g} bytes of memory, 1e+04 are "
+        "available"
+    )
+    monkeypatch.setattr(memory, "available_bytes", lambda: 20_000)
+    assert message_of(read_frame, path) == (
+        f"the table in {file}, of 20 rows and 40 columns, would take {4 * 8 * 20 * 40:.3g} bytes "
+        "of memory, 2e+04 are available"
+    )
+
+
+def test_parquet_that_is_small_only_on_disk(tmp_path, monkeypatch):
+    path = stored_parquet(tmp_path, pd.DataFrame({"x": np.zeros(10**6), "y": np.zeros(10**6)}))
+    assert path.stat().st_size < 10**5
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2e7)
+    expected = (
+        f"the table in {str(path)!r}, of 1000000 rows and 2 columns, would take 6.4e+07 bytes of "
+        "memory, 2e+07 are available"
+    )
+    assert message_of(read_frame, path) == expected
+
+
+def test_many_columns_are_not_looked_at_one_by_one(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((30, 600))).add_prefix("c")
+    frame.insert(300, "hue", rng.choice(["red", "blue", "green"], 30))
+    frame.insert(400, "number", rng.permutation(30))
+    path = stored(tmp_path, frame.to_csv(index=False))
+    taken = []
+    own = pd.DataFrame.__getitem__
+
+    def take(self, key):
+        taken.append(key)
+        return own(self, key)
+
+    monkeypatch.setattr(pd.DataFrame, "__getitem__", take)
+    found = prepare(read_frame(path), "c599", name="data")
+    assert len(taken) < 20
+    names = [*frame.columns[:300], "hue=blue", "hue=green", "hue=red", *frame.columns[301:-1]]
+    assert list(found.inputs) == names
+    np.testing.assert_array_equal(found.inputs["c598"], frame["c598"])
+    np.testing.assert_array_equal(found.inputs["hue=red"], frame["hue"] == "red")
+    assert found.notices[-1].endswith("leave them out with --drop?: 'number'.")
+
+
+def test_many_encoded_columns_are_told_in_few_words():
+    flags = {f"flag {j}": [True, False, True, False] for j in range(30)}
+    found = prepare(pd.DataFrame({**flags, "y": [1.0, 2.0, 4.0, 3.0]}), "y", name="data")
+    assert found.inputs.shape == (4, 30)
+    assert found.notices[-1].endswith("'flag 9' (1 for true, 0 for false); and 20 more.")
+
+
 def test_missing_file(tmp_path):
     path = tmp_path / "absent.csv"
     assert message_of(read_frame, path) == f"there is no file {str(path)!r}"
@@ -219,6 +306,12 @@ def test_missing_file(tmp_path):
 def test_directory(tmp_path):
     expected = f"{str(tmp_path)!r} is a directory; name a CSV or Parquet file in it"
     assert message_of(read_frame, tmp_path) == expected
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="a device without an end")
+def test_device():
+    expected = "'/dev/zero' is a device; name a CSV or Parquet file"
+    assert message_of(read_frame, "/dev/zero") == expected
 
 
 @pytest.mark.parametrize(
@@ -745,6 +838,27 @@ def test_what_does_not_count_as_missing(token, tmp_path):
     assert "c=a" in from_csv(tmp_path, f"c,y\na,1\n{token},2\nb,3\n").inputs
 
 
+@pytest.mark.parametrize("column", ["x", "y"])
+@pytest.mark.parametrize("size", [-1.5e308, 2e-60])
+def test_columns_whose_squares_overflow_or_vanish_are_refused(column, size):
+    values = {"x": [1.0, 2.0, 4.0], "y": [3.0, 1.0, 2.0]}
+    values[column] = [0.0, size, size / 2]
+    expected = (
+        f"column {column!r} must be 0 or between 1e-50 and 1e+50 in size, got at most "
+        f"{abs(size):.3g}; change its unit, or leave it out with --drop"
+    )
+    assert message_of(prepare, pd.DataFrame(values), "y", name="data") == expected
+
+
+@pytest.mark.parametrize(("sign", "shown"), [("", "inf"), ("-", "-inf")])
+def test_whole_numbers_of_too_many_digits_are_refused(sign, shown, tmp_path):
+    rows = "".join(f"{sign}{10**400 + k},{k}\n" for k in range(4))
+    frame = read_frame(stored(tmp_path, f"x,y\n{rows}"))
+    assert message_of(prepare, frame, "y", name="data").startswith(
+        f"column 'x' has {shown} in data row 1; correct it, "
+    )
+
+
 def test_numbers_that_overflow_are_refused(tmp_path):
     message = message_of(from_csv, tmp_path, "x,y\n1,1\n1e999,2\n3,3\n")
     assert message.endswith(f" in data row 2; {REPAIR}")  # infinite or text: pandas decides
@@ -757,7 +871,7 @@ def test_integers_beyond_64_bits(tmp_path):
 
 MIXED = pd.DataFrame(
     {
-        "number": [0.1, 1 / 3, None, -0.0, 5e-324, 1.7976931348623157e308],
+        "number": [0.1, 1 / 3, None, -0.0, 5e-324, 1.7976931348623157e49],
         "whole": [1, 2, 3, 4, 5, 2**53 + 1],
         "flag": [True, False, True, True, False, False],
         "flag with gap": [True, None, False, True, False, False],
@@ -787,7 +901,7 @@ def test_csv_parquet_and_frame_agree(target, tmp_path):
         assert first.notices == other.notices
 
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
+FINITE = st.floats(-1e50, 1e50)
 ROWS = st.lists(st.tuples(FINITE, FINITE, st.integers(-(2**53), 2**53)), min_size=3, max_size=20)
 
 

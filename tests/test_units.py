@@ -347,7 +347,7 @@ def test_curves_move_between_the_betas_of_their_scale(name, problem):
     X, y = WORST[problem] if problem else labelled(120, 5)
     data = Data(X, y, np.ones(len(y)))
     plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
-    low, high = MODELS[name]().beta_scale(data, plan)
+    low, high = MODELS[name]().risk_curve(data, plan).scale()
     curve = MODELS[name]().risk_curve(data, plan)
     inside = curve(np.geomspace(low, high, 9))
     prior, before, after, end = curve(np.array([0.0, 1e-3 * low, high, 1e4 * high]))
@@ -373,7 +373,7 @@ def test_every_plan_has_a_scale_of_beta(strategy):
     X, y = labelled(30, 3)
     data = Data(X, y, np.ones(30))
     plan = strategy.plan(data, np.random.default_rng(0))
-    low, high = models.LaplaceLogistic().beta_scale(data, plan)
+    low, high = models.LaplaceLogistic().risk_curve(data, plan).scale()
     curve = models.LaplaceLogistic().risk_curve(data, plan)
     prior, before, inside = curve(np.array([0.0, 1e-3 * low, low]))
     assert 0 < low < high < np.inf

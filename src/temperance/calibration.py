@@ -189,7 +189,8 @@ def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[floa
     mean = float(share @ loss)
     if count <= 1:
         return mean, float("nan")
-    return mean, float(np.sqrt(share @ (loss - mean) ** 2 / (count - 1)))
+    largest = float(np.abs(loss - mean).max()) or 1.0  # squares of its parts are finite
+    return mean, largest * float(np.sqrt(share @ ((loss - mean) / largest) ** 2 / (count - 1)))
 
 
 def with_error(value: float, error: float | None = None) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.optimise import THOROUGH, THRIFTY, Search
+from temperance.optimise import THOROUGH, THRIFTY, Search, ruler_for
+from temperance.ruler import Ruler, Scale
 from temperance.types import Array, Plan
 from temperance.validation import as_non_negative
 
@@ -38,6 +39,8 @@ class RiskCurve:
         As `evaluate`, for less and to a few digits: where to ask the curve for its minimum.
     floor : function, optional
         As `evaluate`, for less and nowhere higher: where they touch may be the minimum.
+    scale : function, optional
+        The betas between which the curve moves, where the model knows them.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -47,6 +50,7 @@ class RiskCurve:
     error: Callable[[Array], Array] | None = None
     sketch: Callable[[Array], tuple[Array, Array]] | None = None
     floor: Callable[[Array], tuple[Array, Array]] | None = None
+    scale: Callable[[], Scale] | None = None
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
@@ -59,6 +63,12 @@ class RiskCurve:
     def search(self) -> Search:
         """How hard to look for its minimum."""
         return THRIFTY if self.costly else THOROUGH
+
+    def ruler(self, bounds: tuple[float, float]) -> Ruler:
+        """Measure betas within ``bounds`` on the scale on which the curve moves."""
+        if self.scale is None:
+            return ruler_for(self.sketch or self.evaluate, bounds)
+        return Ruler.of_scale(bounds, self.scale())
 
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""

@@ -43,6 +43,10 @@ class DrawsWarning(TemperanceWarning):
     """The draws are too few for the choice that rests on them."""
 
 
+class StoreWarning(TemperanceWarning):
+    """A store of results lacks some that were asked for, or some were damaged."""
+
+
 def warn(message: str, category: type[TemperanceWarning]) -> None:
     """Warn at the first line of code outside this package."""
     frame, level = sys._getframe(1), 2

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.ruler import HUGE, Scale
 from temperance.types import Array, Data, Plan, SamplingModel
 
 
@@ -38,6 +39,15 @@ def covariance_slope(
         trained, tested = losses @ weights, losses @ test
         total += float((trained - trained.mean()) @ (tested - tested.mean())) / (size - 1)
     return -total / float(plan.test.sum())
+
+
+def prior_scale(
+    model: SamplingModel, data: Data, plan: Plan, size: int, rng: np.random.Generator
+) -> Scale:
+    """Find the betas at which posteriors begin to leave the prior: 1 / sd(sum_i w_i l_i) there."""
+    losses = pair_draws(model, data, plan.likelihood_weights[0], 0.0, size, rng)
+    spread = float(np.std(plan.likelihood_weights @ losses.T, axis=1).max())
+    return Scale(1.0 / spread if spread > 0 else HUGE)
 
 
 def sampled_risk_curve(

@@ -13,7 +13,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
     Text is stored as UTF-8, and permissions are those of any new file.
     """
     target = Path(path).resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".temperance-")
     try:
         with open(handle, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)

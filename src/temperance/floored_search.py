@@ -8,20 +8,21 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.optimise import THOROUGH, Evaluate, Minimum, Search, minimise
+from temperance.ruler import Ruler
 
 
 def minimise_above_floor(
     evaluate: Evaluate,
     floor: Evaluate,
-    bounds: tuple[float, float],
+    ruler: Ruler,
     search: Search = THOROUGH,
 ) -> Minimum:
     """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points.
 
     The floor may jump where it leaves the curve.
     """
-    found = minimise(floor, bounds, search=search)
+    found = minimise(floor, ruler, search=search)
     at = np.array([found.beta])
     if not found.flat and evaluate(at)[0] <= floor(at)[0]:
         return found
-    return minimise(evaluate, bounds, search=search)
+    return minimise(evaluate, ruler, search=search)

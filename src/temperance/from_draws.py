@@ -9,11 +9,11 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.diagnostics import BoundWarning, ParetoWarning, warn
-from temperance.optimise import minimise
 from temperance.sampling.recorded import (
     LEAST_EFFECTIVE,
     RecordedDraws,
     ReweightedDraws,
+    RowLosses,
 )
 from temperance.sampling.reweighted_curve import Reliability, ReweightedCurve, warn_beyond
 from temperance.selection import conclude, warn_of_minimum
@@ -30,16 +30,27 @@ class DrawsCalibration(Calibration):
     ----------
     supported : range of beta, within the bounds asked for, in which the draws can be reweighted
     reliability : k, effective size and Monte Carlo error along beta
-    pareto_k : k of each row's leave-one-out weights at the choice, shape (n,)
-    monte_carlo_error : Monte Carlo error of ``risk``; ``standard_error`` is over the rows
+    rows : loss, Pareto k and effective size of each row's leave-one-out weights at the choice
+    pareto_k : k of each row, shape (n,)
+    monte_carlo_error : Monte Carlo error of ``risk``, infinite where the weights of a row have no
+        mean or are worth too few draws to tell; ``standard_error`` is over the rows
     posterior : the draws, weighted for the posterior at ``beta``
     """
 
     model: RecordedDraws
     asked: tuple[float, float]
     reliability: Reliability
-    pareto_k: Array
-    monte_carlo_error: float
+    rows: RowLosses
+
+    @property
+    def pareto_k(self) -> Array:
+        """Shape of the tail of each row's leave-one-out weights at the choice, (n,)."""
+        return self.rows.k
+
+    @property
+    def monte_carlo_error(self) -> float:
+        """Monte Carlo error of ``risk``."""
+        return self.rows.error
 
     @property
     def supported(self) -> tuple[float, float]:
@@ -72,14 +83,14 @@ class DrawsCalibration(Calibration):
         """Answer the user's questions, one per line."""
         lower, upper = self.supported
         limit = self.model.reliable_k
-        worst = int(np.nanargmax(self.pareto_k))
+        worst = int(np.argmax(self.pareto_k))  # a row without k counts as the worst
         in_doubt = int(np.sum(~(self.pareto_k <= limit)))
-        count = self.model.total.size
         return "\n".join(
             [
                 super().__repr__(),
-                f"  draws     {count} at beta = {self.model.beta_of_draws:g}, worth "
-                f"{self.posterior.effective_size:.0f} at the choice; they support beta in "
+                f"  draws     {self.model.size} at beta = {self.model.beta_of_draws:g}, worth "
+                f"{self.posterior.effective_size:.0f} at the choice, where they add "
+                f"{self.monte_carlo_error:.2g} to the error; they support beta in "
                 f"[{lower:.3g}, {upper:.3g}]",
                 f"  Pareto k  at most {self.pareto_k[worst]:.2g} (row {worst}); above {limit:.2g} "
                 f"in {in_doubt} of {len(self.pareto_k)} rows",
@@ -104,9 +115,9 @@ def calibrate_from_draws(
 
     with ``l_i = -log p(y_i | theta)``, the weights Pareto-smoothed and normalised, and
     ``-log sum_s w_is p(y_i | theta_s)`` per row for the predictive risk.  The search keeps to the
-    betas that the draws support: all rows' tempering weights have a Pareto k up to .7 (less for few
-    draws) and an effective size of 100 or more, and no more rows have a larger k of their own than
-    at ``beta_of_draws``.
+    betas that the draws support: all rows' tempering weights have a Pareto k up to .35 (less for
+    few draws) and an effective size of 100 or more, and no more rows than at ``beta_of_draws`` have
+    a k of their own above .7 or fewer than 100 effective draws.
 
     Parameters
     ----------
@@ -145,19 +156,17 @@ def calibrate_from_draws(
     asked = as_bounds(bounds)
     recorded, y = _recorded(log_likelihood, non_negative("beta_of_draws", beta_of_draws), variable)
     curve = ReweightedCurve(recorded, asked, risk)
-    minimum = minimise(curve.evaluate, curve.supported)
+    minimum = curve.minimum()
     n = len(y)
     rows = Data(np.empty((n, 0)), y, np.ones(n))
     known = conclude(
         recorded, rows, rows, LeaveOneOut(), risk, curve.supported, curve.as_risk_curve(), minimum
     )
-    at_choice = recorded.leave_one_out(minimum.beta, risk)
     calibration = DrawsCalibration(
         **{part.name: getattr(known, part.name) for part in fields(known)},
         asked=asked,
         reliability=curve.reliability,
-        pareto_k=at_choice.k,
-        monte_carlo_error=at_choice.error,
+        rows=recorded.leave_one_out(minimum.beta, risk),
     )
     _warn(calibration)
     return calibration
@@ -186,12 +195,18 @@ def _recorded(
     if array.shape[2] < 2:
         raise ValueError("log_likelihood must have at least 2 rows to leave one out, got 1")
     refuse_non_finite("log_likelihood", array, ("chain", "draw", "row"))
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.abs(array).sum(axis=2)).all():
+            raise ValueError(
+                "log_likelihood must have finite sums over the rows, got entries up to "
+                f"{float(np.abs(array).max()):.3g}"
+            )
     recorded = RecordedDraws(-array, beta, source)
-    worth = recorded.efficiency * recorded.total.size
+    worth = recorded.efficiency * recorded.size
     if worth < LEAST_EFFECTIVE:
         raise ValueError(
             f"log_likelihood must hold draws worth {LEAST_EFFECTIVE} independent ones, got "
-            f"{worth:.0f} ({recorded.total.size} draws): draw longer"
+            f"{worth:.0f} ({recorded.size} draws): draw longer"
         )
     return recorded, np.full(array.shape[2], np.nan) if y is None else y
 
@@ -207,13 +222,15 @@ def _warn(calibration: DrawsCalibration) -> None:
         )
     else:
         warn_of_minimum(calibration)
-    in_doubt = np.flatnonzero(~(calibration.pareto_k <= calibration.model.reliable_k))
+    rows, model = calibration.rows, calibration.model
+    in_doubt = np.flatnonzero(model.in_doubt(rows))
     if len(in_doubt):
-        worst = in_doubt[np.argmax(calibration.pareto_k[in_doubt])]
+        worst = in_doubt[np.argmax(rows.k[in_doubt])]
         warn(
-            f"Pareto k is above {calibration.model.reliable_k:.2g} in {len(in_doubt)} of "
-            f"{len(calibration.pareto_k)} rows (row {worst}: {calibration.pareto_k[worst]:.2g}): "
-            "their losses are too small, and so the choice is unreliable; use K-fold on the model "
-            "itself",
+            f"the weights that leave a row out cannot be trusted in {len(in_doubt)} of "
+            f"{len(rows.k)} rows (row {worst}: Pareto k {rows.k[worst]:.2g}, worth "
+            f"{rows.effective_size[worst]:.0f} draws; k may be {model.reliable_k:.2g}, the worth "
+            f"{LEAST_EFFECTIVE} at least): their losses are too small, and so the choice is "
+            "unreliable; use K-fold on the model itself",
             ParetoWarning,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from temperance.types import Array, Data, Labels
 MANY = 2**16  # rows whose sorting takes longer than their sums
 
 
-def number_distinct(columns: Iterable[Array]) -> NDArray[np.intp]:
+def number_distinct(columns: Iterable[Array | Labels]) -> NDArray[np.intp]:
     """Give numbers to the distinct tuples (c1[i], c2[i], ...) in lexicographic order.
 
     Columns after the one that tells all tuples apart are not looked at.
@@ -64,7 +65,22 @@ def members_of(labels: Labels, count: int) -> list[NDArray[np.intp]]:
 
 def number_rows(data: Data) -> NDArray[np.intp]:
     """Give numbers to the distinct rows, sorted by response, then inputs."""
-    return number_distinct([data.y, *data.X.T])
+    return _number(data.y, data.X)
+
+
+def _number(first: Array, others: Array) -> NDArray[np.intp]:
+    """Give numbers to the distinct rows of a first column and others (n, d), sorted by these."""
+    if others.shape[1] <= len(others):
+        return number_distinct(chain([first], others.T))
+    labels = number_distinct([first])
+    while int(labels.max()) + 1 < len(labels):
+        # Of many columns only those count that differ between rows of one label.
+        same = first_places(labels, int(labels.max()) + 1)[labels]
+        differs = (others != others[same]).any(axis=0)
+        if not differs.any():
+            break
+        labels = number_distinct([labels, others[:, differs.argmax()]])
+    return labels
 
 
 def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
@@ -96,7 +112,8 @@ def takes_few_values(rows: Data) -> bool:
     half = rows.size / 2
     if len(rows) > half:
         return False
-    inputs = number_distinct(rows.X.T) if rows.X.shape[1] else np.zeros(len(rows), dtype=int)
+    X = rows.X
+    inputs = _number(X[:, 0], X[:, 1:]) if X.shape[1] else np.zeros(len(rows), dtype=int)
     disputed = np.bincount(inputs)[inputs] > 1
     same_inputs = inputs.max() == 0
     responses = len(np.unique(rows.y))

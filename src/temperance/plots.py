@@ -11,10 +11,13 @@ from temperance.types import Array
 
 # Okabe and Ito's colours, told apart by colour-blind eyes and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"
+NEAR_ZERO = 0.005  # part of the upper bound below which a choice is drawn on a logarithmic axis
 
 
 def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
     """Draw the risk curve over the bounds with the choice and Bayes marked.
+
+    The axis is logarithmic where the choice would otherwise lie on its edge.
 
     Parameters
     ----------
@@ -35,8 +38,12 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     lower, upper = calibration.bounds
-    # Points crowd towards the lower bound, where curves are steep.
-    betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
+    if 0 < calibration.beta < NEAR_ZERO * upper:
+        betas = np.geomspace(max(lower, 1e-2 * calibration.beta), upper, points)
+        ax.set_xscale("log")
+    else:
+        # Points crowd towards the lower bound, where curves are steep.
+        betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
     values = calibration.curve(betas)
     ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
     if lower <= 1 <= upper:

@@ -12,6 +12,8 @@ standard deviation is about sqrt(2 / B).  A row of weight k counts like k copies
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +36,7 @@ def telling_keys(data: Data, rng: np.random.Generator) -> Keys | None:
     inputs as well, and so on.
     """
     keys = np.full(len(data), rng.integers(2**64, dtype=np.uint64))
-    for column in (data.y, *data.X.T):
+    for column in chain([data.y], data.X.T):
         _mix(keys, column, rng)
         if shared_weight(keys, data.weights) < MOST_SHARED:
             return keys

@@ -3,14 +3,16 @@ r"""How betas are measured, and cubics between points of a curve by that measure
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from temperance.types import Array
 
-GRAIN = 1e-5  # smallest share of the bounds' width that the scan resolves
+TINY, HUGE = 1e-200, 1e150  # betas beyond which nothing is measured
+TAIL = 1e3  # times the largest beta of a scale from which a curve is nothing but a tail
+LITTLE = 1e-3  # part of the grain that is small against all that matters
 
 
 class Point(NamedTuple):
@@ -21,54 +23,83 @@ class Point(NamedTuple):
     slope: float
 
 
-class Ruler(NamedTuple):
-    """Measure betas by t = log(1 + (beta - lower) / grain): near the bound all scales matter.
+class Scale(NamedTuple):
+    r"""The betas between which a curve moves.
 
-    Curves move on the scale of the data's information, 1 / (n lam), which nobody knows beforehand.
+    With lam the information of the data in units of the prior's, posteriors are functions of
+    1 / (1 + beta lam): they move between 1 / (largest lam) and 1 / (smallest lam).
+    """
+
+    smallest: float
+    largest: float = HUGE
+
+
+class Ruler(NamedTuple):
+    """Measure betas by t = log(beta + grain), the grain being the smallest beta that matters.
+
+    Below the grain t is linear in beta, above it logarithmic: a function of 1 / (1 + beta lam) with
+    lam up to 1 / grain has no features narrower than about 1 in t.
     """
 
     lower: float
     upper: float
+    grain: float
+    ceiling: float = HUGE  # beyond it a curve has no features
 
-    @property
-    def grain(self) -> float:
-        """Differences of beta below this are all alike."""
-        return GRAIN * (self.upper - self.lower)
+    @classmethod
+    def of_scale(cls, bounds: tuple[float, float], scale: Scale) -> Ruler:
+        """Measure betas on the scale of a curve."""
+        grain = min(max(scale.smallest, TINY), HUGE)
+        return cls(*bounds, grain, min(TAIL * max(scale.largest, grain), HUGE))
 
-    def scan(self, count: int) -> Array:
-        """Betas evenly spaced, joined with betas that crowd towards the lower bound."""
-        points = self.lower + (self.upper - self.lower) * _steps(count)
-        points[-1] = self.upper
-        return points
+    def scan(self, points: int, step: float) -> Array:
+        """Betas no farther apart than ``step`` in t, nor than a share 1 / points of the bounds.
 
-    def middle(self, left: Array, right: Array) -> Array:
-        """Betas half way between others, by the ruler."""
-        return self.lower + np.sqrt(self.rate(left) * self.rate(right)) - self.grain
+        Beyond the ceiling only the latter holds.
+        """
+        lower, upper = self.lower, self.upper
+        even = (upper - lower) / points
+        turn = min(max(even / step - self.grain, lower), upper)  # where even steps become shorter
+        top = min(turn, max(self.ceiling, lower))
+        width = float(self.t(top))
+        near = self.beta(np.linspace(0.0, width, math.ceil(width / step) + 1))
+        far = np.linspace(turn, upper, math.ceil((upper - turn) / even) + 1)
+        betas = np.concatenate([near[:-1] if top == turn else near, far])
+        betas[0], betas[-1] = lower, upper
+        return betas
+
+    def unit(self, beta: float) -> float:
+        """Return what differences of betas are measured by: beta, or what is left of the bounds."""
+        return min(beta + LITTLE * self.grain, self.upper - self.lower)
+
+    def middle(self, left: Array | float, right: Array | float) -> Any:
+        """Betas half way between others, in t."""
+        begin = left + self.grain
+        return left + begin * np.expm1(0.5 * np.log1p((right - left) / begin))
+
+    def t(self, beta: ArrayLike) -> Any:
+        """Measure betas from the lower bound on."""
+        return np.log1p((np.asarray(beta) - self.lower) / (self.lower + self.grain))
+
+    def beta(self, t: ArrayLike) -> Any:
+        """Return the betas that measure t."""
+        return self.lower + (self.lower + self.grain) * np.expm1(t)
 
     def cubics(self, points: Array, values: Array, slopes: Array, doubt: float = 1.0) -> Cubics:
         """Cubics in t between neighbours."""
-        rate = self.rate(points)
-        return Cubics(np.log(rate), values, slopes * rate, doubt)
+        return Cubics(self.t(points), values, slopes * self.rate(points), doubt)
 
     def turning(self, left: Point, right: Point) -> float:
         """Return the beta where the cubic between a falling and a rising point turns."""
-        begin, end = (point.beta - self.lower + self.grain for point in (left, right))
-        width = math.log(end / begin)
+        begin, end = (point.beta + self.grain for point in (left, right))
+        width = math.log1p((right.beta - left.beta) / begin)
         first, last = left.slope * begin * width, right.slope * end * width
         t = _turning(first, last, right.value - left.value)
-        return self.lower + begin * math.exp(t * width) - self.grain
+        return left.beta + begin * math.expm1(t * width)
 
     def rate(self, beta: Array) -> Array:
         """Return dbeta/dt."""
-        return beta - self.lower + self.grain
-
-
-@cache
-def _steps(count: int) -> Array:
-    """Return the points of a scan of [0, 1]."""
-    steps = np.union1d(np.linspace(0.0, 1.0, count), np.geomspace(GRAIN, 1.0, count))
-    steps.flags.writeable = False
-    return steps
+        return beta + self.grain
 
 
 class Cubics:

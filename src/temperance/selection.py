@@ -7,14 +7,17 @@ import numpy as np
 from temperance.calibration import Calibration, RowErrors
 from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
-from temperance.draws import covariance_slope, sampled_risk_curve
+from temperance.draws import covariance_slope, prior_scale, sampled_risk_curve
 from temperance.floored_search import minimise_above_floor
 from temperance.optimise import Minimum, minimise, stochastic_minimise
+from temperance.ruler import Ruler
 from temperance.sketched_search import minimise_by_sketch
 from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
 
 PAIRS_PER_STEP = 8
 DRAWS_PER_PAIR = 200
+NEAR_BOUND = 0.02  # part of the way from bound to bound
+SLOPES_AT_BOUND = 30  # whose mean says where the risk falls
 
 
 def stack(train: Data, test: Data) -> tuple[Data, Plan]:
@@ -78,11 +81,12 @@ class CurveStrategy:
 
 def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
     """Find the minimum of a curve, with no more points than it can afford."""
+    ruler = curve.ruler(bounds)
     if curve.sketch is not None:
-        return minimise_by_sketch(curve.evaluate, curve.sketch, bounds, search=curve.search)
+        return minimise_by_sketch(curve.evaluate, curve.sketch, ruler, search=curve.search)
     if curve.floor is not None:
-        return minimise_above_floor(curve.evaluate, curve.floor, bounds, search=curve.search)
-    return minimise(curve.evaluate, bounds, search=curve.search)
+        return minimise_above_floor(curve.evaluate, curve.floor, ruler, search=curve.search)
+    return minimise(curve.evaluate, ruler, search=curve.search)
 
 
 def conclude(
@@ -124,18 +128,20 @@ def _descend(
         part = few_pairs(pairs, rng) if len(pairs.test) > PAIRS_PER_STEP else pairs
         return covariance_slope(model, rows, part, beta, DRAWS_PER_PAIR, rng)
 
-    beta, converged = stochastic_minimise(slope, bounds)
+    ruler = Ruler.of_scale(bounds, prior_scale(model, rows, pairs, DRAWS_PER_PAIR, rng))
+    beta, converged = stochastic_minimise(slope, ruler)
     if not converged:
         warn(
             f"the stochastic optimiser did not settle (beta = {beta:.3g}); use "
             'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
             ConvergenceWarning,
         )
-    # Averages of iterates come close to a bound, never onto it.
-    near = 0.01 * (bounds[1] - bounds[0])
-    for bound in bounds:
-        if abs(beta - bound) < near:
-            return Minimum(bound, at_bound=True)
+    # Averages of iterates come close to a bound, never onto it: does the risk fall towards it?
+    for bound, outwards in zip(bounds, (-1.0, 1.0), strict=True):
+        if abs(ruler.t(beta) - ruler.t(bound)) < NEAR_BOUND * ruler.t(ruler.upper):
+            there = [outwards * slope(bound) for _ in range(SLOPES_AT_BOUND)]
+            if np.mean(there) < 0:
+                return Minimum(bound, at_bound=True)
     return Minimum(beta)
 
 

@@ -39,10 +39,10 @@ from temperance.ruler import Point, Ruler
 
 TRUST = 4.0
 MUCH = 0.05  # of the sketch's span
-LOOSE = 1e-3  # part of a bracket to which the sketch's minimum is found
+LOOSE = 1e-3  # relative accuracy to which the sketch's minimum is found
 STEP = 0.03  # part of the way to a bracket's end over which its curvature is taken
 MOST_STEPS = 8
-MOST_POINTS = 40  # beyond them it is the sketch's noise that was refined
+MOST_POINTS = 60  # beyond them it is the sketch's noise that was refined
 
 
 class Valley(NamedTuple):
@@ -56,28 +56,26 @@ class Valley(NamedTuple):
 def minimise_by_sketch(
     evaluate: Evaluate,
     sketch: Evaluate,
-    bounds: tuple[float, float],
+    ruler: Ruler,
     tolerance: float = 1e-9,
     search: Search = THRIFTY,
 ) -> Minimum:
     """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points."""
-    ruler = Ruler(*bounds)
     curve, valley = _searched(sketch, ruler, search)
     if len(curve[0]) > MOST_POINTS:
-        return minimise(evaluate, bounds, tolerance, search)
+        return minimise(evaluate, ruler, tolerance, search)
     first = evaluate_at(evaluate, valley.bottom.beta)
     unsure = _unsure(curve, valley.bottom, first, ruler)
     if not unsure.any():
-        accuracy = tolerance * min(1.0, ruler.upper - ruler.lower)
         beta = (
             _at_bound(first, ruler)
-            if first.beta in bounds
-            else _settled(evaluate, sketch, valley, first, accuracy)
+            if first.beta in (ruler.lower, ruler.upper)
+            else _settled(evaluate, sketch, valley, first, tolerance * ruler.unit(first.beta))
         )
         if beta is not None:
-            return minimum_at(beta, bounds)
+            return minimum_at(beta, ruler)
     known = _corrected(evaluate, curve, unsure, first) if unsure.any() else None
-    return minimise(evaluate, bounds, tolerance, search, known)
+    return minimise(evaluate, ruler, tolerance, search, known)
 
 
 def _searched(sketch: Evaluate, ruler: Ruler, search: Search) -> tuple[Curve, Valley]:
@@ -86,7 +84,7 @@ def _searched(sketch: Evaluate, ruler: Ruler, search: Search) -> tuple[Curve, Va
     bottom = lowest(curve)
     valleys = [Valley(bottom.beta, bottom, bottom.beta)]
     for left, right in brackets(curve, cubic):
-        turn = turning_point(sketch, ruler, left, right, LOOSE * (right.beta - left.beta))
+        turn = turning_point(sketch, ruler, left, right, LOOSE)
         valleys.append(Valley(left.beta, turn, right.beta))
     bottoms = np.array([valley.bottom for valley in valleys]).T
     points, values, slopes = np.concatenate([np.stack(curve), bottoms], axis=1)
@@ -99,7 +97,7 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
     """Tell which other points may be as low, when the curve has this first point at the bottom."""
     points, values, _ = curve
     heights = values - bottom.value
-    turned = abs(first.slope - bottom.slope) * (bottom.beta - ruler.lower + ruler.grain)
+    turned = abs(first.slope - bottom.slope) * (bottom.beta + ruler.grain)
     error = TRUST * (abs(first.value - bottom.value) + turned) + rounding_of(values)
     around = np.pad(heights, 1, constant_values=np.inf)
     valleys = (heights <= around[:-2]) & (heights <= around[2:])

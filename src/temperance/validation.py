@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from temperance.types import Array, Data
 
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
 ONE = np.float64(1.0).tobytes()
+LARGEST_BETA = 1e100
+LARGEST = 1e50  # size of inputs and responses whose squares need no care
 FEW = 20_000  # numbers that are sooner looked at than added up
 
 
@@ -22,12 +25,20 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     ``X`` may be ``None`` for a model without inputs; a vector is one column.  Arrays of floats are
     not copied, and cannot be written to through the data.
     """
+    data = as_rows(X, y, weights)
+    if not len(data):
+        if weights is not None and np.size(weights):
+            raise ValueError("weights must have a positive sum, got 0.0")
+        raise ValueError("y must have at least one observation, got 0")
+    return data
+
+
+def as_rows(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
+    """Validate observations like ``as_data``, of which none may be left."""
     response = as_numbers("y", y, copy=False)
     if response.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {response.shape}")
     n = len(response)
-    if n == 0:
-        raise ValueError("y must have at least one observation, got 0")
     inputs = np.empty((n, 0)) if X is None else as_inputs(X)
     if len(inputs) != n:
         raise ValueError(f"X and y must have the same length, got {len(inputs)} and {n}")
@@ -41,9 +52,10 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
     if (weight < 0).any():
         row = int(np.argmin(weight))
         raise ValueError(f"weights must be non-negative, got {float(weight[row])!r} in row {row}")
+    with np.errstate(over="ignore"):
+        if not math.isfinite(weight.sum()):
+            raise ValueError(f"weights must have a finite sum, got up to {float(weight.max())!r}")
     kept = weight > 0
-    if not kept.any():
-        raise ValueError("weights must have a positive sum, got 0.0")
     if kept.all():
         return Data(*(_read_only(part) for part in (inputs, response, weight)))
     return Data(inputs[kept], response[kept], weight[kept])
@@ -101,14 +113,15 @@ def one_of(name: str, value: Any, accepted: Collection[Any]) -> None:
 
 
 def as_bounds(bounds: Any) -> tuple[float, float]:
-    """Return bounds on beta, 0 <= lower < upper < infinity."""
+    """Return bounds on beta, 0 <= lower < upper <= 1e100."""
     ends = list(bounds) if np.iterable(bounds) else []
     if len(ends) != 2 or not all(_is_number(end) for end in ends):
         raise ValueError(f"bounds must be two numbers (lower, upper), got {shown(bounds)}")
     lower, upper = (float(end) for end in ends)
-    if not (0 <= lower < upper < math.inf):
+    if not (0 <= lower < upper <= LARGEST_BETA):
         raise ValueError(
-            f"bounds must satisfy 0 <= lower < upper < infinity, got {shown((lower, upper))}"
+            f"bounds must satisfy 0 <= lower < upper <= {LARGEST_BETA:g}, got "
+            f"{shown((lower, upper))}"
         )
     return lower, upper
 
@@ -156,6 +169,20 @@ def refuse_non_finite(name: str, array: Array, axes: Sequence[str] = ("row", "co
         value = float(array[tuple(bad[0])])
         place = ", ".join(f"{axis} {at}" for axis, at in zip(axes, bad[0], strict=False))
         raise ValueError(f"{name} must be finite, got {value!r}{place and ' in ' + place}")
+
+
+@contextmanager
+def refuse_overflow(X: Array, y: Array) -> Iterator[None]:
+    """Say that numbers are too large instead of going on with infinities."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except (FloatingPointError, np.linalg.LinAlgError):
+        largest = [float(np.abs(part).max(initial=0.0)) for part in (X, y)]
+        raise ValueError(
+            "X and y must be of a size whose squares are finite, also times weights, prior "
+            f"variances and beta, got numbers up to {largest[0]:.3g} and {largest[1]:.3g}"
+        ) from None
 
 
 def shown(value: Any) -> str:

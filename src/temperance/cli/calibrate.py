@@ -245,15 +245,15 @@ class Result:
 def run(request: Request) -> Result:
     """Do what was asked for, with progress on the way."""
     with Steps() as steps:
+        if request.report is not None:
+            _refuse_overwriting(request.report, request.data)
+            refuse_unwritable("--report", request.report)
         steps.say("reading")
         table = request.table()
         estimator = request.estimator(table.task)
         wide = request.compare or request.report is not None
         if wide:
             _refuse_lone_classes(table)
-        if request.report is not None:
-            _refuse_overwriting(request.report, request.data)
-            refuse_unwritable("--report", request.report)
         own = request.own_strategy()
         offered = (*NAMES, REFERENCE[table.task])
         others = [name for name in offered if wide and name != own]
@@ -334,7 +334,7 @@ def _trial(
         fitted,
         hold_out(
             asked,
-            table.inputs,
+            table.inputs.to_numpy(),  # names would be looked at again in every fold
             table.target,
             table.weights,
             n_folds=N_HELD_OUT_FOLDS,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,6 +22,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from temperance.diagnostics import TemperanceWarning
 
 QUIET_SECONDS = 2.0
 BAD_INPUT, BUG, INTERRUPTED, CLOSED_PIPE = 2, 1, 130, 141
@@ -71,6 +74,22 @@ def one_line_errors(debug: bool, reword: Callable[[str], str] = str) -> Iterator
             f"unexpected {type(error).__name__}: {_line(error)}; --debug shows where it came from",
             BUG,
         )
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print each warning of the library as one line on stderr, without where it came from."""
+    before = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, TemperanceWarning):
+            errors().print(f"temperance: {printable(str(message))}", markup=False, soft_wrap=True)
+        else:
+            before(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _stop_writing() -> NoReturn:

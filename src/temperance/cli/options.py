@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,5 +67,13 @@ def refuse_unwritable(option: str, path: Path) -> None:
     directory = path.resolve().parent
     if not directory.is_dir():
         raise ValueError(f"{option} {path} lies in a directory that does not exist")
-    if not os.access(directory, os.W_OK):
-        raise ValueError(f"{option} {path} lies in a directory that cannot be written to")
+    refuse_unwritable_directory(f"{option} {path} lies in a directory that", directory)
+
+
+def refuse_unwritable_directory(what: str, directory: Path) -> None:
+    """Refuse a directory in which no file can be made; only trying tells."""
+    try:
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        why = str(error.strerror).lower()
+        raise ValueError(f"{what} cannot be written to: {why}") from None

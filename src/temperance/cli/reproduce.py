@@ -14,8 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from temperance.cli.console import Output, one_line_errors
-from temperance.cli.options import refuse_unwritable, whole_number
+from temperance.cli.console import Output, one_line_errors, one_line_warnings
+from temperance.cli.options import (
+    refuse_unwritable,
+    refuse_unwritable_directory,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from temperance.cli.comparisons import StoredStudy
@@ -64,7 +68,7 @@ def reproduce(
     The thesis: L. Perrotta, Practical calibration of the temperature parameter in Gibbs
     posteriors, 2020, arXiv:2004.10522.
     """
-    with one_line_errors(debug):
+    with one_line_errors(debug), one_line_warnings():
         console = Output()
         if list_figures:
             console.print(_listed())
@@ -77,8 +81,9 @@ def reproduce(
         if page is not None and not verdicts:
             raise ValueError(f"--page {page} is the file of the verdicts; ask for --verdicts too")
         _make_directory(out)
-        if page is not None:
-            refuse_unwritable("--page", page)
+        file = page or out / "reproduction.md"
+        if verdicts:
+            refuse_unwritable("--page", file)
         clock = Clock(console)
         drawn = _drawn(labels, _versions(version))
         compare, data_sets = _compared(drawn, verdicts, repeats, seed, out, jobs, clock)
@@ -87,7 +92,6 @@ def reproduce(
             words = ["--all"] if all_figures else labels
             words = [*words, "--verdicts", "--repeats", str(repeats)]
             words += ["--seed", str(seed), "--jobs", str(jobs)]
-            file = page or out / "reproduction.md"
             words += ["--out", str(out), *(["--page", str(page)] if page else [])]
             command = shlex.join(["temperance", "reproduce", *words])
             pictures = _pictures(out, file.parent)
@@ -100,6 +104,7 @@ def _make_directory(out: Path) -> None:
     except OSError as error:
         why = str(error.strerror).lower()
         raise ValueError(f"--out must name a directory, {out} cannot be made: {why}") from None
+    refuse_unwritable_directory(f"--out {out}", out)
 
 
 class Clock:

@@ -13,14 +13,14 @@ from scipy.optimize import minimize, minimize_scalar
 from temperance.calibrate import expected_risk
 from temperance.datasets.settings import Rows, Setting, frozen
 from temperance.models import NormalInverseGammaLinear
-from temperance.optimise import minimise
 from temperance.ruler import Ruler
-from temperance.selection import stack
+from temperance.selection import minimum_of, stack
 from temperance.threads import threads_for
 from temperance.types import Array, Data, Risk
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of
 
 FRESH = 4096  # rows that stand for the truth where its moments are not enough
+GRAIN = 1e-5  # part of the bounds' width that the settings' posteriors need to leave the prior
 
 
 def true_risk(
@@ -75,7 +75,7 @@ def best_beta(
     with threads_for(data.X.size):
         if not _has_formula(setting, risk):
             rows, plan = stack(data, as_data(*standing_rows(setting, risk)))
-            return minimise(setting.model.risk_curve(rows, plan, risk).evaluate, limits).beta
+            return minimum_of(setting.model.risk_curve(rows, plan, risk), limits).beta
         risk_at = _formula(setting, data)
         return _least(lambda beta: risk_at(beta * len(data)), limits)
 
@@ -155,7 +155,7 @@ def _formula(setting: Any, data: Data) -> Callable[[float], float]:
 def _least(risk: Any, bounds: tuple[float, float]) -> float:
     """Minimise a smooth curve without slopes: a scan, then Brent's method around its least."""
     lower, upper = bounds
-    points = Ruler(lower, upper).scan(9)
+    points = Ruler(lower, upper, GRAIN * (upper - lower)).scan(9, 1.3)
     values = np.array([risk(float(beta)) for beta in points])
     least = int(np.argmin(values))
     around = points[max(least - 1, 0)], points[min(least + 1, len(points) - 1)]

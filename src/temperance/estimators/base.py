@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.estimators.coordinates import Coordinates, coordinates_of
-from temperance.estimators.inputs import validated
+from temperance.estimators.inputs import refuse_certainty, refuse_strange_units, validated
+from temperance.estimators.stored import without_data
 from temperance.selection import stack
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
-from temperance.validation import as_data, one_of, positive, shown, whole
+from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 
 class GibbsEstimator(BaseEstimator):
@@ -33,7 +35,15 @@ class GibbsEstimator(BaseEstimator):
     standardize: bool
     fit_intercept: bool
     random_state: Any
+    keep_data: bool
     coordinates_: Coordinates
+    calibration_: Calibration | list[Calibration]
+
+    @property
+    def terms_(self) -> list[str]:
+        """What the coefficients belong to: the inputs, or their powers and products."""
+        check_is_fitted(self)
+        return self.coordinates_.names(_check_feature_names_in(self))
 
     @property
     def _prior_variance(self) -> float:
@@ -43,15 +53,18 @@ class GibbsEstimator(BaseEstimator):
         return scale**2
 
     def _choose_coordinates(self, X: Array, weights: Array) -> Coordinates:
+        refuse_strange_units("X", X)
         degree = whole("degree", self.degree, 1)
         one_of("standardize", self.standardize, (False, True))
         one_of("fit_intercept", self.fit_intercept, (False, True))
+        one_of("keep_data", self.keep_data, (False, True))
         return coordinates_of(X, weights, degree, self.standardize, self.fit_intercept)
 
     def _calibrate(
         self, model: Model, rows: Array, y: Array, weights: Array, seed: int
     ) -> Calibration:
         data = as_data(rows, y, weights)
+        refuse_certainty(model, data.X, data.weights)
         return calibrate(
             model,
             data.X,
@@ -94,7 +107,32 @@ class GibbsEstimator(BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return self.coordinates_.rows(validated(self, X, reset=False))
+        rows = self.coordinates_.rows(validated(self, X, reset=False))
+        if not max(rows.max(), -rows.min()) <= LARGEST:
+            raise ValueError(f"X must lie within {LARGEST:g} of the rows of the fit, in their unit")
+        return rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored: all, or with ``keep_data=False`` all but the training data."""
+        state: dict[str, Any] = super().__getstate__()
+        if self.keep_data or "calibration_" not in state:
+            return state
+        held = self.calibration_
+        stored = list(map(without_data, held)) if isinstance(held, list) else without_data(held)
+        return {**state, "calibration_": stored}
+
+    def __copy__(self) -> Self:
+        """Return a copy for this process, which shares all there is."""
+        return self._with(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy for this process, with a copy of all there is."""
+        return self._with(deepcopy(self.__dict__, memo))
+
+    def _with(self, state: dict[str, Any]) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(state)
+        return other
 
 
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:

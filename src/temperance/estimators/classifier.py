@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator
@@ -67,6 +67,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         Whether the terms include a constant.
     random_state : int, RandomState or None
         Source of the random folds or resamples.  ``None`` draws new ones at every fit.
+    keep_data : bool
+        Whether a stored estimator (pickle, joblib) holds the training data.  Without them it
+        predicts and shows its numbers, but not the curve, nor the posterior at another beta.
 
     Attributes
     ----------
@@ -128,6 +131,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         standardize: bool = True,
         fit_intercept: bool = True,
         random_state: Any = None,
+        keep_data: bool = False,
     ) -> None:
         self.posterior = posterior
         self.degree = degree
@@ -139,6 +143,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.keep_data = keep_data
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -166,19 +171,24 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             only = shown(self.classes_[0])
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         self.coordinates_ = self._choose_coordinates(inputs, weights)
-        self.terms_ = self.coordinates_.names(_check_feature_names_in(self))
         rows, seed = self.coordinates_.rows(inputs), as_seed(self.random_state)
-        self._calibrations = [
+        found = [
             self._calibrate(model, rows, (labels == label).astype(float), weights, seed)
             for label in self._told_apart
         ]
-        betas = np.array([each.beta for each in self._calibrations])
+        binary = len(found) == 1
+        self.calibration_ = found[0] if binary else found
+        betas = np.array([each.beta for each in found])
         means = np.stack([self.coefficients(k).mean for k in range(len(betas))])
         self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
-        binary = len(betas) == 1
         self.inverse_temperature_ = float(betas[0]) if binary else betas
-        self.calibration_ = self._calibrations[0] if binary else self._calibrations
         return self
+
+    @property
+    def _calibrations(self) -> list[Calibration]:
+        """One calibration for each class that is told from the rest."""
+        held = self.calibration_
+        return held if isinstance(held, list) else [held]
 
     @property
     def _told_apart(self) -> Array:

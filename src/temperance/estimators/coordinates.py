@@ -8,18 +8,24 @@ degree; z = (1, (t - centre) / unit).  The linear predictor z'theta is then
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
+from itertools import combinations_with_replacement
+from math import comb, log
 from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from temperance.estimators.inputs import refuse_strange_units
+from temperance.memory import refuse_too_large
 from temperance.posteriors import StudentT
 from temperance.types import Array
+from temperance.validation import shown
 
-MOST_NUMBERS = 10**9  # in the terms of all rows: 8 GB
+ENORMOUS = 10**80  # terms, whose number nobody needs to know
+COPIES = 4  # of the terms of all rows, at most at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +73,22 @@ class Coordinates:
 
     def rows(self, X: Array) -> Array:
         """Return the rows z of the model, shape (n, p)."""
-        scaled = self.terms(X if self.powers is None else self.powers.transform(self.inputs(X)))
-        return np.column_stack([np.ones(len(X)), scaled]) if self.intercept else scaled
+        terms = X if self.powers is None else powers_of(self.powers, self.inputs(X))
+        first = int(self.intercept)
+        rows = np.ones((len(X), first + terms.shape[1]))
+        np.subtract(terms, self.terms.centre, out=rows[:, first:])
+        rows[:, first:] /= self.terms.unit
+        return rows
 
     def names(self, inputs: Sequence[str]) -> list[str]:
         """Return the names of the terms."""
-        if self.powers is None:
-            return list(inputs)
-        return list(self.powers.get_feature_names_out(np.asarray(inputs, dtype=object)))
+        degree = 1 if self.powers is None else self.powers.degree
+        return [
+            " ".join(f"{inputs[j]}^{power}" if power > 1 else inputs[j] for j, power in counts)
+            for size in range(1, degree + 1)
+            for term in combinations_with_replacement(range(len(inputs)), size)
+            for counts in [Counter(term).items()]
+        ]
 
     def coefficients(self, posterior: Any, response: Scale | None = None) -> StudentT:
         """Law of the intercept and then of each term's coefficient, in units of the response."""
@@ -103,21 +117,34 @@ def coordinates_of(
         inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
         _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
-        terms = powers.transform(inputs(X))
+        terms = powers_of(powers, inputs(X))
+        refuse_strange_units(f"terms of degree {degree}", terms)
     columns = terms.shape[1]
     scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
     return Coordinates(inputs, powers, scale, intercept)
 
 
+def powers_of(powers: PolynomialFeatures, X: Array) -> Array:
+    """Return the monomials of inputs; those too large for numbers are infinite."""
+    with np.errstate(over="ignore"):
+        return powers.transform(X)
+
+
 def count_terms(columns: int, degree: int) -> int:
-    """Return the number of powers and products of inputs up to a degree."""
-    return comb(columns + degree, degree) - 1
+    """Return the number of powers and products of inputs up to a degree, or an enormous number."""
+    degree = min(degree, ENORMOUS)
+    total, fewer = columns + degree, min(columns, degree)
+    # comb(total, fewer) >= (total / fewer)^fewer.
+    enormous = fewer * log(total / fewer) > log(ENORMOUS)
+    return ENORMOUS if enormous else comb(total, fewer) - 1
 
 
 def _refuse_many_terms(rows: int, columns: int, degree: int) -> None:
     count = count_terms(columns, degree)
-    if rows * count > MOST_NUMBERS:
+    what = f"{count:.3g} powers and products of {columns} columns in each of {rows} rows"
+    try:
+        refuse_too_large(what, COPIES * rows * count)
+    except ValueError as error:
         raise ValueError(
-            f"degree must be small enough for {MOST_NUMBERS:.0e} numbers in all, got {degree!r}: "
-            f"{columns} columns have {count:.3g} powers and products in each of {rows} rows"
-        )
+            f"degree must be small enough to fit, got {shown(degree)}: {error}"
+        ) from None

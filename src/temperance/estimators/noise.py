@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.models import NormalInverseGammaLinear
+from temperance.models.linear.triangle import triangle
+from temperance.models.prior import row_space
 from temperance.types import Array
 
 # The prior counts as much as two observations.
@@ -28,13 +30,16 @@ def weak_noise_model(
 def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
     r"""Residual variance of least squares, or half of the mean square of y where rows are few."""
     spread = float(np.average(y**2, weights=weights)) or 1.0
-    root = np.sqrt(weights)
-    U, singular, _ = np.linalg.svd(root[:, None] * rows, full_matrices=False)
+    coordinates, _ = row_space(rows)
+    both = np.column_stack([coordinates, y])
+    both *= np.sqrt(weights)[:, None]
+    # Rows and responses turned into few that have the same products.
+    few = triangle(both)
+    U, singular, _ = np.linalg.svd(few[:, :-1], full_matrices=False)
     rank = int(np.sum(singular > singular.max() * max(rows.shape) * 1e-15))
     freedom = float(weights.sum()) - rank
     if freedom < LEAST_FREEDOM:
         return spread / 2
-    response = root * y
-    residual = response - U[:, :rank] @ (U[:, :rank].T @ response)
+    residual = few[:, -1] - U[:, :rank] @ (U[:, :rank].T @ few[:, -1])
     # Where the fit is perfect, what is left is rounding.
     return max(float(residual @ residual) / freedom, 1e-12 * spread)

@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator
 from temperance.estimators.coordinates import raw_scale, standard_scale
-from temperance.estimators.inputs import as_seed, as_weights, validated
+from temperance.estimators.inputs import as_seed, as_weights, refuse_strange_units, validated
 from temperance.estimators.noise import weak_noise_model
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentT
 from temperance.types import Array, Data, Risk, Strategy, Transfer
-from temperance.validation import as_data, as_numbers, one_of, positive, whole
+from temperance.validation import (
+    as_data,
+    as_numbers,
+    one_of,
+    positive,
+    refuse_non_finite,
+    whole,
+)
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -58,6 +65,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         Whether the terms include a constant.
     random_state : int, RandomState or None
         Source of the random folds or resamples.  ``None`` draws new ones at every fit.
+    keep_data : bool
+        Whether a stored estimator (pickle, joblib) holds the training data.  Without them it
+        predicts and shows its numbers, but not the curve, nor the posterior at another beta.
 
     Attributes
     ----------
@@ -121,6 +131,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     k-fold  beta 0.023  log score -5.461  covered 93%
     """
 
+    calibration_: Calibration
+
     def __init__(
         self,
         noise_variance: float | str = "unknown",
@@ -133,6 +145,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         standardize: bool = True,
         fit_intercept: bool = True,
         random_state: Any = None,
+        keep_data: bool = False,
     ) -> None:
         self.noise_variance = noise_variance
         self.degree = degree
@@ -144,6 +157,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.keep_data = keep_data
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -162,9 +176,10 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
+        refuse_non_finite("y", response, ("row",))  # None among objects has become nan
+        refuse_strange_units("y", response)
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
-        self.terms_ = self.coordinates_.names(_check_feature_names_in(self))
         self._response = (
             standard_scale(response, weights, self.fit_intercept)
             if self.standardize
@@ -184,7 +199,14 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         if isinstance(self.noise_variance, str):
             one_of("noise_variance", self.noise_variance, ("unknown",))
             return weak_noise_model(rows, y, weights, self._prior_variance)
-        variance = positive("noise_variance", self.noise_variance) / self._response.unit[0] ** 2
+        unit = float(self._response.unit[0])
+        given = positive("noise_variance", self.noise_variance)
+        variance = given / unit / unit
+        if not 1e-300 < variance < 1e300:
+            raise ValueError(
+                f"noise_variance must be in units of y squared, got {given!r} where y has the "
+                f"standard deviation {unit:.3g}"
+            )
         return GaussianLinear(noise_variance=variance, prior_cov=self._prior_variance)
 
     def coefficients(self, *, beta: float | None = None) -> StudentT:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
+from temperance.models.linear import limits
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.posterior import linear_posterior
@@ -53,15 +54,20 @@ class KnownVarianceRegression(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
+        limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
+        limits.refuse_rounding(seen.rows.response)
         belief, noise = AroundKnownVariance(), KnownVariance()
         return reference_risk_curve(seen, data.weights, belief, noise, risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+        limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
-        return *whitened_rows(Z, data.y, prior, self.noise_variance), prior
+        rows, basis = whitened_rows(Z, data.y, prior, self.noise_variance)
+        limits.refuse_rounding(rows.response)
+        return rows, basis, prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
+from temperance.models.linear import limits
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.posterior import linear_posterior
@@ -64,7 +65,7 @@ class NormalInverseGammaLinear(Regression):
     def __post_init__(self) -> None:
         """Refuse an improper prior of the variance."""
         positive("a", self.a)
-        positive("b", self.b)
+        limits.refuse_variance("b", positive("b", self.b))
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
@@ -91,12 +92,16 @@ class NormalInverseGammaLinear(Regression):
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
+        limits.refuse_weights(data.weights)
         Z = self.features(data.X)
-        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]))
+        prior, expected = self.prior(Z.shape[1]), self.b / self.a
+        seen = seen_rows(Z, data.y, counts, prior, expected_variance=expected)
         noise = InverseGammaVariance(self.a, self.b)
         return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
 
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+        limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior = self.prior(Z.shape[1])
-        return *whitened_rows(Z, data.y, prior), prior
+        expected = self.b / self.a
+        return *whitened_rows(Z, data.y, prior, expected_variance=expected), prior

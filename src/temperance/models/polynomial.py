@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.memory import refuse_too_large
 from temperance.models.gaussian_linear import KnownVarianceRegression
 from temperance.models.prior import GaussianPrior, gaussian_prior
-from temperance.types import Array
+from temperance.types import Array, Data
 from temperance.validation import whole
+
+COPIES = 4  # of the powers of all rows, at most at a time
+MOST_HALVES = 1024  # powers of one half that are not zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +52,32 @@ class Polynomial(KnownVarianceRegression):
         """Vandermonde rows of the single input."""
         if inputs.shape[1] != 1:
             raise ValueError(f"X must have one column for Polynomial, got {inputs.shape[1]}")
-        return np.vander(inputs[:, 0], self.n_powers, increasing=True)
+        self._refuse_too_large(len(inputs))
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = np.vander(inputs[:, 0], self.n_powers, increasing=True)
+        if not np.isfinite(powers).all():
+            raise ValueError(
+                f"X must have finite powers up to {self.n_powers - 1}, got numbers up to "
+                f"{float(np.abs(inputs).max())!r}"
+            )
+        return powers
 
     def prior(self, dimension: int) -> GaussianPrior:
         """Return the prior, of variances 2^-k unless given."""
-        cov = 0.5 ** np.arange(dimension) if self.prior_cov is None else self.prior_cov
-        return gaussian_prior(self.prior_mean, cov, dimension)
+        if self.prior_cov is not None:
+            return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
+        if dimension > MOST_HALVES:
+            raise ValueError(
+                f"n_powers must be at most {MOST_HALVES} for the prior variances 2^-k, got "
+                f"{self.n_powers!r}; give prior_cov for more"
+            )
+        return gaussian_prior(self.prior_mean, 0.5 ** np.arange(dimension), dimension)
+
+    def check(self, data: Data) -> None:
+        """Refuse inputs that do not fit the design or the prior, or powers that do not fit."""
+        self._refuse_too_large(len(data))
+        super().check(data)
+
+    def _refuse_too_large(self, rows: int) -> None:
+        what = f"n_powers={self.n_powers!r} for {rows} rows"
+        refuse_too_large(what, COPIES * rows * min(self.n_powers, 10**100))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
 from temperance.types import Array
 from temperance.validation import as_numbers, refuse_non_finite
 
@@ -24,9 +25,30 @@ class GaussianPrior:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
+    def rows(self, part: slice) -> Array:
+        """Return some rows of C, shape (rows, d)."""
+        if self.root.ndim > 1:
+            return self.root[part]
+        places = np.arange(len(self.root))[part]
+        rows = np.zeros((len(places), len(self.root)))
+        rows[np.arange(len(places)), places] = self.root[part]
+        return rows
+
     def unwhiten(self, directions: Array) -> Array:
         r"""Map columns u to C u."""
         return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions
+
+    def posterior_root(self, root: Array, basis: Array | None = None) -> CovarianceRoot:
+        r"""Root of the covariance of theta = mu_0 + C u from that of u, (d, d) or a diagonal (d,).
+
+        With an orthonormal basis (d, k) it is that of the coordinates of u in its span, (k, k);
+        across the span a posterior is the prior.
+        """
+        if basis is None:
+            return CovarianceRoot(self.unwhiten(root))
+        if len(basis) == basis.shape[1]:
+            return CovarianceRoot(self.unwhiten(basis @ root))
+        return low_rank_root(self.root, basis, root)
 
 
 def gaussian_prior(mean: ArrayLike, cov: ArrayLike | None, dimension: int) -> GaussianPrior:

@@ -1,5 +1,6 @@
 """Posteriors: sample, log_prob, summaries, predictive."""
 
+from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
 from temperance.posteriors.gaussian import (
     GaussianPosterior,
     GaussianRegressionPosterior,
@@ -9,9 +10,11 @@ from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosteri
 from temperance.posteriors.student import StudentT
 
 __all__ = [
+    "CovarianceRoot",
     "GaussianPosterior",
     "GaussianRegressionPosterior",
     "LogisticPosterior",
+    "LowRankRoot",
     "NormalInverseGammaPosterior",
     "StudentT",
 ]

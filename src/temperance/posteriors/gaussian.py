@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.student import StudentT
 from temperance.quadrature import log_expected_sigmoid
 from temperance.types import Array
@@ -17,49 +18,50 @@ from temperance.types import Array
 
 @dataclass(frozen=True, eq=False)
 class GaussianPosterior:
-    r"""N(mean, root root').
+    r"""N(mean, A A').
 
     Parameters
     ----------
     mean : array of shape (d,)
-    root : square root of the covariance, shape (d, d)
+    root : the square root A of the covariance
     design : maps inputs to the rows z of the linear predictor z'theta
 
     Examples
     --------
     >>> import numpy as np
-    >>> posterior = GaussianPosterior(np.zeros(2), np.diag([1.0, 2.0]), np.asarray)
+    >>> root = CovarianceRoot(np.array([1.0, 2.0]))
+    >>> posterior = GaussianPosterior(np.zeros(2), root, np.asarray)
     >>> posterior.cov
     array([[1., 0.],
            [0., 4.]])
     """
 
     mean: Array
-    root: Array
+    root: CovarianceRoot
     design: Callable[[ArrayLike], Array]
 
     @cached_property
     def cov(self) -> Array:
-        """Covariance, shape (d, d)."""
-        return self.root @ self.root.T
+        """Covariance, shape (d, d); refused where it would not fit into memory."""
+        return self.root.product()
 
     @property
     def std(self) -> Array:
         """Standard deviation of each coefficient, shape (d,)."""
-        return np.sqrt((self.root**2).sum(axis=1))
+        return np.sqrt(self.root.variances())
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` coefficient vectors, shape (size, d)."""
         rng = np.random.default_rng(seed)
-        return self.mean + rng.standard_normal((size, len(self.mean))) @ self.root.T
+        return self.mean + self.root.transform(rng.standard_normal((size, len(self.mean))))
 
     def log_prob(self, theta: ArrayLike) -> Any:
         """Log density at ``theta``, of shape (d,) or (..., d)."""
         deviation = np.asarray(theta, dtype=float) - self.mean
-        standard = np.linalg.solve(self.root, deviation.reshape(-1, len(self.mean)).T)
-        _, log_scale = np.linalg.slogdet(self.root)
-        quadratic = (standard**2).sum(axis=0).reshape(deviation.shape[:-1])
-        return (-0.5 * (quadratic + len(self.mean) * np.log(2 * np.pi)) - log_scale)[()]
+        squares = self.root.squared_distances(deviation.reshape(-1, len(self.mean)))
+        quadratic = squares.reshape(deviation.shape[:-1])
+        constant = 0.5 * len(self.mean) * np.log(2 * np.pi) + self.root.log_determinant
+        return (-0.5 * quadratic - constant)[()]
 
     def marginals(self) -> StudentT:
         """Law of each coefficient: Gaussian."""
@@ -67,16 +69,14 @@ class GaussianPosterior:
 
     def combination(self, directions: Array) -> StudentT:
         """Law of each row of ``directions`` (k, d) times theta."""
-        return StudentT(
-            directions @ self.mean, np.sqrt(((directions @ self.root) ** 2).sum(axis=1))
-        )
+        return StudentT(directions @ self.mean, np.sqrt(self.root.squared_lengths(directions)))
 
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of z'theta for each row of ``X``."""
         Z = self.design(X)
         if Z.shape[1] != len(self.mean):
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
-        return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
+        return Z @ self.mean, self.root.squared_lengths(Z)
 
 
 @dataclass(frozen=True, eq=False)

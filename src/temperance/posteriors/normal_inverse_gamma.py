@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.student import StudentT
 from temperance.types import Array
 
@@ -22,21 +23,24 @@ class NormalInverseGammaPosterior:
     Parameters
     ----------
     mean : array of shape (d,)
-    root : square root of the scale matrix S, shape (d, d)
+    root : the square root A of the scale matrix S = A A'
     a, b : shape and scale of the inverse gamma
     design : maps inputs to the rows z of the linear predictor
     """
 
     mean: Array
-    root: Array
+    root: CovarianceRoot
     a: float
     b: float
     design: Callable[[ArrayLike], Array]
 
     @cached_property
     def scale(self) -> Array:
-        """The matrix S, shape (d, d): the covariance of theta in units of the noise variance."""
-        return self.root @ self.root.T
+        """The matrix S, shape (d, d): the covariance of theta in units of the noise variance.
+
+        It is refused where it would not fit into memory.
+        """
+        return self.root.product()
 
     @property
     def cov(self) -> Array:
@@ -48,7 +52,7 @@ class NormalInverseGammaPosterior:
         rng = np.random.default_rng(seed)
         variance = self.b / rng.gamma(self.a, size=size)
         standard = rng.standard_normal((size, len(self.mean)))
-        theta = self.mean + np.sqrt(variance)[:, None] * (standard @ self.root.T)
+        theta = self.mean + np.sqrt(variance)[:, None] * self.root.transform(standard)
         return np.column_stack([theta, variance])
 
     def log_prob(self, theta: ArrayLike) -> Any:
@@ -56,9 +60,8 @@ class NormalInverseGammaPosterior:
         point = np.asarray(theta, dtype=float)
         deviation, variance = point[..., :-1] - self.mean, point[..., -1]
         d = len(self.mean)
-        standard = np.linalg.solve(self.root, deviation.reshape(-1, d).T)
-        quadratic = (standard**2).sum(axis=0).reshape(variance.shape)
-        _, log_scale = np.linalg.slogdet(self.root)
+        quadratic = self.root.squared_distances(deviation.reshape(-1, d)).reshape(variance.shape)
+        log_scale = self.root.log_determinant
         log_variance = np.log(variance)
         normal = -0.5 * (quadratic / variance + d * (np.log(2 * np.pi) + log_variance)) - log_scale
         gamma = (
@@ -74,16 +77,16 @@ class NormalInverseGammaPosterior:
         Z = self.design(X)
         if Z.shape[1] != len(self.mean):
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
-        return Z @ self.mean, ((Z @ self.root) ** 2).sum(axis=1)
+        return Z @ self.mean, self.root.squared_lengths(Z)
 
     def marginals(self) -> StudentT:
         """Law of each coefficient, of 2a degrees of freedom."""
-        scale = np.sqrt(self.b / self.a * (self.root**2).sum(axis=1))
+        scale = np.sqrt(self.b / self.a * self.root.variances())
         return StudentT(self.mean, scale, 2 * self.a)
 
     def combination(self, directions: Array) -> StudentT:
         """Law of each row of ``directions`` (k, d) times theta, of 2a degrees of freedom."""
-        scale = np.sqrt(self.b / self.a * ((directions @ self.root) ** 2).sum(axis=1))
+        scale = np.sqrt(self.b / self.a * self.root.squared_lengths(directions))
         return StudentT(directions @ self.mean, scale, 2 * self.a)
 
     def predictive(self, X: ArrayLike) -> StudentT:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
@@ -26,6 +27,7 @@ from temperance.tables import Table
 from temperance.types import Array
 
 MOST_MARGINALS = 12
+MOST_COEFFICIENTS = 200
 GRID = 80
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
@@ -93,6 +95,7 @@ def _part(
     fitted: Any, table: Table, k: int, name: str, calibration: Calibration, choices: list[Choice]
 ) -> Part:
     betas = _betas(calibration)
+    names = ["intercept", *fitted.terms_]
     laws = [_coefficients(fitted, k, beta) for beta in betas]
     at = int(np.searchsorted(betas, calibration.beta))
     return Part(
@@ -105,8 +108,9 @@ def _part(
         gain=calibration.gain,
         gain_error=calibration.gain_standard_error,
         choices=choices,
-        coefficients=_table(fitted, _coefficients(fitted, k, 1.0), laws[at]),
-        marginals=_marginals(["intercept", *fitted.terms_], laws, laws[at]),
+        coefficients=_table(fitted, names, _coefficients(fitted, k, 1.0), laws[at]),
+        n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
+        marginals=_marginals(names, laws, laws[at]),
         band=_band(fitted, table, k, name, betas),
     )
 
@@ -116,22 +120,27 @@ def _coefficients(fitted: Any, k: int, beta: float) -> StudentT:
     return fitted.coefficients(*which, beta=beta)
 
 
-def _table(fitted: Any, bayes: StudentT, calibrated: StudentT) -> list[Coefficient]:
-    first = 0 if fitted.fit_intercept else 1
-    pairs = zip(
-        ["intercept", *fitted.terms_], _intervals(bayes), _intervals(calibrated), strict=True
-    )
-    return [Coefficient(*each) for each in pairs][first:]
+def _table(
+    fitted: Any, names: list[str], bayes: StudentT, calibrated: StudentT
+) -> list[Coefficient]:
+    """Return the intercept, if there is one, and the surest of the other coefficients."""
+    intercept = [0] if fitted.fit_intercept else []
+    laws = (bayes, calibrated)
+    ends = [np.column_stack([law.mean, *law.interval(0.95)]).tolist() for law in laws]
+    return [
+        Coefficient(names[j], *(Interval(*each[j]) for each in ends))
+        for j in [*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))]
+    ]
 
 
-def _intervals(law: StudentT) -> list[Interval]:
-    return [Interval(*map(float, each)) for each in zip(law.mean, *law.interval(0.95), strict=True)]
+def _surest(law: StudentT, most: int) -> NDArray[np.intp]:
+    """Return the places of the coefficients that are the most standard deviations from zero."""
+    strength = np.abs(law.mean[1:]) / law.scale[1:]
+    return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
 def _marginals(names: list[str], laws: list[StudentT], chosen: StudentT) -> Marginals:
-    """Keep the coefficients that are the most standard deviations away from zero."""
-    strength = np.abs(chosen.mean[1:]) / chosen.scale[1:]
-    shown = 1 + np.sort(np.argsort(-strength, kind="stable")[:MOST_MARGINALS])
+    shown = _surest(chosen, MOST_MARGINALS)
     return Marginals(
         [names[j] for j in shown],
         np.stack([law.location[shown] for law in laws]),

@@ -71,7 +71,8 @@ class Part:
     """One calibration: the only one, or that of one class against the rest.
 
     ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
-    there.  ``at`` is the index of the choice.
+    there.  ``at`` is the index of the choice.  ``coefficients`` are all ``n_coefficients`` of them,
+    or those the most standard deviations away from zero.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Part:
     gain_error: float
     choices: list[Choice]
     coefficients: list[Coefficient]
+    n_coefficients: int
     marginals: Marginals
     band: Band | None = None
 

@@ -321,7 +321,7 @@ function coefficientTable(parent, coefficients, span) {
   coefficients.forEach((coefficient, i) => coefficientRow(body, coefficient, span[i]));
 }
 
-function drawCoefficients({ coefficients }) {
+function drawCoefficients({ coefficients, n_coefficients: all }) {
   const ends = coefficients.map(({ bayes, calibrated }) => {
     const all = [bayes, calibrated].flatMap((i) => [i.mean, i.low, i.high]).filter(known);
     return all.length === 0 ? [0, 0] : [Math.min(...all), Math.max(...all)];
@@ -329,8 +329,11 @@ function drawCoefficients({ coefficients }) {
   const { common, own, differ } = spans(ends);
   const span = coefficients.map((_, i) => (differ ? own[i] : common));
   const how = differ ? "Each picture has its own scale" : "All pictures have the same scale";
+  const which = coefficients.length < all
+    ? ` of the ${coefficients.length} of ${all} that are the most standard deviations from zero`
+    : "";
   byId("coefficients-caption").textContent =
-    `Posterior mean and 95 % interval. ${how}; a vertical line is zero. The calibrated ` +
+    `Posterior mean and 95 % interval${which}. ${how}; a vertical line is zero. The calibrated ` +
     "widths are those of the tempered posterior: β was chosen for its risk, not for them.";
   const place = byId("coefficients");
   place.replaceChildren();

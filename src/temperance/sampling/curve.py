@@ -17,11 +17,13 @@ from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.diagnostics import DrawsWarning, warn
+from temperance.ruler import Scale
 from temperance.sampling.ladder import Ladder, Ladders
 from temperance.sampling.multistate import MultiState, solve
 from temperance.sampling.reliability import (
     Reliability,
     error_of_sum,
+    largest_spread,
     rhat_limit,
     warn_of,
     worst_rhat,
@@ -59,6 +61,17 @@ class FromDraws(ABC):
 
     def forget(self) -> None:  # noqa: B027 - nothing is kept by default
         """Forget what was kept of the draws of before."""
+
+    def scale(self) -> Scale:
+        """Return the betas on which the curve moves.
+
+        Posteriors leave the prior where beta times the spread of the training losses under it is 1.
+        """
+        self.reach(0.0)
+        prior = [ladder.trained[:1].reshape(1, -1) for ladder in self.ladders]
+        spreads = [largest_spread(u[:, np.isfinite(u[0])]) for u in prior if np.isfinite(u).any()]
+        widest = max(spreads, default=0.0)
+        return Scale(1 / widest if widest > 0 else 1.0)
 
     @abstractmethod
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
@@ -234,6 +247,7 @@ class SampledRiskCurve(RiskCurve):
         object.__setattr__(self, "evaluate", draws.evaluate)
         object.__setattr__(self, "rows", draws.rows)
         object.__setattr__(self, "error", draws.error)
+        object.__setattr__(self, "scale", draws.scale)
 
     draws: FromDraws
 

@@ -74,6 +74,8 @@ def next_beta(trained: Array, beta: float, upper: float, overlap: float) -> floa
         return upper
     # Ladders rise by factors: bisect the advance on a logarithmic scale.
     low, high = np.log(1e-12 * upper), np.log(upper - beta)
+    while low > -690 and _share(trained, float(np.exp(low))) < overlap:
+        low, high = low - 14, low
     for _ in range(60):
         middle = 0.5 * (low + high)
         if _share(trained, float(np.exp(middle))) >= overlap:

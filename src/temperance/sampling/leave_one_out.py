@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from temperance.sampling.curve import BLOCK, KEPT, FromDraws, PairedDraws, Uncertainty
 from temperance.sampling.ladder import Ladders
-from temperance.sampling.pareto import smooth
+from temperance.sampling.pareto import Smoothed, smooth
 from temperance.sampling.reliability import (
     LARGEST_PARETO_K,
     Reliability,
@@ -44,7 +44,7 @@ class _Rows(NamedTuple):
     draws: NDArray[np.intp]
     losses: Array
     weights: Array
-    k: Array
+    smoothed: Smoothed
 
 
 class LeftOutDraws(FromDraws):
@@ -150,20 +150,26 @@ class LeftOutDraws(FromDraws):
         )
 
     def uncertainty(self, beta: float) -> Uncertainty:
-        """Return the variance of the risk that is due to the draws, which all rows share."""
+        """Return the variance of the risk that is due to the draws, which all rows share.
+
+        The square of what the fitted tails expect beyond the draws counts as variance.
+        """
         state, ladder = self.states[0], self.ladders[0]
-        direct, one_draw = np.zeros(len(state.energy)), 0.0
+        direct, one_draw, missing = np.zeros(len(state.energy)), 0.0, 0.0
         for block in self._blocks(beta):
             if self.risk == "gibbs":
-                residuals = block.losses - _mean(block.weights, block.losses)[:, None]
+                loss = _mean(block.weights, block.losses)
+                residuals = block.losses - loss[:, None]
             else:
-                chance, mean, _ = _chances(block)
+                chance, mean, loss = _chances(block)
                 residuals = 1 - chance / mean[:, None]
             v = self.reweighted[block.number] / self.plan.size
+            beyond = block.smoothed.missing(block.losses, loss, self.risk)
+            missing += float(v @ beyond)
             direct[block.draws] += v @ state.product(block.weights, residuals)
             one_draw += float(v**2 @ state.product(block.weights, residuals**2).sum(axis=1))
         influence = state.with_free_energies(direct).reshape(ladder.trained.shape)
-        variance = error_of_sum(influence, ladder.replicates) ** 2
+        variance = error_of_sum(influence, ladder.replicates) ** 2 + missing**2
         if self.refits:
             self.refits.reach(beta)
             share = (self.refits.total / self.plan.size) ** 2
@@ -180,7 +186,7 @@ class LeftOutDraws(FromDraws):
         u = np.where(np.isfinite(self.states[0].energy), self.states[0].energy, 0.0)
         for block in self._blocks(beta):
             i = block.number
-            k[i] = block.k
+            k[i] = block.smoothed.k
             finite = np.where(np.isfinite(block.losses), block.losses, 0.0)
             others = u[block.draws] - self.plan.weights[i, None] * finite
             centred = others - (block.weights * others).sum(axis=1, keepdims=True)
@@ -209,8 +215,8 @@ class LeftOutDraws(FromDraws):
             log_weight = np.where(possible, log_weight + np.where(possible, back, 0.0), -np.inf)
             log_weight -= log_weight.max(axis=1, keepdims=True)
             draws = np.flatnonzero(log_weight.max(axis=0) > LEAST_LOG_WEIGHT)
-            smoothed, k = smooth(log_weight[:, draws])
-            yield _Rows(index, draws, losses[:, draws], np.exp(smoothed), k)
+            smoothed = smooth(log_weight[:, draws])
+            yield _Rows(index, draws, losses[:, draws], np.exp(smoothed.log_weights), smoothed)
 
     def _losses(self, index: NDArray[np.intp]) -> Array:
         """Losses (rows, draws), kept while they are few."""

@@ -2,7 +2,8 @@ r"""Pareto-smoothed importance weights, many rows at once.
 
 The largest M of S weights are replaced by the order statistics that a generalised Pareto law fitted
 to them expects; its shape k says how heavy the tail is.  Up to k = .7 the smoothed mean is reliable
-in practice; with fewer than 2200 draws the limit is 1 - 1 / log10(S).
+in practice; with fewer than 2200 draws the limit is 1 - 1 / log10(S).  No weight is made larger
+than the largest: what the law expects beyond it, a share of the whole, is missing from the mean.
 
 References
 ----------
@@ -17,19 +18,47 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from temperance.types import Array, batches
+from temperance.types import Array, Risk, batches
 
 LEAST_TAIL = 5
+NEAREST = 5  # draws of the largest weights, which stand for what lies beyond them
 GUESSES = 30  # of the scale, and the root of the tail's length besides
 PRIOR_DRAWS = 10  # that k = .5 is worth
 ROUNDING = 1e-12  # weights closer than this, relatively, are equal
 
 
 class Smoothed(NamedTuple):
-    """Normalised log weights (rows, S) and the shape k of each row's tail (rows,)."""
+    """Normalised log weights (rows, S) and what is known of each row's tail, each (rows,).
+
+    Parameters
+    ----------
+    log_weights : smoothed and normalised
+    k : shape of the tail
+    beyond : share of the weight that the fitted law expects beyond the draws; 1 if it has no mean
+    """
 
     log_weights: Array
     k: Array
+    beyond: Array
+
+    @property
+    def effective(self) -> Array:
+        """As many equal weights have the same sum of squares."""
+        return np.exp(-logsumexp(2 * self.log_weights, axis=1))
+
+    def missing(self, losses: Array, mean: Array, risk: Risk) -> Array:
+        r"""Loss (rows,) that may be missing from the means of losses (rows, S).
+
+        .. math:: q_i \max_s (l_{is} - \bar l_i)^+, \qquad q_i \max_s (1 - e^{\bar l_i - l_{is}})^+
+
+        with q the share beyond the draws, as if all of it had the largest loss of the draws that
+        weigh most.  The second is that of the predictive risk, ``-log sum_s w_s exp(-l_s)``.
+        """
+        count = min(NEAREST, losses.shape[1])
+        nearest = np.argpartition(-self.log_weights, count - 1, axis=1)[:, :count]
+        largest = np.take_along_axis(losses, nearest, axis=1).max(axis=1)
+        rise = np.maximum(largest - mean, 0.0)
+        return self.beyond * (rise if risk == "gibbs" else -np.expm1(-rise))
 
 
 def reliable_k(draws: int) -> float:
@@ -42,11 +71,18 @@ def tail_length(draws: int, efficiency: float = 1.0) -> int:
     return int(min(draws / 5, 3 * np.sqrt(draws / efficiency)))
 
 
+def mean_excess(values: Array, efficiency: float = 1.0) -> float:
+    """Mean excess of the largest values (S,), as many as are smoothed, over the next."""
+    largest = np.sort(values)[-tail_length(len(values), efficiency) - 1 :]
+    return float((largest[1:] - largest[0]).mean())
+
+
 def smooth(log_weights: Array, efficiency: float = 1.0) -> Smoothed:
     r"""Smooth and normalise each row of log weights of shape (rows, S).
 
     A tail of equal weights has nothing to smooth, k = -inf; one whose quarter is ties has no k; too
-    few draws to have a tail are left as they are, k = inf.
+    few draws to have a tail are left as they are, k = inf.  Without k nothing is known of what lies
+    beyond the draws: its share is 1.
 
     Examples
     --------
@@ -58,15 +94,19 @@ def smooth(log_weights: Array, efficiency: float = 1.0) -> Smoothed:
     rows, draws = log_weights.shape
     length = tail_length(draws, efficiency)
     smoothed = log_weights - log_weights.max(axis=1, keepdims=True)
-    k = np.full(rows, np.inf)
-    if length < LEAST_TAIL:
-        return Smoothed(smoothed - logsumexp(smoothed, axis=1, keepdims=True), k)
-    for part in batches(rows, (GUESSES + int(length**0.5)) * length):
-        smoothed[part], k[part] = _smooth(smoothed[part], length)
-    return Smoothed(smoothed - logsumexp(smoothed, axis=1, keepdims=True), k)
+    k, missing = np.full(rows, np.inf), np.full(rows, np.inf)
+    if length >= LEAST_TAIL:
+        for part in batches(rows, (GUESSES + int(length**0.5)) * length):
+            smoothed[part], k[part], missing[part] = _smooth(smoothed[part], length)
+    log_total = logsumexp(smoothed, axis=1)
+    # The largest weight is 1, and so the total is 1 at least.
+    with np.errstate(over="ignore"):
+        beyond = 1 - 1 / (1 + missing / np.exp(log_total))
+    return Smoothed(smoothed - log_total[:, None], k, beyond)
 
 
-def _smooth(log_weights: Array, length: int) -> tuple[Array, Array]:
+def _smooth(log_weights: Array, length: int) -> tuple[Array, Array, Array]:
+    """Smooth weights whose largest is 1; return k, too, and what the tail's law has beyond them."""
     draws = log_weights.shape[1]
     largest = np.argpartition(log_weights, draws - length - 1, axis=1)[:, draws - length - 1 :]
     order = np.argsort(np.take_along_axis(log_weights, largest, axis=1), axis=1, kind="stable")
@@ -80,14 +120,18 @@ def _smooth(log_weights: Array, length: int) -> tuple[Array, Array]:
     shape, scale = generalised_pareto((tail - cutoff)[fitted])
     k[fitted] = shape
     # Quantiles of the fitted law at the middles of M equal steps, and never above the largest.
-    beyond = -np.log1p(-(np.arange(length) + 0.5) / length)
-    growth = np.expm1(shape[:, None] * beyond) / shape[:, None]
-    quantile = np.minimum(cutoff[fitted] + scale[:, None] * growth, 1.0)
-    result = log_weights.copy()
+    steps = -np.log1p(-(np.arange(length) + 0.5) / length)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        growth = np.expm1(shape[:, None] * steps) / shape[:, None]
+        quantile = np.minimum(cutoff[fitted] + scale[:, None] * growth, 1.0)
+        expected = cutoff[fitted, 0] + np.where(shape < 1, scale / (1 - shape), np.inf)
     usable = np.isfinite(quantile).all(axis=1)
     chosen = np.flatnonzero(fitted)[usable]
+    result = log_weights.copy()
     result[chosen[:, None], place[chosen]] = np.log(quantile[usable])
-    return result, k
+    missing = np.where(constant, 0.0, np.inf)
+    missing[chosen] = np.maximum(length * expected[usable] - quantile[usable].sum(axis=1), 0.0)
+    return result, k, missing
 
 
 def generalised_pareto(excess: Array) -> tuple[Array, Array]:
@@ -101,8 +145,8 @@ def generalised_pareto(excess: Array) -> tuple[Array, Array]:
     guesses = GUESSES + int(length**0.5)
     quartile = excess[:, int(length / 4 + 0.5) - 1, None]
     steps = 1 - np.sqrt(guesses / (np.arange(1, guesses + 1) - 0.5))
-    b = steps / (3 * quartile) + 1 / excess[:, -1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        b = steps / (3 * quartile) + 1 / excess[:, -1:]
         shape = np.log1p(-b[:, :, None] * excess[:, None, :]).mean(axis=2)
         profile = length * (np.log(-b / shape) - shape - 1)
         weight = np.exp(profile - logsumexp(profile, axis=1, keepdims=True))

@@ -22,6 +22,7 @@ from temperance.types import Array
 LARGEST_RHAT = 1.05
 LEAST_OVERLAP = 0.03  # below it free energies are unreliable (Klimovich, Shirts and Mobley, 2015)
 LARGEST_PARETO_K = 0.7
+MIDDLE = (5, 95)  # percentiles between which a normal law has 3.29 standard deviations
 DIVERGENT_SHARE = 0.01
 
 
@@ -91,6 +92,15 @@ def long_run_variance(values: Array) -> Array:
     return count * variance * np.maximum(time, 1 / np.log10(max(count, 10)))
 
 
+def largest_spread(values: Array) -> float:
+    """Largest standard deviation of rows (rows, draws), from percentiles: outliers play no part.
+
+    It is the range of rows most of whose draws are the same.
+    """
+    low, high = np.percentile(values, MIDDLE, axis=1)
+    return float((high - low).max()) / 3.29 or float(np.ptp(values, axis=1).max())
+
+
 def relative_efficiency(chains: Array) -> float:
     r"""Effective share of the draws of a scalar, (chains, size): :math:`1 / \tau`, at most 1."""
     _, time = autocorrelation_time(chains)
@@ -111,6 +121,9 @@ def autocorrelation_time(values: Array) -> tuple[Array, Array]:
        Bayesian Analysis 16, 2021, section 3.2.
     """
     chains, size = values.shape[-2:]
+    if size == 1:
+        variance = values[..., 0].var(axis=-1)
+        return variance, np.ones_like(variance)
     mean = values.mean(axis=-1, keepdims=True)
     padded = np.fft.rfft(values - mean, 2 * size, axis=-1)
     autocovariance = np.fft.irfft(np.abs(padded) ** 2, axis=-1)[..., :size].mean(axis=-2) / size

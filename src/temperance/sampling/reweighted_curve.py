@@ -2,17 +2,19 @@ r"""The leave-one-out risk of recorded draws along beta, as far as these support
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from temperance.curves import RiskCurve
 from temperance.diagnostics import ParetoWarning, warn
+from temperance.optimise import Minimum, rounding_of, span_of
 from temperance.sampling.recorded import RecordedDraws
+from temperance.sampling.support import node_at, supported_nodes
 from temperance.types import Array, Risk
 
-NODES = 33
-STEP = 1e-3  # of the central difference beyond the support
+STEP = 1e-3  # of t, for the central difference beyond the support
+AT_END = 1e-8  # of t: a minimum closer to an end of the range lies there
 
 
 class Reliability(NamedTuple):
@@ -31,7 +33,7 @@ class Reliability(NamedTuple):
 
 
 class ReweightedCurve:
-    """The curve over the supported range, a cubic spline through the smoothed estimates.
+    """The curve over the supported range, a cubic spline in t through the smoothed estimates.
 
     Smoothed weights go by rank, so the estimates jump, by less than their Monte Carlo error,
     wherever two draws swap places as beta moves: they have no slope, the spline has.
@@ -41,75 +43,92 @@ class ReweightedCurve:
         from scipy.interpolate import CubicSpline
 
         self.recorded, self.risk = recorded, risk
-        origin = recorded.beta_of_draws
-        reach = recorded.reach((min(asked[0], origin), max(asked[1], origin)))
-        lower, upper = max(asked[0], reach[0]), min(asked[1], reach[1])
+        nodes = supported_nodes(recorded, asked, risk)
+        first, last = nodes[0].beta, nodes[-1].beta
+        if not first < last:
+            raise ValueError(
+                f"the draws support no beta but {recorded.beta_of_draws:g}: leaving a row out, or "
+                "another beta, changes the posterior too much; draw more, or calibrate the model "
+                "itself"
+            )
+        lower, upper = max(asked[0], first), min(asked[1], last)
         if not lower < upper:
             raise ValueError(
-                f"bounds must overlap the range that the draws support, [{reach[0]:.3g}, "
-                f"{reach[1]:.3g}], got {asked}: draw again at a beta within the bounds"
+                f"bounds must overlap the range that the draws support, [{first:.3g}, {last:.3g}], "
+                f"got {asked}: draw again at a beta within the bounds"
             )
-        # Nodes crowd towards the lower bound, where curves are steep.
-        nodes = lower + (upper - lower) * np.linspace(0.0, 1.0, NODES) ** 2
-        if lower < origin < upper:
-            nodes = np.union1d(nodes, origin)
-        found = [recorded.leave_one_out(float(beta), risk) for beta in nodes]
-        doubt = np.array([np.sum(~(each.k <= recorded.reliable_k)) for each in found])
-        start = int(np.argmin(np.abs(nodes - origin)))
-        kept = _around(doubt <= doubt[start], start)
-        if kept.stop - kept.start < 4:
-            raise ValueError(
-                f"the draws support no beta but {origin:g}: too many rows change the posterior too "
-                "much when they are left out; draw more, or calibrate the model itself"
-            )
-        drawn = [recorded.at(float(beta)) for beta in nodes]
-        table = Reliability(
-            nodes,
-            np.array([each.pareto_k for each in drawn]),
-            np.array([each.effective_size for each in drawn]),
-            np.array([np.nanmax(each.k) for each in found]),
-            doubt,
-            np.array([each.error for each in found]),
+        self.supported = (lower, upper)
+        t = np.array([node.t for node in nodes])
+        losses = np.stack([node.rows.loss for node in nodes])
+        # Differences from the first node, in units of the largest: spline of numbers close to 1.
+        self.base = losses[0]
+        self.unit = float(np.abs(losses - self.base).max()) or 1.0
+        scaled = (losses - self.base) / self.unit
+        self.row_spline, self.spline = CubicSpline(t, scaled), CubicSpline(t, scaled.mean(axis=1))
+        self.slope_spline = self.spline.derivative()
+        known = {node.beta: node for node in nodes}
+        ends = [known.get(end) or node_at(recorded, end, risk) for end in (lower, upper)]
+        shown = [ends[0], *(node for node in nodes if lower < node.beta < upper), ends[1]]
+        self.reliability = Reliability(
+            np.array([node.beta for node in shown]),
+            np.array([node.drawn.pareto_k for node in shown]),
+            np.array([node.drawn.effective_size for node in shown]),
+            np.array([largest_k(node.rows.k) for node in shown]),
+            np.array([node.in_doubt for node in shown]),
+            np.array([node.rows.error for node in shown]),
         )
-        self.reliability = Reliability(*(column[kept] for column in table))
-        nodes = nodes[kept]
-        self.supported = (float(nodes[0]), float(nodes[-1]))
-        self.losses = CubicSpline(nodes, np.stack([each.loss for each in found[kept]]))
-        self.slopes = self.losses.derivative()
-        self.method = f"{recorded.total.size} recorded draws, reweighted with Pareto smoothing"
+        self.method = f"{recorded.size} recorded draws, reweighted with Pareto smoothing"
 
     def as_risk_curve(self) -> RiskCurve:
         """Return the curve as strategies know it."""
         return RiskCurve(self.evaluate, self.rows, self.method, error=self.error)
 
+    def minimum(self) -> Minimum:
+        """Return the smallest point of the spline over the supported range.
+
+        On a flat curve it is the point closest to 1: without evidence, Bayes.
+        """
+        lower, upper = self.supported
+        values, _ = self.evaluate(self.reliability.beta)
+        if span_of(values) <= rounding_of(values):
+            return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
+        begin, end = (float(self.recorded.place(beta)) for beta in self.supported)
+        turns = self.slope_spline.roots(extrapolate=False)
+        turns = turns[(turns > begin + AT_END) & (turns < end - AT_END)]
+        # The ends last, so that one wins only if it is strictly lower.
+        places = np.array([*turns, begin, end])
+        betas = np.array([*np.clip(self.recorded.beta(turns), lower, upper), lower, upper])
+        best = int(self.spline(places).argmin())
+        value, _ = self.evaluate(betas[best : best + 1])
+        return Minimum(float(betas[best]), at_bound=best >= len(turns), value=float(value[0]))
+
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its slope."""
         lower, upper = self.supported
-        value, slope = self.losses(beta).mean(axis=1), self.slopes(beta).mean(axis=1)
-        beyond = (beta < lower) | (beta > upper)
-        if beyond.any():
-            warn_beyond(beta[beyond], self.supported)
-            for i in np.flatnonzero(beyond):
-                around = [max(0.0, beta[i] - STEP), beta[i] + STEP]
-                ends = [self._beyond(at).mean() for at in around]
-                value[i] = self._beyond(beta[i]).mean()
-                slope[i] = (ends[1] - ends[0]) / (around[1] - around[0])
+        t = self.recorded.place(beta)
+        rate = self.recorded.unit * np.cosh(t)  # dbeta/dt
+        value = self.base.mean() + self.unit * self.spline(t)
+        with np.errstate(over="ignore"):
+            slope = self.slope_spline(t) * (self.unit / rate)
+        for i in np.flatnonzero((beta < lower) | (beta > upper)):
+            warn_beyond(beta[i : i + 1], self.supported)
+            step = max(STEP * rate[i], 1e-6 * beta[i])
+            around = np.maximum(beta[i] + step * np.array([-1.0, 1.0]), 0.0)
+            value[i] = self._beyond(beta[i]).mean()
+            rise = self._beyond(around[1]).mean() - self._beyond(around[0]).mean()
+            slope[i] = rise / (around[1] - around[0])
         return value, slope
 
     def error(self, beta: Array) -> Array:
-        """Return the Monte Carlo error of the risk, rows with too large a k not told apart."""
-        lower, upper = self.supported
-        at = np.asarray(beta, dtype=float)
-        error = np.interp(at, self.reliability.beta, self.reliability.monte_carlo_error)
-        for i in np.flatnonzero((at < lower) | (at > upper)):
-            error[i] = self.recorded.leave_one_out(float(at[i]), self.risk).error
-        return error
+        """Return the Monte Carlo error of the risk, infinite where a row's weights have no mean."""
+        found = [self.recorded.leave_one_out(float(at), self.risk) for at in np.ravel(beta)]
+        return np.array([each.error for each in found])
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
         lower, upper = self.supported
         if lower <= beta <= upper:
-            loss = self.losses(beta)
+            loss = self.base + self.unit * self.row_spline(self.recorded.place(beta))
         else:
             warn_beyond(np.array([beta]), self.supported)
             loss = self._beyond(beta)
@@ -119,12 +138,9 @@ class ReweightedCurve:
         return self.recorded.leave_one_out(float(beta), self.risk).loss
 
 
-def _around(good: Any, start: int) -> slice:
-    """Slice of the run of good entries around ``start``, which counts as good."""
-    bad = np.flatnonzero(~good)
-    return slice(
-        int(max(bad[bad < start], default=-1)) + 1, int(min(bad[bad > start], default=len(good)))
-    )
+def largest_k(k: Array) -> float:
+    """Return the largest k, infinite where a row has none."""
+    return float(np.where(np.isnan(k), np.inf, k).max())
 
 
 def warn_beyond(beta: Array, supported: tuple[float, float]) -> None:

@@ -12,9 +12,7 @@ from temperance.optimise import Minimum
 from temperance.ruler import Ruler
 from temperance.types import Array
 
-SMALLEST = 1e-12  # stands for zero in logarithms
 HALVINGS = 30
-MANY, FEW = 17, 5  # points to begin with, evenly spaced and crowded; few where they are dear
 
 
 def closest_tolerated(
@@ -25,7 +23,9 @@ def closest_tolerated(
     bounds: tuple[float, float],
     errors: float,
 ) -> Minimum:
-    r"""Return the point closest to the choice, in log beta, that a curve does not rule out.
+    r"""Return the point closest to the choice that a curve does not rule out.
+
+    Distances are those of log beta, as far as beta matters (:class:`temperance.ruler.Ruler`).
 
     Beta is ruled out when its mean loss exceeds that at the curve's minimum by more than
     ``errors`` standard errors of that difference, paired over rows.
@@ -46,30 +46,32 @@ def closest_tolerated(
     if choice.beta == least:
         return choice
     smallest, share = curve.rows(least)
+    ruler = curve.ruler(bounds)
 
     def tolerated(beta: float) -> bool:
         difference, error = mean_and_error(curve.rows(beta)[0] - smallest, share, weights)
         return not difference > errors * error  # too few rows for an error rule nothing out
 
     def distance(beta: float) -> float:
-        return float(abs(np.log(max(beta, SMALLEST) / max(choice.beta, SMALLEST))))
+        return float(abs(ruler.t(beta) - ruler.t(choice.beta)))
 
     if tolerated(choice.beta):
         return choice
     outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
-    scan = Ruler(*bounds).scan(FEW if curve.costly else MANY)
+    scan = ruler.scan(curve.search.points, curve.search.step)
     for beta in sorted({*scan.tolist(), least}, key=distance):
         if tolerated(beta):
             break
         outside[beta > choice.beta] = beta
-    found = _edge(tolerated, beta, outside[beta > choice.beta])
-    return Minimum(found, at_bound=found in bounds, least=choice.beta)
+    found = _edge(tolerated, beta, outside[beta > choice.beta], ruler)
+    least = choice.beta if choice.least is None else choice.least
+    return Minimum(found, at_bound=found in bounds, least=least)
 
 
-def _edge(tolerated: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Halve the way, in log beta, between a point that is tolerated and one that is not."""
+def _edge(tolerated: Callable[[float], bool], inside: float, outside: float, ruler: Ruler) -> float:
+    """Halve the way between a point that is tolerated and one that is not."""
     for _ in range(HALVINGS):
-        middle = float(np.sqrt(max(inside, SMALLEST) * max(outside, SMALLEST)))
+        middle = float(ruler.middle(*np.sort([inside, outside])))
         if tolerated(middle):
             inside = middle
         else:

@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.memory import refuse_too_large
 from temperance.models.linear.triangle import triangle, triangle_of_gram
 from temperance.streaming.folds import FoldNumbers
 from temperance.types import Array, Data
-from temperance.validation import as_data, shown
+from temperance.validation import as_rows, refuse_non_finite, shown
 
 LEAST_PIECE = 2**18  # elements
+MANY = 2**24  # elements, of which it is asked whether they fit into memory
+SMALLEST, LARGEST = 1e-280, 1e280  # sums of squares between these lose nothing
 
 
 class FoldMoments:
@@ -35,7 +38,8 @@ class FoldMoments:
             chosen = rows[fold == number] if len(self.triangles) > 1 else rows
             self.triangles[number] = triangle(np.concatenate([before, _condensed(chosen)]))
         folds = len(self.triangles)
-        self.weight += np.bincount(fold, weights, folds)
+        with np.errstate(over="ignore"):
+            self.weight += np.bincount(fold, weights, folds)
         self.count += np.bincount(fold, minlength=folds)
 
     def as_data(self) -> tuple[Data, NDArray[np.intp]]:
@@ -58,15 +62,24 @@ def accumulate(
         moments.add(rows, numbers.take(len(rows)), weights)
     if moments is None:
         raise ValueError(
-            "blocks must hold at least one row, got none (a generator can be read only once)"
+            "blocks must hold at least one row of positive weight, got none (a generator can be "
+            "read only once)"
         )
+    if not np.isfinite(moments.weight.sum()):
+        raise ValueError("weights must have a finite sum over all blocks, got infinity")
     return moments
 
 
 def _condensed(rows: Array) -> Array:
     if len(rows) <= rows.shape[1]:
         return rows
-    factor = triangle_of_gram(rows.T @ rows)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        gram = rows.T @ rows
+    squares = gram.diagonal()
+    known = (SMALLEST < squares) & (squares < LARGEST)
+    if not known.all() and rows[:, ~known].any():
+        return triangle(rows)  # a QR squares nothing
+    factor = triangle_of_gram(gram)
     return triangle(rows) if factor is None else factor
 
 
@@ -74,15 +87,18 @@ def _pieces(blocks: Iterable[Any], n_folds: int) -> Iterator[tuple[Array, Array]
     """Cut and join blocks to pieces that are worth a triangle for each fold."""
     waiting: list[tuple[Array, Array]] = []
     have = 0
-    for data in _validated(blocks):
+    for number, data in _validated(blocks):
         columns = data.X.shape[1] + 1
+        _refuse_too_large(columns - 1, have + 2 * len(data))
         wanted = max(4 * n_folds * columns, LEAST_PIECE // columns)
         for begin in range(0, len(data), wanted):
             part = slice(begin, begin + wanted)
             weights = data.weights[part]
             rows = np.column_stack([data.X[part], data.y[part]])
             if np.any(weights != 1.0):
-                rows *= np.sqrt(weights)[:, None]
+                with np.errstate(over="ignore"):
+                    rows *= np.sqrt(weights)[:, None]
+                refuse_non_finite(f"block {number}: X and y times the roots of the weights", rows)
             waiting.append((rows, weights))
             have += len(rows)
             if have >= wanted:
@@ -92,13 +108,18 @@ def _pieces(blocks: Iterable[Any], n_folds: int) -> Iterator[tuple[Array, Array]
         yield _joined(waiting)
 
 
+def _refuse_too_large(columns: int, rows: int) -> None:
+    if rows * (columns + 1) > MANY:
+        refuse_too_large(f"{rows} rows of {columns} columns", rows * (columns + 1))
+
+
 def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     rows, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
     return rows, weights
 
 
-def _validated(blocks: Iterable[Any]) -> Iterator[Data]:
-    """Check each block, and that all have the same columns."""
+def _validated(blocks: Iterable[Any]) -> Iterator[tuple[int, Data]]:
+    """Check each block, and that all have the same columns; leave out those without rows."""
     columns = None
     try:
         iterator = iter(blocks)
@@ -113,13 +134,15 @@ def _validated(blocks: Iterable[Any]) -> Iterator[Data]:
                 f"{number}"
             )
         try:
-            data = as_data(*block)
+            data = as_rows(*block)
         except ValueError as error:
             raise ValueError(f"block {number}: {error}") from None
+        if not len(data):
+            continue
         columns = data.X.shape[1] if columns is None else columns
         if data.X.shape[1] != columns or columns == 0:
             raise ValueError(
-                f"X must have {columns or 'at least one'} columns in every block, got "
+                f"X must have {columns or 'one or more'} columns in every block, got "
                 f"{data.X.shape[1]} in block {number}"
             )
-        yield data
+        yield number, data

@@ -18,7 +18,7 @@ from temperance.strategies import Bayes, KFold, Naive, SampleSplitting, strategy
 from temperance.streaming.accumulate import accumulate
 from temperance.threads import threads_for
 from temperance.types import Array, Data, FoldPlan, Plan, Risk
-from temperance.validation import as_bounds, one_of, shown
+from temperance.validation import as_bounds, one_of, refuse_overflow, shown
 
 OnePass = KFold | SampleSplitting | Naive  # Bayes is a Naive that does not search
 
@@ -46,7 +46,8 @@ def calibrate_blocks(
     model : GaussianLinear or NormalInverseGammaLinear
     blocks : iterable of (X, y) or (X, y, weights)
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
-        file (:func:`blocks_of_parquet`).  Where one block ends and the next begins does not matter.
+        file (:func:`blocks_of_parquet`).  Where one block ends and the next begins does not matter;
+        blocks may be empty.
     strategy : KFold, SampleSplitting(shuffle=True), Naive or Bayes
         By default ten folds that hold beta.  Rows get their fold by their place
         (:func:`fold_numbers`), identical rows are not kept together.
@@ -105,8 +106,9 @@ def calibrate_blocks(
             )
         rows, fold = moments.as_data()
         model.check(rows)
-        curve = model.risk_curve(rows, _plan(chosen, rows, fold))
-        minimum = chosen.locate(curve, limits)
+        with refuse_overflow(rows.X, rows.y):
+            curve = model.risk_curve(rows, _plan(chosen, rows, fold))
+            minimum = chosen.locate(curve, limits)
         found = conclude(model, rows, rows, chosen, "gibbs", limits, curve, minimum)
         errors: StandardErrors = KnownErrors()
         if isinstance(chosen, KFold):

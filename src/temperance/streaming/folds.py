@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.memory import refuse_too_large
 from temperance.validation import whole
 
-GROUPS = 1024  # permutations drawn at a time
+DRAWN = 2**20  # folds drawn at a time, or one permutation of all
 
 
 class FoldNumbers:
@@ -20,6 +21,7 @@ class FoldNumbers:
     """
 
     def __init__(self, n_folds: int, seed: int | np.random.Generator | None) -> None:
+        refuse_too_large(f"n_folds={n_folds}", 3 * n_folds)
         self._sequence = _shuffled(n_folds, np.random.default_rng(seed))
         self._left = np.empty(0, dtype=np.intp)
 
@@ -49,6 +51,6 @@ def fold_numbers(
 
 
 def _shuffled(n_folds: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-    ordered = np.tile(np.arange(n_folds), (GROUPS, 1))
+    ordered = np.tile(np.arange(n_folds), (max(1, min(1024, DRAWN // n_folds)), 1))
     while True:
         yield rng.permuted(ordered, axis=1).ravel()

@@ -33,9 +33,9 @@ def blocks_of_arrays(
     """
     whole("rows", rows, 1)
     parts = (X, y) if weights is None else (X, y, weights)
-    lengths = [len(part) for part in parts]
+    names = ("X", "y", "weights")[: len(parts)]
+    lengths = [_length(name, part) for name, part in zip(names, parts, strict=True)]
     if len(set(lengths)) > 1:
-        names = ("X", "y", "weights")[: len(parts)]
         raise ValueError(f"{', '.join(names)} must have the same length, got {lengths}")
     for begin in range(0, lengths[0], rows):
         yield tuple(part[begin : begin + rows] for part in parts)
@@ -57,24 +57,54 @@ def blocks_of_parquet(
         Rows of a block, at most.
     """
     try:
+        import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install 'temperance[cli]'") from None
     whole("rows", rows, 1)
-    with parquet.ParquetFile(path) as file:
-        known = file.schema_arrow.names
-        inputs = [name for name in known if name != target] if columns is None else list(columns)
-        for argument, names in (("target", [target]), ("columns", inputs)):
-            for name in names:
-                if name not in known:
-                    raise ValueError(f"{argument} must be among {shown(known)}, got {name!r}")
-        for batch in file.iter_batches(batch_size=rows, columns=[*inputs, target]):
-            table = [_numbers(name, batch.column(name)) for name in (*inputs, target)]
-            yield np.column_stack(table[:-1]), table[-1]
+    begin = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            inputs = _inputs(file.schema_arrow.names, target, columns)
+            for batch in file.iter_batches(batch_size=rows, columns=[*inputs, target]):
+                table = [_numbers(name, batch.column(name), begin) for name in (*inputs, target)]
+                yield np.column_stack(table[:-1]), table[-1]
+                begin += len(batch)
+    except (pyarrow.ArrowException, OSError) as error:
+        # What pyarrow says of a damaged or foreign file does not name it.
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise ValueError(f"{str(path)!r} cannot be read as a Parquet file: {reason}") from None
 
 
-def _numbers(name: str, column: Any) -> Array:
-    """Return a column as floats; missing entries become nan, which is refused by its place."""
+def _inputs(known: Sequence[str], target: str, columns: Sequence[str] | None) -> list[str]:
+    """Return the columns of the inputs: those asked for, or all but the target."""
+    inputs = [name for name in known if name != target] if columns is None else list(columns)
+    for argument, names in (("target", [target]), ("columns", inputs)):
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{argument} must be among {shown(known)}, got {shown(name)}")
+    if target in inputs:
+        raise ValueError(f"columns must not hold the target, got {shown(target)} among them")
+    several = [name for name in (target, *inputs) if known.count(name) + inputs.count(name) > 2]
+    if several:
+        raise ValueError(f"columns must have names of their own, got {shown(several[0])} twice")
+    if not inputs:
+        raise ValueError(f"columns must name at least one input beside {shown(target)}, got none")
+    return inputs
+
+
+def _length(name: str, part: Any) -> int:
+    try:
+        return len(part)
+    except TypeError:
+        raise ValueError(f"{name} must be an array of rows, got {type(part).__name__}") from None
+
+
+def _numbers(name: str, column: Any, begin: int) -> Array:
+    """Return a column as floats; what is missing is refused by its row, counted from the first."""
+    if column.null_count:
+        row = begin + column.is_null().to_pylist().index(True)
+        raise ValueError(f"column {name!r} must have no missing values, got one in row {row}")
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"column {name!r} must hold real numbers, got {column.type}")

@@ -7,7 +7,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -75,6 +74,8 @@ def compare(
         was interrupted goes on where it was; repeats and strategies can be added.  A file of
         other settings, seed, bounds, risk or version of the library is refused, and one of a
         version in development whose numbers have changed since (``study.ledger.NUMBERS``).
+        Whatever is read is checked: results that are not as they were written are computed again
+        under a ``StoreWarning``, a file that is damaged beyond that is refused.
     risk : {"gibbs", "predictive"}
     bounds : (float, float)
         Where beta may lie.
@@ -102,13 +103,17 @@ def compare(
     3           1   k-fold   3.0
     """
     named, choices = _named(settings), as_choices(strategies)
-    with _opened(named, choices, repeats, seed, store, risk, bounds) as (ledger, tasks):
+    ledger, tasks = _opened(named, choices, repeats, seed, store, risk, bounds)
+    with ledger:
         with reporting(progress, len(tasks)) as report, _quiet(), threads_for(0):
             for done, (setting, repetition, results) in enumerate(_performed(tasks, n_jobs), 1):
                 ledger.add(setting, repetition, results)
                 report(done, len(tasks))
         table = ledger.table()
-    return _asked_for(table, named, choices, repeats)
+    found = _asked_for(table, named, choices, repeats)
+    if len(found) != len(named) * len(choices) * repeats:
+        raise ValueError(f"store {str(store)!r} lost results while the study ran; run it again")
+    return found
 
 
 def remaining(
@@ -135,11 +140,11 @@ def remaining(
     5
     """
     named, choices = _named(settings), as_choices(strategies)
-    with _opened(named, choices, repeats, seed, store, risk, bounds) as (_, tasks):
-        return len(tasks)
+    ledger, tasks = _opened(named, choices, repeats, seed, store, risk, bounds)
+    ledger.close()
+    return len(tasks)
 
 
-@contextmanager
 def _opened(
     settings: dict[str, Setting],
     choices: dict[str, Choice],
@@ -148,7 +153,7 @@ def _opened(
     store: str | os.PathLike[str] | None,
     risk: Risk,
     bounds: tuple[float, float],
-) -> Iterator[tuple[Ledger, list[Task]]]:
+) -> tuple[Ledger, list[Task]]:
     """Open the store of this study, and say what it lacks."""
     whole("repeats", repeats, 1)
     whole("seed", seed, 0)
@@ -158,13 +163,15 @@ def _opened(
         label: {name: resolve(choice, setting) for name, choice in choices.items()}
         for label, setting in settings.items()
     }
-    with Ledger(store, _description(settings, seed, limits, risk)) as ledger:
-        ledger.name(settings, chosen)
-        digests = {label: digest(setting) for label, setting in settings.items()}
-        yield (
-            ledger,
-            list(_missing(ledger, settings, digests, chosen, repeats, seed, limits, risk)),
-        )
+    digests = {label: digest(setting) for label, setting in settings.items()}
+    ledger = Ledger(store, _description(settings, seed, limits, risk))
+    try:
+        ledger.ask(settings, chosen, repeats)
+        missing = _missing(ledger, settings, digests, chosen, repeats, seed, limits, risk)
+        return ledger, list(missing)
+    except BaseException:
+        ledger.close()
+        raise
 
 
 def perform(task: Task) -> tuple[str, int, list[tuple[str, Result]]]:

@@ -1,7 +1,8 @@
 r"""Where a study keeps its results: one SQLite file, whole after every kill.
 
 Each result is committed under the hash of all that determines it.  The file also holds the
-description of the study, and is refused for any other.
+description of the study, and is refused for any other, and what was asked for, so that whoever
+reads it is told of the results that it lacks.
 """
 
 from __future__ import annotations
@@ -9,21 +10,23 @@ from __future__ import annotations
 import io
 import json
 import os
-import sqlite3
-import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from temperance.diagnostics import StoreWarning, warn
 from temperance.files import write_whole
+from temperance.study.database import Database, Row
 from temperance.study.identity import canonical, digest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = "temperance study, format 2"
+FORMAT = "temperance study, format 3"
 
 # The generation of the numbers.  Raise it with every change that makes a study give other numbers
 # than before, be it to data, seeds, strategies, models or optimisers: older stores are then
@@ -32,18 +35,31 @@ FORMAT = "temperance study, format 2"
 # every model with those of this generation, so that a change does not go unnoticed.
 NUMBERS = 2
 
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE names (
+SCHEMA = {
+    "names": """CREATE TABLE names (
     kind TEXT, name TEXT, setting TEXT, identity TEXT NOT NULL, description TEXT NOT NULL,
-    place INTEGER NOT NULL, PRIMARY KEY (kind, name, setting)
-) WITHOUT ROWID;
-CREATE TABLE results (
-    key TEXT PRIMARY KEY, setting TEXT NOT NULL, repetition INTEGER NOT NULL,
-    strategy TEXT NOT NULL, beta REAL, alpha REAL, risk REAL, excess REAL, best_beta REAL,
-    best_risk REAL, bayes_risk REAL, estimated_risk REAL, estimated_error REAL, seconds REAL
-) WITHOUT ROWID;
-"""
+    place INTEGER NOT NULL, repeats INTEGER NOT NULL, checksum TEXT NOT NULL,
+    PRIMARY KEY (kind, name, setting)
+) WITHOUT ROWID""",
+    # NULL stands for NaN.
+    "results": """CREATE TABLE results (
+    key TEXT PRIMARY KEY, setting TEXT, repetition INTEGER, strategy TEXT, beta REAL, alpha REAL,
+    risk REAL, excess REAL, best_beta REAL, best_risk REAL, bayes_risk REAL, estimated_risk REAL,
+    estimated_error REAL, seconds REAL, checksum TEXT
+) WITHOUT ROWID""",
+}
+
+
+class Name(NamedTuple):
+    """What a name stands for: a setting, or a strategy in the setting with that digest."""
+
+    kind: str
+    name: str
+    setting: str
+    identity: str
+    description: str
+    place: int
+    repeats: int  # the most that were ever asked for; 0 for settings
 
 
 class Result(NamedTuple):
@@ -64,19 +80,6 @@ class Result(NamedTuple):
 COLUMNS = ("setting", "repetition", "strategy", *Result._fields)
 
 
-def _write_ahead(connection: sqlite3.Connection, seconds: float = 60.0) -> None:
-    """Switch to write-ahead logging, for which SQLite itself does not wait for other processes."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
 class Ledger:
     """Results of one study.
 
@@ -85,69 +88,36 @@ class Ledger:
     path : path or None
         The file, made if it does not exist; ``None`` keeps the results in memory.
     description : mapping or None
-        What the study is, in plain values; ``None`` takes it from an existing file.
+        What the study is, in plain values; damaged results are then dropped, to be computed again.
+        ``None`` reads an existing file, and warns of every result that is asked for and not there.
     """
 
     def __init__(
         self, path: str | os.PathLike[str] | None, description: Mapping[str, Any] | None = None
     ) -> None:
-        self.path = None if path is None else Path(path)
-        if self.path is not None and not self.path.parent.is_dir():
-            raise ValueError(f"store must lie in an existing folder, got {str(path)!r}")
-        if description is None and (self.path is None or not self.path.exists()):
-            raise ValueError(f"store {str(path)!r} does not exist")
-        self._connection = sqlite3.connect(
-            ":memory:" if self.path is None else self.path, timeout=60, isolation_level=None
-        )
+        meta = None if description is None else {"description": canonical(description)}
+        self._database = Database(path, SCHEMA, FORMAT, meta)
         try:
-            self.description = self._opened(description)
-        except sqlite3.OperationalError as error:
-            self.close()
-            raise ValueError(f"store {str(path)!r} cannot be opened: {error}") from None
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise ValueError(f"store {str(path)!r} is no study: {error}") from None
-        except ValueError:
+            if "description" not in self._database.meta:
+                raise self._database.damaged("it does not say which study it holds")
+            self.description: dict[str, Any] = json.loads(self._database.meta["description"])
+            if description is None:
+                self._warn_of_missing()
+            else:
+                self._refuse_another(self.description, json.loads(canonical(description)))
+                self._drop_damaged()
+        except BaseException:
             self.close()
             raise
-
-    def _opened(self, description: Mapping[str, Any] | None) -> dict[str, Any]:
-        execute = self._connection.execute
-        # Only one of several processes that open a new file at once may fill it.
-        if not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            if description is None:
-                raise ValueError(f"store {str(self.path)!r} is empty")
-            if self.path is not None:
-                _write_ahead(self._connection)
-            execute("BEGIN IMMEDIATE")
-            if not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in SCHEMA.strip().split(";\n"):
-                    execute(statement)
-                entries = (("format", FORMAT), ("description", canonical(description)))
-                self._connection.executemany("INSERT INTO meta VALUES (?, ?)", entries)
-            execute("COMMIT")
-        if not execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]:
-            raise ValueError(f"store {str(self.path)!r} is a database, but no study")
-        meta = dict(execute("SELECT key, value FROM meta").fetchall())
-        if meta.get("format") != FORMAT:
-            raise ValueError(
-                f"store {str(self.path)!r} must be of {FORMAT!r}, got {meta.get('format')!r}"
-            )
-        stored: dict[str, Any] = json.loads(meta["description"])
-        if description is not None:
-            self._refuse_another(stored, json.loads(canonical(description)))
-        execute("PRAGMA synchronous=NORMAL")
-        return stored
 
     def _refuse_another(self, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
         differ = [key for key in sorted(stored | wanted) if stored.get(key) != wanted.get(key)]
         if "numbers" in differ:
-            older = stored.get("numbers", 0) < wanted.get("numbers", 0)
-            raise ValueError(
-                f"store {str(self.path)!r} was made by a version of the library that gives other "
-                f"numbers, {'before' if older else 'after'} this one (generation "
-                f"{stored.get('numbers', 0)} in the file, {wanted.get('numbers', 0)} now); "
-                "take another file, or delete this one to compute anew"
+            there, here = (each.get("numbers", 0) for each in (stored, wanted))
+            raise self._database.refusal(
+                "was made by a version of the library that gives other numbers, "
+                f"{'before' if there < here else 'after'} this one (generation {there} in the "
+                f"file, {here} now); take another file, or delete this one to compute anew"
             )
         if differ:
             told = "; ".join(
@@ -155,42 +125,105 @@ class Ledger:
                 f"{_short(wanted.get(key), stored.get(key))} asked for"
                 for key in differ
             )
-            raise ValueError(
-                f"store {str(self.path)!r} holds another study ({told}); take another file"
+            raise self._database.refusal(f"holds another study ({told}); take another file")
+
+    def _warn_of_missing(self) -> None:
+        """Say which of the results that were asked for are not there to be read."""
+        self._database.refuse_faults()
+        asked = self._asked()
+        if not asked:
+            raise self._database.refusal("is empty")
+        rows, damaged = self._database.rows("results")
+        missing = asked.keys() - {row[1:4] for row in rows}
+        if missing or damaged:
+            warn(
+                f"store {str(self._database.path)!r} lacks {len(missing)} of the {len(asked)} "
+                f"results asked for, {len(damaged)} of them damaged"
+                f"{_some([asked[each] for each in missing], len(missing))}; "
+                "temperance.study.compare computes them",
+                StoreWarning,
             )
 
-    def name(
-        self, settings: Mapping[str, Any], strategies: Mapping[str, Mapping[str, Any]]
+    def _drop_damaged(self) -> None:
+        """Drop damaged results, so that they are computed again, and say which."""
+        if not self._database.rows("results")[1]:
+            self._database.refuse_faults()
+            return
+        damaged = self._database.drop_damaged("results")
+        if not damaged:  # another process was faster
+            return
+        # Either the key is left or what it depends on; if neither is, nobody knows.
+        asked = self._asked()
+        keys = {self.key(*each): each for each in asked}
+        found = {keys.get(row[0], row[1:4]) for row in damaged} & asked.keys()
+        warn(
+            f"store {str(self._database.path)!r} had {len(damaged)} damaged results, which are "
+            "dropped and computed again when asked for"
+            f"{_some([asked[each] for each in found], len(damaged))}",
+            StoreWarning,
+        )
+
+    def _asked(self) -> dict[tuple[str, int, str], tuple[str, int, str]]:
+        """Return setting, repetition and strategy of what was asked for, by digest and by name."""
+        settings, strategies = self._settings(), self._strategies()
+        if not {each.setting for each in strategies} <= settings.keys():
+            raise self._database.damaged("it has strategies of settings that it cannot name")
+        return {
+            (each.setting, i, each.identity): (settings[each.setting].name, i, each.name)
+            for each in strategies
+            for i in range(each.repeats)
+        }
+
+    def ask(
+        self,
+        settings: Mapping[str, Any],
+        strategies: Mapping[str, Mapping[str, Any]],
+        repeats: int,
     ) -> None:
-        """Enter the names of settings, and of the strategies of each; never for something else."""
-        rows = [
-            ("setting", name, "", digest(setting), canonical(setting), place)
+        """Enter what is asked for: the strategies of each setting, and how many data sets.
+
+        A name is never used for something else.
+        """
+        names = [
+            Name("setting", name, "", digest(setting), canonical(setting), place, 0)
             for place, (name, setting) in enumerate(settings.items())
         ]
-        rows += [
-            ("strategy", name, digest(settings[label]), digest(strategy), canonical(strategy), i)
+        names += [
+            Name(
+                "strategy", name, digest(settings[label]), digest(each), canonical(each), i, repeats
+            )
             for label, chosen in strategies.items()
-            for i, (name, strategy) in enumerate(chosen.items())
+            for i, (name, each) in enumerate(chosen.items())
         ]
-        execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        try:
-            for row in rows:
-                known = execute(
-                    "SELECT identity, description FROM names "
-                    "WHERE (kind, name, setting) = (?, ?, ?)",
-                    row[:3],
-                ).fetchone()
-                if known and known[0] != row[3]:
-                    raise ValueError(
-                        f"store {str(self.path)!r} has another {row[0]} named {row[1]!r}: "
-                        f"{known[1]} in the file, {row[4]} asked for; give it another name"
-                    )
-                execute("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", row)
-        except BaseException:
-            execute("ROLLBACK")
-            raise
-        execute("COMMIT")
+        if self._new(names):
+            with self._database.writing() as write:
+                write("names", self._new(names))
+            # Should the log of new pages get lost, the file still knows what it lacks.
+            self._database.into_main_file()
+
+    def _new(self, names: Iterable[Name]) -> list[Name]:
+        """Return what the file does not say of these names yet."""
+        known = {each[:3]: each for each in self._names()}
+        new = []
+        for each in names:
+            old = known.get(each[:3], each)
+            if old.identity != each.identity:
+                raise self._database.refusal(
+                    f"has another {each.kind} named {each.name!r}: {old.description} in the file, "
+                    f"{each.description} asked for; give it another name"
+                )
+            if each[:3] not in known or old.repeats < each.repeats:
+                new.append(old._replace(repeats=each.repeats))
+        return new
+
+    def _names(self) -> list[Name]:
+        return [Name(*row) for row in self._database.sound_rows("names")]
+
+    def _settings(self) -> dict[str, Name]:
+        return {each.identity: each for each in self._names() if each.kind == "setting"}
+
+    def _strategies(self) -> list[Name]:
+        return [each for each in self._names() if each.kind == "strategy"]
 
     def key(self, setting: str, repetition: int, strategy: str) -> str:
         """Return the hash of all that determines a result; settings and strategies by digest."""
@@ -202,7 +235,7 @@ class Ledger:
 
     def keys(self) -> set[str]:
         """Return the keys of all results."""
-        return {key for (key,) in self._connection.execute("SELECT key FROM results")}
+        return {key for key, *_ in self._database.rows("results")[0]}
 
     def add(self, setting: str, repetition: int, results: Iterable[tuple[str, Result]]) -> None:
         """Commit the results of one data set, given with the digests of their strategies."""
@@ -210,23 +243,26 @@ class Ledger:
             (self.key(setting, repetition, strategy), setting, repetition, strategy, *result)
             for strategy, result in results
         ]
-        marks = ", ".join("?" * (4 + len(Result._fields)))
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany(f"INSERT OR IGNORE INTO results VALUES ({marks})", rows)
-        self._connection.execute("COMMIT")
+        with self._database.writing() as write:
+            write("results", rows)
 
     def table(self) -> pd.DataFrame:
         """Return all results with the names of their settings and strategies."""
         import pandas as pd
 
-        fields = ", ".join(f"r.{field}" for field in Result._fields)
-        rows = self._connection.execute(
-            f"""SELECT s.name, r.repetition, t.name, {fields} FROM results r
-            JOIN names s ON s.kind = 'setting' AND s.identity = r.setting
-            JOIN names t ON t.kind = 'strategy' AND t.identity = r.strategy
-                AND t.setting = r.setting
-            ORDER BY s.place, r.repetition, t.place, t.name"""
-        ).fetchall()
+        settings = self._settings()
+        strategies: dict[tuple[str, str], list[Name]] = defaultdict(list)
+        for each in self._strategies():
+            strategies[each.setting, each.identity].append(each)
+        found: dict[tuple[Any, ...], Row] = {}
+        for _, identity, repetition, chosen, *numbers in self._database.rows("results")[0]:
+            if identity not in settings or (identity, chosen) not in strategies:
+                raise self._database.damaged("it has results of strategies that it cannot name")
+            setting = settings[identity]
+            for strategy in strategies[identity, chosen]:
+                order = (setting.place, setting.name, repetition, strategy.place, strategy.name)
+                found[order] = (setting.name, repetition, strategy.name, *numbers)
+        rows = [found[order] for order in sorted(found)]
         table = pd.DataFrame(rows, columns=list(COLUMNS))
         return table.astype(dict.fromkeys(Result._fields, "float64") | {"repetition": "int64"})
 
@@ -242,7 +278,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        self._database.close()
 
     def __enter__(self) -> Self:
         """Return the ledger, to be closed at the end."""
@@ -256,6 +292,17 @@ class Ledger:
     ) -> None:
         """Close the file."""
         self.close()
+
+
+def _some(results: list[tuple[str, int, str]], total: int) -> str:
+    """Name the first few of some results, given as setting, repetition and strategy."""
+    first = sorted(results, key=itemgetter(1, 0, 2))[:3]
+    told = [
+        f"repetition {repetition} of {setting!r} by {strategy!r}"
+        for setting, repetition, strategy in first
+    ]
+    more = [f"{total - len(told)} more"] if total > len(told) else []
+    return ": " + ", ".join(told + more) if told else ""
 
 
 def _short(value: Any, other: Any) -> str:

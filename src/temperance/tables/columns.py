@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,22 +27,41 @@ REPAIR = (
 
 def typed(frame: pandas.DataFrame) -> pandas.DataFrame:
     """Give each column one of three types: float, nullable truth values or categories of text."""
+    numeric = [isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in frame.dtypes]
+    others = {name: _typed_column(frame[name]) for name in frame.columns[np.invert(numeric)]}
+    return _joined(frame.loc[:, numeric], others, frame.columns)
+
+
+def _joined(
+    numbers: pandas.DataFrame, others: dict[str, Any], names: Sequence[str]
+) -> pandas.DataFrame:
+    """Put columns of numbers and other columns into one table, in the order of the names.
+
+    The numbers are one matrix: there may be very many, and each column by itself costs more than
+    a few numbers do.
+    """
     import pandas
 
-    return pandas.DataFrame({name: _typed_column(frame[name]) for name in frame.columns})
+    matrix = np.asfortranarray(numbers.to_numpy(dtype=float))
+    table = pandas.DataFrame(matrix, columns=numbers.columns, index=numbers.index, copy=False)
+    if not others:
+        return table
+    more = pandas.DataFrame(others, index=numbers.index)
+    return pandas.concat([table, more], axis="columns")[list(names)]
 
 
 def _typed_column(column: pandas.Series) -> Any:
     import pandas
 
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
-        return column.to_numpy(dtype=float)
     if column.dtype == bool:
         return pandas.array(column, dtype="boolean")
     values = column.to_numpy(dtype=object)
     kind = pandas.api.types.infer_dtype(values, skipna=True)
     if kind in NUMBERS:
-        return np.where(pandas.isna(values), np.nan, values).astype(float)
+        known = pandas.notna(values)
+        numbers = np.full(len(values), np.nan)
+        numbers[known] = [_real(value) for value in values[known]]
+        return numbers
     if kind == "boolean":
         return pandas.array(values, dtype="boolean")
     if kind != "string":
@@ -51,6 +71,13 @@ def _typed_column(column: pandas.Series) -> Any:
             f" {what}; leave it out with --drop"
         )
     return _typed_text(values, column.name)
+
+
+def _real(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number of more than 308 digits
+        return np.inf if number > 0 else -np.inf
 
 
 def _typed_text(values: NDArray[np.object_], name: str) -> Any:
@@ -79,16 +106,12 @@ def encoded(
     columns: pandas.DataFrame, active: NDArray[np.bool_], notices: list[str]
 ) -> pandas.DataFrame:
     """Return the inputs as floats that vary over the active rows."""
-    import pandas
-
-    pieces = {name: _encoded_column(columns[name]) for name in columns.columns}
-    refuse_duplicates(
-        (name for piece in pieces.values() for name in piece), "the table, with its text encoded,"
-    )
-    inputs = pandas.DataFrame(
-        {name: values for piece in pieces.values() for name, values in piece.items()},
-        index=range(len(columns)),
-    )
+    others = columns.select_dtypes(exclude=float)
+    pieces = {name: _encoded_column(others[name]) for name in others.columns}
+    names = [each for name in columns.columns for each in pieces.get(name, (name,))]
+    refuse_duplicates(names, "the table, with its text encoded,")
+    numbers = columns.drop(columns=others.columns).reset_index(drop=True)
+    inputs = _joined(numbers, {k: v for piece in pieces.values() for k, v in piece.items()}, names)
     values = inputs.to_numpy()[active]
     varies = np.any(values != values[0], axis=0)
     constant = listed(list(inputs.columns[~varies]))
@@ -97,26 +120,32 @@ def encoded(
         raise TableError(f"no input column is left{reason}")
     inputs = inputs.loc[:, varies]
     notes = [
-        f"{shown(name)} {_encoding(columns[name])}"
+        f"{shown(name)} {_encoding(others[name])}"
         for name, piece in pieces.items()
-        if columns[name].dtype != float and any(name in inputs.columns for name in piece)
+        if any(name in inputs.columns for name in piece)
     ]
     if notes:
-        notices.append(f"Columns encoded as numbers: {'; '.join(notes)}.")
+        more = [f"and {len(notes) - 10} more"] if len(notes) > 10 else []
+        notices.append(f"Columns encoded as numbers: {'; '.join([*notes[:10], *more])}.")
     if any("each of" in note for note in notes):
         notices.append("Coefficients of such columns mean something beside each other only.")
     if constant:
         notices.append(f"Columns left out, the same in every row: {constant}.")
-    counting = listed([name for name in inputs.columns if _counts(inputs[name].to_numpy())])
+    counting = listed(list(inputs.columns[_counts(inputs.to_numpy())]))
     if counting:
         notices.append(f"These only number the rows; leave them out with --drop?: {counting}.")
     return inputs
 
 
-def _counts(values: Array) -> bool:
-    """Whether a column is consecutive whole numbers in some order, as row numbers are."""
-    ordered = np.sort(values)
-    return len(values) > FEW_LEVELS and bool(np.all(np.diff(ordered) == 1)) and ordered[0] % 1 == 0
+def _counts(values: Array) -> NDArray[np.bool_]:
+    """Whether each column is consecutive whole numbers in some order, as row numbers are."""
+    n = len(values)
+    low = values.min(axis=0)
+    with np.errstate(over="ignore"):
+        counts = (n > FEW_LEVELS) & (values.max(axis=0) - low == n - 1) & (low % 1 == 0)
+    ordered = np.sort(values[:, counts], axis=0)
+    counts[counts] = np.all(np.diff(ordered, axis=0) == 1, axis=0)
+    return counts
 
 
 def _encoded_column(column: pandas.Series) -> dict[str, Array]:

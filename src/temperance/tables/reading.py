@@ -8,12 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temperance.memory import refuse_too_large
 from temperance.validation import shown
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ FOREIGN = {
     b"\xff\xfe": "is text in UTF-16",
     b"\xfe\xff": "is text in UTF-16",
 }
+MOST_COLUMNS = 100_000  # each costs its share of time, however few the rows
+COPIES_OF_TEXT = 8  # of a byte, at most at a time: bytes, text, and both ways of reading it
+COPIES_OF_NUMBERS = 4  # of a cell: as read, as inputs, in standard units, as rows of a model
 DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
@@ -55,7 +60,7 @@ def read_frame(path: str | PathLike[str]) -> pandas.DataFrame:
     Raises
     ------
     TableError
-        If there is no table in the file.
+        If there is no table in the file, or none that fits into memory.
     """
     file = repr(str(path))
     content = _content(Path(path), file)
@@ -87,9 +92,31 @@ def listed(names: Sequence[Any], most: int = 10) -> str:
     return ", ".join([*map(shown, names[:most]), *more])
 
 
+def _refuse_too_large(what: str, elements: float, itemsize: int = 8) -> None:
+    try:
+        refuse_too_large(what, elements, itemsize)
+    except ValueError as error:
+        raise TableError(str(error)) from None
+
+
+def _refuse_many_cells(file: str, rows: int, columns: int) -> None:
+    """Refuse a table whose columns are too many, or whose cells would not fit into memory."""
+    if columns > MOST_COLUMNS:
+        raise TableError(f"{file} has {columns} columns, but at most {MOST_COLUMNS} are read")
+    what = f"the table in {file}, of {rows} rows and {columns} columns,"
+    _refuse_too_large(what, COPIES_OF_NUMBERS * rows * columns)
+
+
 def _content(path: Path, file: str) -> bytes:
     try:
+        found = path.stat()
+        if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+            raise TableError(f"{file} is a device; name a CSV or Parquet file")
+        size = found.st_size
+        _refuse_too_large(f"{file}, of {size:.3g} bytes,", COPIES_OF_TEXT * size, 1)
         content = path.read_bytes()
+    except TableError:
+        raise
     except FileNotFoundError:
         raise TableError(f"there is no file {file}") from None
     except IsADirectoryError:
@@ -113,7 +140,9 @@ def _parquet(content: bytes, file: str, notices: list[str]) -> pandas.DataFrame:
             f"{file} is a Parquet file, which needs pyarrow: pip install pyarrow"
         ) from None
     try:
-        table = parquet.ParquetFile(pyarrow.BufferReader(content)).read()
+        stored = parquet.ParquetFile(pyarrow.BufferReader(content))
+        _refuse_many_cells(file, stored.metadata.num_rows, stored.metadata.num_columns)
+        table = stored.read()
         refuse_duplicates(table.column_names, file)
         labels = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
         # What pandas noted about types and index is ignored, so that columns come as in a CSV.
@@ -157,6 +186,7 @@ def _separated(text: str, file: str, notices: list[str]) -> pandas.DataFrame:
     header, n_rows = _header(text, separator, file)
     names = [name or f"column {place}" for place, name in enumerate(header, start=1)]
     refuse_duplicates(names, file)
+    _refuse_many_cells(file, n_rows, len(names))
     # Newer versions read every float exactly and warn about the option that older ones need.
     version = tuple(map(int, pandas.__version__.split(".")[:2]))
     exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}
@@ -178,7 +208,8 @@ def _separated(text: str, file: str, notices: list[str]) -> pandas.DataFrame:
         raise TableError(f"{file} has rows that can be read in two ways; check its quotes")
     if separator == ";":
         _convert_decimal_commas(frame, notices)
-    return _without_unnamed(frame, header, notices)
+    # Columns of one type lie together from here on: one by one, very many would take long.
+    return _without_unnamed(frame.copy(), header, notices)
 
 
 def _separator(text: str) -> str:
@@ -197,6 +228,7 @@ def _header(text: str, separator: str, file: str) -> tuple[list[str], int]:
             f"{file} has a single column, {shown(header[0])}; expected at least two,"
             f" separated by {', '.join(SEPARATORS.values())}"
         )
+    _refuse_many_cells(file, 1, len(header))
     n_rows = 0
     for line, row in rows:
         n_rows += 1
@@ -263,4 +295,5 @@ def _without_unnamed(
     named = [column for column in unnamed if column not in (*empty, *labels)]
     if named:
         notices.append(f"Columns without a name are named by their place: {listed(named)}.")
-    return frame.drop(columns=[*labels, *empty])
+    left_out = [*labels, *empty]
+    return frame.drop(columns=left_out) if left_out else frame

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from temperance.tables.columns import REPAIR, encoded, typed
 from temperance.tables.reading import NOTICES, TableError, listed, refuse_duplicates
 from temperance.types import Array
-from temperance.validation import one_of, shown
+from temperance.validation import LARGEST, one_of, shown
 
 if TYPE_CHECKING:
     import pandas
@@ -103,7 +103,7 @@ def prepare(
         raise TableError("the table has no rows")
     used = typed(frame.drop(columns=dropped).reset_index(drop=True))
     used = _without_missing(used, drop_missing, notices)
-    _refuse_infinite(used)
+    _refuse_strange_sizes(used)
     weight = None if weights is None else _weights(used[weights])
     # Rows of weight zero play no part, so they cannot make a column vary.
     active = np.full(len(used), True) if weight is None else weight > 0
@@ -181,12 +181,22 @@ def _without_missing(
     return kept
 
 
-def _refuse_infinite(frame: pandas.DataFrame) -> None:
+def _refuse_strange_sizes(frame: pandas.DataFrame) -> None:
+    """Refuse infinite numbers, and columns of a size whose squares would overflow or vanish."""
     numbers = frame.select_dtypes(float)
     values = numbers.to_numpy()
-    if np.isinf(values).any():
-        row, column = np.argwhere(np.isinf(values))[0]
-        raise TableError(f"{_first(numbers.iloc[row:, column])}; {REPAIR}")
+    largest = np.maximum(values.max(axis=0), -values.min(axis=0))
+    infinite = np.flatnonzero(np.isinf(largest))
+    if len(infinite):
+        row = int(np.argmax(np.isinf(values[:, infinite[0]])))
+        raise TableError(f"{_first(numbers.iloc[row:, infinite[0]])}; {REPAIR}")
+    strange = np.flatnonzero((largest > LARGEST) | ((0 < largest) & (largest < 1 / LARGEST)))
+    if len(strange):
+        raise TableError(
+            f"column {shown(numbers.columns[strange[0]])} must be 0 or between {1 / LARGEST:g} and"
+            f" {LARGEST:g} in size, got at most {largest[strange[0]]:.3g}; change its unit, or"
+            " leave it out with --drop"
+        )
 
 
 def _weights(column: pandas.Series) -> Array:

@@ -12,11 +12,13 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.fold_moments import FoldMoments
 from temperance.models.linear.interpolant import FAR
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
+from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.moments import HasFloor, Moments, MomentSource, Sums
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
 from temperance.models.linear.rows import DEAR, Rows
+from temperance.ruler import Scale
 from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 
 
@@ -26,9 +28,8 @@ def linear_risk_curve(
     """Curve of whitened rows [Z r] in units of the noise; exact for every plan, or nearly so.
 
     Sums of leave-one-out and SafeBayes come from few betas where these resolve them, to 1e-11 of
-    the risk (:mod:`temperance.models.linear.interpolant`); at fixed alpha SafeBayes interpolates to
-    the tolerance of :mod:`temperance.models.linear.own_betas`.  A source of the plan's moments that
-    is shared with others may be given.
+    the risk (:mod:`temperance.models.linear.interpolant`).  A source of the plan's moments that is
+    shared with others may be given.
     """
     source = source or moment_source(rows, plan)
     losses = LinearLosses(source, noise, risk, len(rows))
@@ -41,7 +42,21 @@ def linear_risk_curve(
     floor = None
     if sums_only and isinstance(source, HasFloor) and 0 < source.reach <= FAR:
         floor = partial(floor_of, source, noise)
-    return RiskCurve(losses.evaluate, losses.rows, "closed form", costly=dear, floor=floor)
+    return RiskCurve(
+        losses.evaluate,
+        losses.rows,
+        "closed form",
+        costly=dear,
+        floor=floor,
+        scale=partial(moving_betas, source, noise),
+    )
+
+
+def moving_betas(source: MomentSource, noise: Noise) -> Scale:
+    """Return the betas between which a curve moves, a few decades more or less; see ``extent``."""
+    betas = [1 / eigenvalue for eigenvalue in source.eigenvalues if eigenvalue > 0]
+    betas += noise.moving(source)
+    return Scale(min(betas), max(betas)) if betas else Scale(1.0)
 
 
 def moment_source(rows: Rows, plan: AnyPlan) -> MomentSource:
@@ -66,6 +81,7 @@ class LinearLosses:
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its derivative."""
+        refuse_betas(beta)
         if self.risk == "gibbs":
             return mean_gibbs(beta, self.source.sums(beta, self.noise.pairwise), self.noise)
         value, slope, tested = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
@@ -80,6 +96,7 @@ class LinearLosses:
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
         at = np.array([beta])
+        refuse_betas(at)
         parts = []
         for moments in self.source.moments(at):
             loss = self._row_losses(at, moments)[:, :, 0]
@@ -103,6 +120,7 @@ class LinearLosses:
 
 def floor_of(source: HasFloor, noise: Noise, beta: Array) -> tuple[Array, Array]:
     """Return a risk that is nowhere higher, and its derivative, for less."""
+    refuse_betas(beta)
     return mean_gibbs(beta, source.floor(beta), noise)
 
 

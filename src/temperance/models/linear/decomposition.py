@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.models.linear.rows import Rows
+from temperance.models.linear.singular import singular_values
 from temperance.models.linear.spectrum import spectrum_of_grams
 from temperance.types import Array
 
@@ -50,9 +51,8 @@ def from_gram(rows: Rows, weights: Array | None) -> Decomposition | None:
 def from_rows(rows: Rows, weights: Array | None) -> Decomposition:
     """Decompose the rows themselves."""
     scaled, response = rows.take(slice(None), weights), _weighted(rows.response, weights)
-    left, sigma, _ = np.linalg.svd(scaled[:, :-1], full_matrices=False)
-    kept = sigma > np.finfo(float).eps * max(scaled.shape) * sigma.max(initial=0.0)
-    left, sigma = left[:, kept], sigma[kept]
+    left, sigma, _ = singular_values(scaled[:, :-1])
+    left, sigma = left[:, sigma > 0], sigma[sigma > 0]
     g = left.T @ response
     if left.shape[0] == left.shape[1]:
         # The rows span everything: exact zeros, where differences would leave rounding noise.

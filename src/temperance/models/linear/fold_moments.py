@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.grouping import members_of
+from temperance.models.linear.extent import Misfits
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
@@ -60,6 +61,16 @@ class FoldMoments:
                     tested=weight.sum(keepdims=True),
                     rows=members[None, part],
                 )
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """The least positive eigenvalue of all training sets, and the largest."""
+        return self._pairs.eigenvalues
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the training sets move."""
+        return self._pairs.misfits
 
     @cached_property
     def _pairs(self) -> PairMoments:

@@ -31,16 +31,19 @@ from scipy.linalg import lapack
 from temperance.models.linear.rows import CACHED
 from temperance.models.linear.spectrum import (
     Spectrum,
+    joined,
     posterior_state,
     spectrum_of,
     spectrum_of_grams,
 )
+from temperance.models.linear.training import guarded_spectra
 from temperance.models.linear.triangle import triangle
 from temperance.types import Array, batches
 
 TAME = 1e5
 SMALLEST_BLOCK = 32
-LEAST_BETA = 1e-60  # stands for 0, where gains within a block are ratios of terms in beta
+LEAST_SHRINKAGE = 1e-25  # beta times the largest eigenvalue that stands for 0
+LEAST_BETA = 1e-150  # whose square is no zero
 
 
 class Innovations(NamedTuple):
@@ -77,6 +80,12 @@ class Blocks:
             share = 1.0 / (1.0 / beta[:, None] + self.spectrum.sigma**2)
         return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
 
+    @property
+    def _least(self) -> Array:
+        """Betas (blocks,) that stand for 0: gains within a block are ratios of terms in beta."""
+        largest = np.where(self.largest > 0, self.largest, 1.0)
+        return np.maximum(LEAST_SHRINKAGE / largest, LEAST_BETA)
+
     def sums_after(self, skipped: int, beta: float) -> tuple[float, float]:
         """Sum up the squared errors and the variances of all rows but the first, at one beta > 0.
 
@@ -103,8 +112,7 @@ class Blocks:
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row from the rows before it, one beta per block: (blocks, size)."""
-        # The smallest beta that keeps the ratios of terms in beta exact.
-        beta = np.maximum(beta, LEAST_BETA)
+        beta = np.maximum(beta, self._least)
         spectrum = self.spectrum
         state = posterior_state(spectrum, beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
@@ -194,11 +202,25 @@ def _prefix_spectra(cut: Array) -> tuple[Spectrum, float]:
 
 @dataclass(frozen=True, eq=False)
 class RowSpectra:
-    """One spectrum for the training set of each row of a block."""
+    """One spectrum for the training set of each of some rows."""
 
     spectrum: Spectrum
     rotated: Array  # (size, k)
     response: Array  # (size,)
+
+    @classmethod
+    def joined(cls, parts: list[RowSpectra]) -> RowSpectra:
+        """Put parts behind one another."""
+        return cls(
+            joined([each.spectrum for each in parts]),
+            np.concatenate([each.rotated for each in parts]),
+            np.concatenate([each.response for each in parts]),
+        )
+
+    def take(self, part: slice) -> RowSpectra:
+        """Return some of the rows."""
+        spectrum = Spectrum(*(field[part] for field in self.spectrum))
+        return RowSpectra(spectrum, self.rotated[part], self.response[part])
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row at betas (g,) or its own (size, g)."""
@@ -218,17 +240,27 @@ class RowSpectra:
         )
 
 
-def row_spectra(prefix: Array, rows: Array) -> RowSpectra:
-    """Decompose the rows before each row of a block, with the prefix of the block."""
-    earlier = np.tri(len(rows), k=-1)
-    parts = []
-    for part in batches(len(rows), (len(prefix) + len(rows)) * rows.shape[1]):
-        seen = earlier[part][:, :, None] * rows
-        before = np.broadcast_to(prefix, (len(seen), *prefix.shape))
-        parts.append(spectrum_of(triangle(np.concatenate([before, seen], axis=1))))
-    spectrum = Spectrum(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    rotated = np.einsum("rk,rkj->rj", rows[:, :-1], spectrum.vectors)
-    return RowSpectra(spectrum, rotated, rows[:, -1])
+def row_spectra(prefix: Array, count: int, rows: Array) -> RowSpectra:
+    """Decompose the rows before each of some, given a square root of all before and their count."""
+    before, parts = prefix.T @ prefix, []
+    for part in batches(len(rows), 4 * rows.shape[1] ** 2):
+        some = rows[part]
+        grams = some[:, :, None] * some[:, None, :]
+        np.cumsum(grams, axis=0, out=grams)
+        grams[1:], grams[0], last = grams[:-1] + before, before, grams[-1] + before
+
+        def factor(row: int, first: int = part.start) -> Array:
+            return triangle(np.concatenate([prefix, rows[: first + row]]))
+
+        counts = count + np.arange(part.start, part.stop)
+        found, before = guarded_spectra(grams, counts, factor), last
+        rotated = np.einsum("rk,rkj->rj", some[:, :-1], found.vectors)
+        parts.append((found.sigma, found.projection, found.remainder, rotated))
+    sigma, projection, remainder, rotated = (
+        np.concatenate(each) for each in zip(*parts, strict=True)
+    )
+    none = np.empty((len(rows), 0, 0))  # the directions themselves would be k times as large
+    return RowSpectra(Spectrum(sigma, none, projection, remainder), rotated, rows[:, -1])
 
 
 def at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:

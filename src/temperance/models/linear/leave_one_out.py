@@ -3,13 +3,25 @@ r"""Moments of leave-one-out: each row's deletion is a rank-one downdate of one 
 With B = A diag(sigma) U' the rows scaled by the roots of their weights, c_i the exponent of the
 training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
 
-    residual  e_i = o_i + sum_j A_ij g_j s_j,      o = r - A g,
+    residual  e_i = r_i - sum_j A_ij g_j (1 - s_j) = o_i + sum_j A_ij g_j s_j,    o = r - A g,
     leverage  h_i = sum_j A_ij^2 sigma_j^2 s_j,    kappa_i = 1 - c_i h_i,
 
-and without row i the error is e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i
-e_i^2 / kappa_i.  A row is deleted for real when kappa may be a difference of near-equals, that is
-when 1 - sum_j A_ij^2, its least value, is below ``ALONE``; unless the rows span everything: then
-kappa_i = sum_j A_ij^2 s_j, without a difference.
+the first form of the residual keeps the digits of r_i where little is learnt.  Without row i the
+error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i e_i^2 / kappa_i.
+Where little is left of the misfit, that is a difference of near-equals, and a sum takes its place:
+the fit of the others stays as it is if r_i becomes their prediction r_i - d_i, so that with
+t_i = 1 - sum_j A_ij^2
+
+    Q_-i = c_i (R_i + t_i (d_i - o_i / t_i)^2 + sum_j (g_j - A_ij d_i)^2 s_j),
+    R_i  = |o|^2 - o_i^2 / t_i,
+
+and the derivative in c_i has s_j^2 for s_j, and no factor.  A row is deleted for real where these
+would be differences of near-equals as well:
+
+* kappa_i, when t_i, its least value, is below ``ALONE``; unless the rows span everything: then
+  kappa_i = sum_j A_ij^2 s_j, without a difference;
+* R_i, or r without row i: rounding errors are some eps |r| |o|, and must not be ``OUTLIER`` times
+  those of the rows without row i, which are some eps |r_-i| R_i^(1/2).
 """
 
 from __future__ import annotations
@@ -24,13 +36,16 @@ from numpy.typing import NDArray
 
 from temperance.models.linear.decomposition import Decomposition, from_gram, from_rows
 from temperance.models.linear.deletion_sums import DeletionSums
-from temperance.models.linear.leverage import Leverages
+from temperance.models.linear.extent import Misfits, positive_range, union
+from temperance.models.linear.leverage import CLEAR, Leverages
 from temperance.models.linear.moments import Moments, Sums, summed
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
 ALONE = 1e-4
+OUTLIER = 1e2
+DIFFERENCE = 1e-2  # share of the misfit that is left from which on it is a difference
 
 
 class Deletion(NamedTuple):
@@ -59,17 +74,19 @@ class Deletion(NamedTuple):
         d_error = (self.d_residual - error * d_kappa) / self.kappa
         return error, variance, d_error, (self.d_leverage - variance * d_kappa) / self.kappa
 
-    def misfit(self) -> tuple[Array, Array]:
-        """Misfit of the other rows and its derivative."""
-        error = self.residual / self.kappa
+    def misfit(self, error: Array) -> tuple[Array, Array]:
+        """Misfit of the other rows and its derivative, as a difference, given the errors."""
         drop = self.c * self.residual * error
         d_drop = error * (
             self.exponent * self.residual
             + 2 * self.c * self.d_residual
             - self.c * error * self.d_kappa
         )
-        total = np.maximum(self.c * self.quadratic - drop, 0.0)
-        return total, self.exponent * self.d_misfit - d_drop
+        return self.c * self.quadratic - drop, self.exponent * self.d_misfit - d_drop
+
+    def doubtful(self, misfit: Array) -> NDArray[np.bool_]:
+        """Tell of which rows so little misfit is left that rounding may show."""
+        return np.any(misfit < DIFFERENCE * self.c * self.quadratic, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +104,9 @@ class LeaveOneOutMoments:
         weights, exponents, size = self.plan.weights, self.plan.exponents, self.plan.size
         shared, uniform = self._shared, self._weights is None
         none = np.empty((0, len(beta)))
-        alone = self._alone
+        # A sum of squares: what a Gram matrix says is a difference.
+        remainder = float(self._leverages.outside @ self._leverages.outside) if misfit else 0.0
+        alone = self._alone | self._outliers if misfit else self._alone
         together = np.flatnonzero(~alone) if alone.any() else None
         count, k = len(weights) - int(alone.sum()), self.rows.width
         for part in batches(count, k + len(beta) * (6 if shared else 6 + 3 * k), CACHED):
@@ -95,13 +114,14 @@ class LeaveOneOutMoments:
             which = part if together is None else rows
             tested = weights[which]
             unit = tested[:, None]
-            found = self._deleted(which, beta, exponents[:1] if shared else exponents[which])
+            own = exponents[:1] if shared else exponents[which]
+            found = self._deleted(which, beta, own, remainder)
             error, variance, d_error, d_variance = found.predictions
+            total, d_total = self._misfit(rows, beta, found, error) if misfit else (none, none)
             if not uniform:
                 root = np.sqrt(unit)
                 error, variance = error / root, variance / unit
                 d_error, d_variance = d_error / root, d_variance / unit
-            total, d_total = found.misfit() if misfit else (none, none)
             yield Moments(
                 error=error[:, None],
                 variance=variance[:, None],
@@ -115,7 +135,7 @@ class LeaveOneOutMoments:
                 rows=rows[:, None],
             )
         if alone.any():
-            yield from self._deletions.moments(beta)
+            yield from self._deletions(misfit).moments(beta)
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of several."""
@@ -136,6 +156,42 @@ class LeaveOneOutMoments:
         """Beta, or a little less, from which on few others determine the sums."""
         return np.inf if self.together is None else self.together.reach
 
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """Bounds on the least positive eigenvalue of all training sets, and the largest."""
+        low, high = positive_range(self._decomposition.sigma**2)
+        slack = 1.0 if self._decomposition.square else self._least_slack
+        exponents = positive_range(self.plan.exponents)
+        bounds = (low * exponents[0] * slack, high * exponents[1])
+        return union([bounds, self._without_outliers.eigenvalues]) if self._alone.any() else bounds
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the training sets move, or bounds on it."""
+        parts, o, exponents = self._decomposition, self._leverages.outside, self.plan.exponents
+        kept = ~(self._alone | self._outliers)
+        squares = parts.response**2
+        left, slack = float(o @ o), self._least_slack
+        remainder = 0.0
+        if len(o) > len(parts.sigma) + 1:
+            remainder = max(left - float((o**2).max()) / slack, left / OUTLIER**2)
+        length = float((parts.projection**2 / parts.sigma**2).sum())
+        ranges = Misfits(
+            positive_range((exponents * (self.plan.size - self.plan.weights))[kept]),
+            positive_range((exponents * (squares.sum() - squares))[kept]),
+            positive_range(remainder * exponents.min(), left * exponents.max()),
+            positive_range(length, length / slack),
+        )
+        if kept.all():
+            return ranges
+        others = self._with_outliers.misfits
+        return Misfits(*(union(pair) for pair in zip(ranges, others, strict=True)))
+
+    @property
+    def _least_slack(self) -> float:
+        """Bound on what rows that are not deleted for real leave of an eigenvalue."""
+        return max(1.0 - self._leverages.most, ALONE)
+
     @cached_property
     def together(self) -> DeletionSums | None:
         """Sums of rows that share an exponent, where a Gram matrix tells their decomposition."""
@@ -143,8 +199,13 @@ class LeaveOneOutMoments:
             return None
         return DeletionSums(self.plan, self._leverages)
 
-    def _deleted(self, part: slice | NDArray[np.intp], beta: Array, exponents: Array) -> Deletion:
-        """Delete each of some rows that have these exponents, or one for all of them."""
+    def _deleted(
+        self, part: slice | NDArray[np.intp], beta: Array, exponents: Array, remainder: float
+    ) -> Deletion:
+        """Delete each of some rows that have these exponents, or one for all of them.
+
+        What lies outside the span of all rows, squared, matters to their misfit alone.
+        """
         parts = self._decomposition
         g, lam = parts.projection[:, None], (parts.sigma**2)[:, None]
         # c and s have one row for all tested rows when these share their exponent.
@@ -164,11 +225,16 @@ class LeaveOneOutMoments:
         def halves(values: Array) -> tuple[Array, Array]:
             return values[:, : len(beta)], values[:, len(beta) :]
 
-        both = np.concatenate([s, ds], axis=2)  # one product gives a value and its derivative
-        leverage, d_leverage = halves(total(squares, lam * both))
-        residual, d_residual = halves(total(a, g * both))
-        if not parts.square:
-            residual += (parts.response[part] - a @ parts.projection)[:, None]
+        # One product gives a value and its derivative.
+        leverage, d_leverage = halves(total(squares, lam * np.concatenate([s, ds], axis=2)))
+        fit = -c[:, None, :] * lam * s
+        response = parts.response[part][:, None]
+        if parts.square:
+            # What is learnt by halves or more leaves sums of little, without a response.
+            much = c * lam.max() > 1
+            fit, response = np.where(much[:, None, :], s, fit), np.where(much, 0.0, response)
+        residual, d_residual = halves(total(a, g * np.concatenate([fit, ds], axis=2)))
+        residual += response
         return Deletion(
             c,
             exponents[:, None],
@@ -177,9 +243,40 @@ class LeaveOneOutMoments:
             leverage,
             d_leverage,
             total(squares, s) if parts.square else 1.0 - c * leverage,
-            parts.remainder + (parts.projection**2 @ s),
-            parts.remainder + (parts.projection**2 @ s**2),
+            remainder + (parts.projection**2 @ s),
+            remainder + (parts.projection**2 @ s**2),
         )
+
+    def _misfit(
+        self, rows: NDArray[np.intp], beta: Array, found: Deletion, error: Array
+    ) -> tuple[Array, Array]:
+        """Misfit without each of some rows and its derivative, (rows, g) each."""
+        total, d_total = found.misfit(error)
+        doubtful = found.doubtful(total)
+        if doubtful.any():
+            which = np.flatnonzero(doubtful)
+            exponents = (
+                found.exponent[:, 0] if len(found.exponent) == 1 else found.exponent[which, 0]
+            )
+            total[which], d_total[which] = self._summed_misfit(
+                rows[which], beta, exponents, error[which]
+            )
+        return total, d_total
+
+    def _summed_misfit(
+        self, rows: NDArray[np.intp], beta: Array, exponents: Array, error: Array
+    ) -> tuple[Array, Array]:
+        """Misfit without each of some rows and its derivative, as sums of what is not negative."""
+        parts, outside = self._decomposition, np.zeros(error.shape)
+        if not parts.square:
+            slack, o = self._leverages.slack[rows, None], self._leverages.outside[rows, None]
+            outside = self._remainders[rows, None] + slack * (error - o / slack) ** 2
+        c = np.multiply.outer(exponents, beta)
+        s = 1.0 / (1.0 + c[:, None, :] * (parts.sigma**2)[:, None])
+        a = self._leverages.left(rows)[:, :, None]
+        squares = (parts.projection[:, None] - a * error[:, None, :]) ** 2 * s
+        total = c * (outside + squares.sum(axis=1))
+        return total, exponents[:, None] * (outside + (squares * s).sum(axis=1))
 
     @cached_property
     def _weights(self) -> Array | None:
@@ -202,8 +299,45 @@ class LeaveOneOutMoments:
         return self._leverages.slack < ALONE
 
     @cached_property
-    def _deletions(self) -> PairMoments:
-        rows = np.flatnonzero(self._alone)
+    def _remainders(self) -> Array:
+        """What lies outside their span of the others, squared, without each row: R, (n,)."""
+        parts, o = self._decomposition, self._leverages.outside
+        if len(self.rows) == len(parts.sigma) + 1:
+            return np.zeros(len(o))  # the others span everything
+        slack = self._leverages.slack
+        gone = np.divide(o**2, slack, out=np.zeros(len(o)), where=slack > 0)
+        return np.maximum(o @ o - gone, 0.0)
+
+    @cached_property
+    def _outliers(self) -> NDArray[np.bool_]:
+        """Rows without which the responses, or what is left of them, are far smaller."""
+        parts = self._decomposition
+        squares = parts.response**2
+        whole, others = squares.sum(), squares.sum() - squares
+        if len(self.rows) <= len(parts.sigma) + 1:
+            return whole > OUTLIER**2 * others
+        o, most = self._leverages.outside, self._leverages.most
+        left = float(o @ o)
+        if most < CLEAR:  # slack is no less than 1 - most
+            least = left - o**2 / (1.0 - most)
+            if (whole * left <= OUTLIER**2 * others * least).all():
+                return np.zeros(len(o), dtype=bool)
+        return whole * left > OUTLIER**2 * others * self._remainders
+
+    def _deletions(self, misfit: bool) -> PairMoments:
+        """Delete rows for real: those that stand alone and, for the misfit, outliers."""
+        return self._with_outliers if misfit else self._without_outliers
+
+    @cached_property
+    def _with_outliers(self) -> PairMoments:
+        return self._delete(self._alone | self._outliers)
+
+    @cached_property
+    def _without_outliers(self) -> PairMoments:
+        return self._delete(self._alone)
+
+    def _delete(self, chosen: NDArray[np.bool_]) -> PairMoments:
+        rows = np.flatnonzero(chosen)
         test = np.zeros((len(rows), len(self.rows)))
         test[np.arange(len(rows)), rows] = self.plan.weights[rows]
         plan = Plan(self.plan.weights - test, test, self.plan.size, self.plan.transfer)

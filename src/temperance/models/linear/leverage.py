@@ -55,6 +55,17 @@ class Leverages:
         """What is left of each row's length, 1 - sum_j A_ij^2."""
         return self._slack_of(slice(None))
 
+    @cached_property
+    def outside(self) -> Array:
+        """What of the responses, times the roots of the weights, lies outside the span, (n,)."""
+        parts = self.decomposition
+        if parts.square:
+            return np.zeros(len(self.rows))
+        if not parts.rotates:
+            return parts.response - parts.factor @ parts.projection
+        fit = self.rows.inputs @ (parts.factor @ parts.projection)
+        return parts.response - (fit if self.weights is None else fit * np.sqrt(self.weights))
+
     def _by_length(self, which: slice) -> float:
         """Bound those of some rows by their lengths."""
         inputs = self.rows.inputs[which]

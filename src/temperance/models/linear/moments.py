@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.extent import Misfits
 from temperance.types import Array
 
 
@@ -51,6 +52,16 @@ class MomentSource(Protocol):
     @property
     def reach(self) -> float:
         """Beta, or a little less, from which on sums cost next to nothing."""
+        ...
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """The least positive eigenvalue of all training sets and the largest, or bounds on them."""
+        ...
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the training sets move."""
         ...
 
     def moments(self, beta: Array) -> Iterator[Moments]:

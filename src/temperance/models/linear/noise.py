@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from temperance.models.linear.moments import Moments, Sums
+from temperance.models.linear.moments import Moments, MomentSource, Sums
 from temperance.posteriors.student import gamma_half_step
 from temperance.types import Array
 
@@ -55,6 +55,10 @@ class Noise(Protocol):
         """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
         ...
 
+    def moving(self, source: MomentSource) -> list[float]:
+        """Return betas between which what is believed of the noise moves; none if it does not."""
+        ...
+
 
 @dataclass(frozen=True)
 class KnownVariance:
@@ -79,6 +83,10 @@ class KnownVariance:
         slope = standard * moments.d_error + 0.5 * (1 / total - standard**2) * moments.d_variance
         return value, slope
 
+    def moving(self, source: MomentSource) -> list[float]:
+        """Return none: the variance is known."""
+        return []
+
 
 @dataclass(frozen=True)
 class InverseGammaVariance:
@@ -96,7 +104,7 @@ class InverseGammaVariance:
         return Gibbs(
             slope=slope,
             constant=0.5 * (np.log(2 * math.pi * b) - special.digamma(a)),
-            d_slope=half * d_a - slope / b * d_b,
+            d_slope=half * d_a - slope * (d_b / b),
             d_constant=half * d_b - 0.5 * special.zeta(2.0, a) * d_a,  # the trigamma function
         )
 
@@ -133,6 +141,17 @@ class InverseGammaVariance:
             + (a + 0.5) * d_ratio / (1 + ratio)
         )
         return value, slope
+
+    def moving(self, source: MomentSource) -> list[float]:
+        r"""Return betas between which a + beta exposure / 2 and b + Q / 2 move.
+
+        From 0 on Q is beta times the squares of the responses; towards infinity, with u the
+        coefficients of least squares, it is beta times the remainder plus u'u.
+        """
+        exposure, squares, remainder, length = source.misfits
+        scale, most = 2 * self.b, 2 * self.b + length[1]
+        pairs = [(2 * self.a, exposure), (scale, squares), (most, remainder)]
+        return [size / rate for size, rates in pairs for rate in rates if rate > 0]
 
     def _at(self, beta: Array, moments: Moments | Sums) -> tuple[Array, Array, Array, Array]:
         exposure = moments.exposure

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.blocks import blocks_of, partition_of
+from temperance.models.linear.extent import Misfits, misfits_of, positive_range
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.spectrum import Spectrum, posterior_state
@@ -94,6 +95,16 @@ class PairMoments:
     def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
         """Yield the sums of batches of pairs."""
         return self.summary.sums(beta)
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """The least positive eigenvalue of all training sets, and the largest."""
+        return positive_range(self.summary.training.spectrum.sigma**2)
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the training sets move."""
+        return misfits_of(self.summary.training.spectrum, self.summary.exposure)
 
     def _batch(self, part: slice, index: NDArray[np.intp], weight: Array, beta: Array) -> Moments:
         summary = self.summary

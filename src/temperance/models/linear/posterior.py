@@ -6,19 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.models.linear import limits
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.spectrum import Spectrum, posterior_state
 from temperance.models.linear.training import guarded_spectra
 from temperance.models.linear.triangle import triangle
 from temperance.models.prior import GaussianPrior
+from temperance.posteriors import CovarianceRoot, LowRankRoot
 from temperance.types import Array, all_ones, total_weight
 
 
 class LinearPosterior(NamedTuple):
-    """Mean (d,), covariance root (d, d) and misfit Q of the alpha-posterior, unit noise."""
+    """Mean (d,), covariance root and misfit Q of the alpha-posterior, unit noise."""
 
     mean: Array
-    root: Array
+    root: CovarianceRoot
     misfit: float
 
 
@@ -26,6 +28,7 @@ def linear_posterior(
     rows: Rows, basis: Array | None, weights: Array, alpha: float, prior: GaussianPrior
 ) -> LinearPosterior:
     r"""Posterior ∝ exp(-alpha sum_i w_i (y_i - z_i'theta)^2 / 2 sum_i w_i) N(theta; mu_0, S_0)."""
+    limits.refuse_alpha(alpha)
     different = None if all_ones(weights) else weights
     spectrum = guarded_spectra(
         rows.gram(weights=different)[None],
@@ -43,12 +46,11 @@ def posterior_of(
     directions = spectrum.vectors[0] if basis is None else basis @ spectrum.vectors[0]
     spread = np.sqrt(state.shrinkage[0, :, 0])
     if basis is None:
-        root = directions * spread
-    else:
-        # I - D diag(1 - sqrt s) D': the prior across the span of the rows.
-        root = np.eye(len(basis)) - (directions * (1 - spread)) @ directions.T
+        root = CovarianceRoot(prior.unwhiten(directions * spread))
+    else:  # the prior across the span of the rows
+        root = LowRankRoot(prior.root, directions, spread)
     return LinearPosterior(
         prior.mean + prior.unwhiten(directions @ state.mean[0, :, 0]),
-        prior.unwhiten(root),
+        root,
         float(state.misfit[0, 0]),
     )

@@ -1,7 +1,8 @@
 r"""Moments of SafeBayes: every row is predicted from the rows before it, in blocks.
 
-Rows of blocks that share their beta come from :mod:`temperance.models.linear.innovations`, those
-with a beta of their own, when alpha is held, from :mod:`temperance.models.linear.own_betas`.
+Rows that share their beta are predicted in blocks, see
+:mod:`temperance.models.linear.innovations`; those with a beta of their own, when alpha is held,
+from a decomposition of the rows before each of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.extent import Misfits, misfits_of, positive_range, union
 from temperance.models.linear.innovations import (
     Blocks,
     Innovations,
@@ -25,14 +27,13 @@ from temperance.models.linear.innovations import (
 from temperance.models.linear.interpolant import FAR, Variable
 from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums
 from temperance.models.linear.moments import Moments, Sums, summed
-from temperance.models.linear.own_betas import OwnBetas, interpolate
 from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.singular import singular_values
 from temperance.models.linear.spectrum import Spectrum, factor_of
 from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array, PrefixPlan, batches
 
 SMALLEST_PART = 32  # times smaller than a cache is a part whose sums are worth an interpolation
-LEAST_CEILING = 4.0  # betas up to which to interpolate at least; then in factors of 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,55 @@ class PrefixMoments:
     reach: ClassVar[float] = 0.0  # of most blocks
     rows: Rows
     plan: PrefixPlan
-    _kept: dict[tuple[int, ...], RowSpectra | OwnBetas] = field(default_factory=dict)
+    _kept: dict[tuple[int, int], RowSpectra] = field(default_factory=dict)
     _sums: dict[tuple[int, int], InterpolatedSums | None] = field(default_factory=dict)
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """Bounds on the eigenvalues of the prefixes: of the shortest, and of those of blocks."""
+        k, start = self.rows.width, self.plan.start
+        sizes = {start, k // 2, k - 1, k, k + 1, 2 * k}
+        found = []
+        for which, rows in enumerate(self._ordered):
+            exponent = self._exponents[which]
+            for size in sizes:
+                if start <= size < len(rows):
+                    _, sigma, _ = singular_values(rows[:size, :-1])
+                    found.append(positive_range(exponent[size] * sigma**2))
+            at = self._starts
+            found.append(
+                positive_range(
+                    exponent[at, None]
+                    * self._blocks[which].spectrum.sigma[self._tested_blocks] ** 2
+                )
+            )
+            # The trace is no less than the largest eigenvalue.
+            traces = np.cumsum((rows[:, :-1] ** 2).sum(axis=1))
+            found.append((0.0, float((exponent[start : len(rows)] * traces[start - 1 : -1]).max())))
+        return union(found)
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the prefixes move, or bounds on it."""
+        found = []
+        for which, rows in enumerate(self._ordered):
+            exponent, start = self._exponents[which], self.plan.start
+            blocks = self._blocks[which].spectrum
+            spectrum = Spectrum(*(part[self._tested_blocks] for part in blocks))
+            factor = exponent[self._starts]
+            of_blocks = misfits_of(spectrum, np.ones(1))
+            own = exponent[start : len(rows)]
+            weights = np.cumsum(self.plan.weights[self.plan.orders[which]])[start - 1 : -1]
+            squares = np.cumsum(rows[:, -1] ** 2)[start - 1 : -1]
+            found.append(
+                Misfits(
+                    positive_range(own * weights),
+                    positive_range(own * squares),
+                    positive_range(factor * spectrum.remainder),
+                    of_blocks.length,
+                )
+            )
+        return Misfits(*(union(ranges) for ranges in zip(*found, strict=True)))
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
@@ -101,30 +149,40 @@ class PrefixMoments:
 
     def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
         """Yield the moments of some blocks of one order."""
-        order, blocks = self.plan.orders[which], self._blocks[which]
-        count, size = blocks.rows.shape[:2]
-        exponent = np.zeros(count * size)
-        exponent[self.plan.start : len(order)] = self.plan.exponents(order)
-        ceiling = self._ceiling(beta)
-        top = ceiling * exponent.reshape(count, size).max(axis=1)[selected]
-        tame = blocks.take(selected).tame(top)
+        blocks = self._blocks[which]
+        size = blocks.rows.shape[1]
+        if self.plan.transfer == "alpha":
+            yield from self._with_own_betas(which, beta)
+            return
+        tame = blocks.take(selected).tame(np.full(len(selected), beta.max()))
         for block in selected[~tame]:
-            rows = slice(block * size, (block + 1) * size)
-            spectra = self._spectra(which, int(block))
-            found = spectra.innovations(exponent[rows, None] * beta)
-            yield self._assemble(order, exponent, rows, beta, found)
-        calm, top = selected[tame], top[tame]
+            found = self._spectra(which, int(block)).innovations(beta)
+            yield self._assemble(which, np.arange(block * size, (block + 1) * size), beta, found)
+        calm = selected[tame]
         for part in batches(len(calm), self._elements, CACHED):
             chosen = calm[part]
             rows = (chosen[:, None] * size + np.arange(size)).ravel()
-            if self.plan.transfer == "beta":
-                found = at_shared_beta(blocks.take(chosen), beta)
-            else:
-                key = (which, part.start, *np.frexp([ceiling])[1])
-                if key not in self._kept:
-                    self._kept[key] = interpolate(blocks.take(chosen), top[part])
-                found = self._kept[key].innovations(exponent[rows, None] * beta)
-            yield self._assemble(order, exponent, rows, beta, found)
+            found = at_shared_beta(blocks.take(chosen), beta)
+            yield self._assemble(which, rows, beta, found)
+
+    def _with_own_betas(self, which: int, beta: Array) -> Iterator[Moments]:
+        """Yield the moments of all tested blocks of one order, whose rows have their own betas."""
+        spectra, start = self._all_spectra(which), self.plan.start
+        before = start - int(self._tested_blocks[0]) * self._blocks[which].rows.shape[1]
+        for part in batches(len(self.rows) - start, 6 * self.rows.width * len(beta), CACHED):
+            rows = np.arange(part.start, part.stop) + start
+            some = spectra.take(slice(before + part.start, before + part.stop))
+            own = self._exponents[which][rows, None] * beta
+            yield self._assemble(which, rows, beta, some.innovations(own))
+
+    @cached_property
+    def _exponents(self) -> list[Array]:
+        """Factor on beta of each place in each order, 0 where it is not tested."""
+        count, size = self._blocks[0].rows.shape[:2]
+        found = np.zeros((len(self.plan.orders), count * size))
+        for exponent, order in zip(found, self.plan.orders, strict=True):
+            exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+        return list(found)
 
     @cached_property
     def _tested_blocks(self) -> NDArray[np.intp]:
@@ -152,31 +210,32 @@ class PrefixMoments:
         size = self._blocks[0].rows.shape[1]
         return size * (size + self.rows.width)
 
-    def _ceiling(self, beta: Array) -> float:
-        """Beta up to which blocks must be tame: the largest asked, or the interpolants' range."""
-        highest = float(beta.max())
-        if self.plan.transfer == "beta" or highest <= LEAST_CEILING:
-            return highest if self.plan.transfer == "beta" else LEAST_CEILING
-        return LEAST_CEILING * 16.0 ** np.ceil(np.log(highest / LEAST_CEILING) / np.log(16.0))
-
-    def _spectra(self, which: int, block: int) -> RowSpectra | OwnBetas:
+    def _spectra(self, which: int, block: int) -> RowSpectra:
+        """Decompose the rows before each row of a block."""
         key = (which, block)
         if key not in self._kept:
             blocks = self._blocks[which]
             earlier = Spectrum(*(part[[block]] for part in blocks.spectrum))
-            self._kept[key] = row_spectra(factor_of(earlier)[0], blocks.rows[block])
+            count = block * blocks.rows.shape[1]
+            self._kept[key] = row_spectra(factor_of(earlier)[0], count, blocks.rows[block])
+        return self._kept[key]
+
+    def _all_spectra(self, which: int) -> RowSpectra:
+        """Decompose the rows before each row of all tested blocks."""
+        key = (which, -1)
+        if key not in self._kept:
+            self._kept[key] = RowSpectra.joined(
+                [self._spectra(which, int(block)) for block in self._tested_blocks]
+            )
+            for block in self._tested_blocks:
+                del self._kept[which, int(block)]
         return self._kept[key]
 
     def _assemble(
-        self,
-        order: NDArray[np.intp],
-        exponent: Array,
-        rows: slice | NDArray[np.intp],
-        beta: Array,
-        found: Innovations,
+        self, which: int, position: NDArray[np.intp], beta: Array, found: Innovations
     ) -> Moments:
-        """Restrict the moments of rows (in order) to those tested, and undo their scaling."""
-        position = np.arange(len(exponent))[rows]
+        """Restrict the moments of places in an order to those tested, and undo their scaling."""
+        order, exponent = self.plan.orders[which], self._exponents[which]
         tested = (position >= self.plan.start) & (position < len(order))
         position = position[tested]
         found = Innovations(*(part[tested] for part in found))
@@ -196,7 +255,16 @@ class PrefixMoments:
             rows=order[position][:, None],
         )
 
+    @property
+    def _starts(self) -> NDArray[np.intp]:
+        """First tested place of each tested block."""
+        return np.maximum(self._tested_blocks * self._blocks[0].rows.shape[1], self.plan.start)
+
+    @property
+    def _ordered(self) -> Iterator[Array]:
+        """Rows [Z r] in each order, scaled by the roots of their weights."""
+        return (self.rows.take(order, self.plan.weights) for order in self.plan.orders)
+
     @cached_property
     def _blocks(self) -> list[Blocks]:
-        weights = self.plan.weights
-        return [blocks_of(self.rows.take(order, weights)) for order in self.plan.orders]
+        return [blocks_of(rows) for rows in self._ordered]

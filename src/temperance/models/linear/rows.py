@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.grouping import label_type
+from temperance.models.linear import limits
+from temperance.models.linear.singular import by_length
 from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
@@ -214,18 +216,61 @@ def rows_of(whole: Array) -> Rows:
 
 
 def whitened_rows(
-    Z: Array, y: Array, prior: GaussianPrior, noise_variance: float = 1.0
+    Z: Array,
+    y: Array,
+    prior: GaussianPrior,
+    noise_variance: float = 1.0,
+    expected_variance: float | None = None,
 ) -> tuple[Rows, Array | None]:
     r"""Rows [Z C, y - Z mu_0] / s in their own span, and the basis of that span.
+
+    What is expected of the variance of the noise, where it is unknown, says which digits matter.
 
     See :func:`temperance.models.prior.row_space`.  With more rows than columns and a diagonal C
     the inputs stay as they are: the scale of the columns carries C.
     """
-    deviation = np.sqrt(noise_variance)
-    residual = y - Z @ prior.mean if prior.mean.any() else y
-    response = residual / deviation if deviation != 1.0 else residual
+    Z, prior = rescaled(Z, prior)
+    deviation = float(np.sqrt(noise_variance))
+    expected = deviation if expected_variance is None else float(np.sqrt(expected_variance))
+    response = _response(Z, y, prior.mean, deviation, expected)
     if prior.root.ndim == 1 and Z.shape[0] >= Z.shape[1]:
-        return Rows(Z, response, prior.root / deviation), None
-    coordinates, basis = row_space(prior.whiten(Z))
-    scale = np.full(coordinates.shape[1], 1.0 / deviation)
-    return Rows(coordinates, response, scale), basis
+        scale = prior.root / deviation
+        limits.refuse_inputs(Z, scale)
+        return Rows(Z, response, scale), None
+    with np.errstate(over="ignore", invalid="ignore"):
+        whitened = prior.whiten(Z)
+    limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
+    coordinates, basis = _row_space(whitened)
+    return Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation)), basis
+
+
+def _row_space(rows: Array) -> tuple[Array, Array | None]:
+    """Coordinates of rows in their own span, exact in every column, and the basis of that span."""
+    order = by_length(rows.T) if rows.shape[0] < rows.shape[1] else None
+    if order is None:
+        return row_space(rows)
+    coordinates, basis = row_space(rows[:, order])
+    return coordinates, None if basis is None else basis[np.argsort(order)]
+
+
+def rescaled(Z: Array, prior: GaussianPrior) -> tuple[Array, GaussianPrior]:
+    """Return the same model of columns whose squares are neither infinite nor zero."""
+    if limits.usual(Z):
+        return Z, prior
+    powers = np.frexp(np.abs(Z).max(axis=0, initial=0.0))[1]  # of two: the factors are exact
+    with np.errstate(over="ignore"):
+        mean, root = np.ldexp(prior.mean, powers), np.ldexp(prior.root.T, powers).T
+    return np.ldexp(Z, -powers), GaussianPrior(mean, root)
+
+
+def _response(Z: Array, y: Array, mean: Array, deviation: float, expected: float) -> Array:
+    """Return (y - Z mu_0) / s, the difference in more digits than the rest."""
+    if mean.any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            predicted = Z.astype(np.longdouble) @ mean.astype(np.longdouble)
+        limits.refuse_far_predictions(predicted, y, expected)
+        y = (y - predicted).astype(float)
+    with np.errstate(over="ignore"):
+        response = y / deviation if deviation != 1.0 else y
+    limits.refuse_responses(response, "the noise's standard deviation")
+    return response

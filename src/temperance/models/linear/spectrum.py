@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.singular import alike, singular_values
 from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array
 
@@ -48,6 +49,8 @@ def spectrum_of(factors: Array) -> Spectrum:
     """Decompose stacked weighted rows [Z r] of shape (m, rows, k + 1)."""
     rows, responses = factors[..., :-1], factors[..., -1]
     k = rows.shape[-1]
+    if not alike(rows):
+        return joined([_spectrum_of_one(each) for each in factors])
     left, sigma, right = np.linalg.svd(rows, full_matrices=True)
     seen = np.einsum("mij,mi->mj", left, responses)
     # Directions that the rows do not span carry rounding noise only.
@@ -59,6 +62,23 @@ def spectrum_of(factors: Array) -> Spectrum:
         _widen(seen[:, :k], k),
         (seen[:, k:] ** 2).sum(axis=1),
     )
+
+
+def _spectrum_of_one(factor: Array) -> Spectrum:
+    """Decompose weighted rows [Z r] whose columns differ in scale."""
+    short = max(factor.shape[1] - 1 - len(factor), 0)
+    rows, response = np.pad(factor[:, :-1], ((0, short), (0, 0))), np.pad(factor[:, -1], (0, short))
+    left, sigma, right = singular_values(rows)
+    seen = left.T @ response
+    rest = response - left @ seen
+    return Spectrum(sigma[None], right.T[None], seen[None], (rest @ rest)[None])
+
+
+def joined(spectra: list[Spectrum]) -> Spectrum:
+    """Stack decompositions."""
+    if len(spectra) == 1:
+        return spectra[0]
+    return Spectrum(*(np.concatenate(field) for field in zip(*spectra, strict=True)))
 
 
 def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum, NDArray[np.bool_]]:
@@ -83,6 +103,11 @@ def spectrum_of_grams(grams: Array, counts: NDArray[np.intp]) -> tuple[Spectrum,
     safe = (least * WORST_CONDITION > eigenvalues[:, 0]) & (
         (remainder * WORST_CONDITION >= square) | (counts <= k)
     )
+    if (counts < k).any():
+        # Directions that no row spans are as exact as the longest column allows.
+        squares = grams.diagonal(axis1=1, axis2=2)[:, :k]
+        shortest = np.where(squares > 0, squares, np.inf).min(axis=1)
+        safe &= (squares.max(axis=1) <= WORST_CONDITION**2 * shortest) | (counts >= k)
     return Spectrum(sigma, vectors, projection, np.maximum(remainder, 0.0)), safe
 
 

@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.blocks import Blocks
-from temperance.models.linear.spectrum import Spectrum, spectrum_of, spectrum_of_grams
+from temperance.models.linear.spectrum import (
+    Spectrum,
+    joined,
+    spectrum_of,
+    spectrum_of_grams,
+)
 from temperance.models.linear.triangle import triangle
 from temperance.types import Array, batches
 
@@ -37,7 +42,7 @@ def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
 
         spectra.append(guarded_spectra(grams, counts, factor))
     blocks.factors(np.flatnonzero(test.any(axis=0)))  # those of all tests at once
-    return Training(_joined(spectra), _padded([_stacked(blocks, each) for each in test]))
+    return Training(joined(spectra), _padded([_stacked(blocks, each) for each in test]))
 
 
 def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
@@ -54,7 +59,7 @@ def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
         spectra.append(guarded_spectra(grams, counts, factor))
     different = test[:1] if np.all(test == test[0]) else test
     factors = [triangle(np.sqrt(each)[:, None] * rows) for each in different]
-    return Training(_joined(spectra), _padded(factors))
+    return Training(joined(spectra), _padded(factors))
 
 
 def guarded_spectra(
@@ -90,9 +95,3 @@ def _padded(factors: list[Array]) -> Array:
     for place, factor in zip(stacked, factors, strict=True):
         place[: len(factor)] = factor
     return stacked
-
-
-def _joined(spectra: list[Spectrum]) -> Spectrum:
-    if len(spectra) == 1:
-        return spectra[0]
-    return Spectrum(*(np.concatenate(field) for field in zip(*spectra, strict=True)))

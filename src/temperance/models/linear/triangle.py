@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
+from temperance.models.linear.singular import by_length
 from temperance.types import Array
 
 WORST_CONDITION = 1e5  # of a Gram matrix that stands for its rows: relative errors of 1e-11
@@ -19,6 +20,9 @@ def triangle(rows: Array) -> Array:
     """Keep the second moments of rows in the fewest rows."""
     if rows.shape[-2] <= rows.shape[-1]:
         return rows
+    order = by_length(rows)
+    if order is not None:
+        rows = np.take_along_axis(rows, order[..., None], axis=-2)
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 

@@ -21,16 +21,30 @@ together with their deviations.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from temperance.models.logistic.expected_loss import Forces
 from temperance.models.logistic.system import Rows
-from temperance.types import Array
+from temperance.ruler import Scale
+from temperance.types import AnyPlan, Array, Plan, PrefixPlan
 
 LEAST_CURVATURE = 1e-3
 MATTERS = 1e-4  # variance of a predictor under the prior, along one axis
 TOLD_APART = 1e-6
+
+
+def plan_scale(rows: Rows, plan: AnyPlan, forces: Callable[[Array, Array], Forces]) -> Scale:
+    """Return the betas between which the plan's curve moves."""
+    if isinstance(plan, Plan):
+        weights, alone = plan.likelihood_weights.max(axis=0), True
+    elif isinstance(plan, PrefixPlan):
+        most = max(float(plan.exponents(order).max()) for order in plan.orders)
+        weights, alone = most * plan.weights, True
+    else:
+        weights, alone = float(plan.exponents.max()) * plan.weights, False
+    return Scale(*beta_scale(replace(rows, weights=weights[None]), forces, alone))
 
 
 def beta_scale(

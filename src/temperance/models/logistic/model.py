@@ -3,6 +3,8 @@ r"""Logistic regression with a Gaussian approximation of the posterior: what the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +16,7 @@ from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.curve import QUADRATURE, logistic_risk_curve
 from temperance.models.logistic.expected_loss import Forces, expected_forces
 from temperance.models.logistic.folds import fold_risk_curve, many_in_folds
-from temperance.models.logistic.information import beta_scale
+from temperance.models.logistic.information import plan_scale
 from temperance.models.logistic.leave_one_out import left_out_risk_curve, many_rows
 from temperance.models.logistic.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.logistic.system import Rows, System
@@ -100,14 +102,10 @@ class LogisticRegression(Regression):
 
         def posterior(alpha: float) -> LogisticPosterior:
             mean, root = approximation(non_negative("alpha", alpha) / data.size)
-            if root.ndim == 1:
-                root = np.diag(root)
             if basis is not None:
                 mean = basis @ mean
-                # The prior across the span of the rows: I + B (root - I) B'.
-                root = np.eye(len(basis)) + basis @ (root - np.eye(len(root))) @ basis.T
             return LogisticPosterior(
-                prior.mean + prior.unwhiten(mean), prior.unwhiten(root), self.design
+                prior.mean + prior.unwhiten(mean), prior.posterior_root(root, basis), self.design
             )
 
         return posterior
@@ -131,40 +129,30 @@ class LogisticRegression(Regression):
         predictor = theta @ self.design(X).T
         return np.logaddexp(0.0, predictor) - y * predictor
 
-    def beta_scale(self, data: Data, plan: AnyPlan) -> tuple[float, float]:
-        """Return the smallest and the largest beta at which the plan's curve moves.
-
-        See :func:`temperance.models.logistic.information.beta_scale`.
-        """
-        whitened, offset, _ = self.whitened(self.design(data.X))
-        coordinates, _ = self.coordinates(whitened, data.weights)
-        if isinstance(plan, Plan):
-            weights, alone = plan.likelihood_weights.max(axis=0), True
-        elif isinstance(plan, PrefixPlan):
-            most = max(float(plan.exponents(order).max()) for order in plan.orders)
-            weights, alone = most * plan.weights, True
-        else:
-            weights, alone = float(plan.exponents.max()) * plan.weights, False
-        return beta_scale(Rows(coordinates, offset, data.y, weights[None]), self.forces, alone)
-
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quadrature."""
         check_labels(data.y)
         whitened, offset, _ = self.whitened(self.design(data.X))
         coordinates, _ = self.coordinates(whitened, data.weights)
-        if isinstance(plan, LeaveOneOutPlan) and many_rows(*coordinates.shape):
-            rows = Rows(coordinates, offset, data.y, plan.weights[None])
+        rows = Rows(coordinates, offset, data.y, data.weights[None])
+        scale = partial(plan_scale, rows, plan, self.forces)
+        return replace(self._curve(rows, plan, risk), scale=scale)
+
+    def _curve(self, rows: Rows, plan: AnyPlan, risk: Risk) -> RiskCurve:
+        """Curve of rows under the plan's own weights."""
+        n, k = rows.Z.shape
+        if not isinstance(plan, Plan):
+            rows = replace(rows, weights=plan.weights[None])
+        if isinstance(plan, LeaveOneOutPlan) and many_rows(n, k):
             return left_out_risk_curve(rows, plan, risk, self)
         if isinstance(plan, PrefixPlan) and plan.ends[-1] > SHORT:
-            rows = Rows(coordinates, offset, data.y, plan.weights[None])
             return prefix_risk_curve(rows, plan, risk, self)
-        if isinstance(plan, FoldPlan) and many_in_folds(plan, coordinates.shape[1]):
-            rows = Rows(coordinates, offset, data.y, plan.weights[None])
+        if isinstance(plan, FoldPlan) and many_in_folds(plan, k):
             return fold_risk_curve(rows, plan, risk, self)
         pairs = plan.pairs()
-        rows = Rows(coordinates, offset, data.y, pairs.likelihood_weights)
         method = method_of(plan) if isinstance(plan, PrefixPlan) else QUADRATURE
-        return logistic_risk_curve(rows, pairs, risk, self, method)
+        paired = replace(rows, weights=pairs.likelihood_weights)
+        return logistic_risk_curve(paired, pairs, risk, self, method)
 
 
 def check_labels(y: Array) -> None:

@@ -20,6 +20,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from temperance.models.linear.deletion_sums import DeletionSums
+from temperance.models.linear.extent import Misfits
 from temperance.models.linear.interpolant import Interpolant, Variable, chebyshev_points, resolved
 from temperance.models.linear.interpolated_sums import InterpolatedSums
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
@@ -72,6 +73,16 @@ class SharedSums:
     def reach(self) -> float:
         """Beta, or a little less, from which on few others determine the sums."""
         return self.source.reach
+
+    @property
+    def eigenvalues(self) -> tuple[float, float]:
+        """Bounds on the eigenvalues of all training sets."""
+        return self.source.eigenvalues
+
+    @property
+    def misfits(self) -> Misfits:
+        """What decides at which betas the misfits of the training sets move."""
+        return self.source.misfits
 
     @cached_property
     def _interpolated(self) -> InterpolatedSums | None:

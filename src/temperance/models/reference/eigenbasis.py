@@ -17,6 +17,7 @@ from typing import Self
 import numpy as np
 
 from temperance.models.linear.rows import CACHED
+from temperance.models.linear.singular import singular_values
 from temperance.models.linear.triangle import triangle_of_gram
 from temperance.types import Array, batches
 
@@ -57,10 +58,10 @@ class Eigenbasis:
             known = (rows.T * weights) @ rows if gram is None else gram
             root = triangle_of_gram(known)
         if root is None:
-            left, sigma, right = np.linalg.svd(np.sqrt(weights)[:, None] * rows, False)
+            left, sigma, right = singular_values(np.sqrt(weights)[:, None] * rows)
         else:
-            _, sigma, right = np.linalg.svd(root)
-        kept = sigma > np.finfo(float).eps * max(n, k) * sigma.max(initial=0.0)
+            _, sigma, right = singular_values(root)
+        kept = sigma > 0
         sigma, directions = sigma[kept], right[kept].T
         if root is None:
             return cls(left[:, kept], None, sigma, directions, weights)

@@ -19,7 +19,7 @@ import numpy as np
 from temperance.curves import RiskCurve
 from temperance.models.linear.curve import linear_risk_curve
 from temperance.models.linear.noise import Noise
-from temperance.models.linear.rows import rows_of
+from temperance.models.linear.rows import CACHED, rows_of
 from temperance.models.linear.triangle import triangle_of_gram
 from temperance.models.reference.deletions import Deletions
 from temperance.models.reference.eigenbasis import Eigenbasis
@@ -30,7 +30,8 @@ from temperance.models.reference.leverage import (
 )
 from temperance.models.reference.scales import Belief, Scales, likely_scales
 from temperance.models.reference.seen import Seen
-from temperance.types import Array, LeaveOneOutPlan, Plan, Risk
+from temperance.posteriors.covariance_root import squares_across
+from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
 
@@ -121,7 +122,14 @@ def reference_risk_curve(
     if deletions.shared is not None and np.all(weights == 1):
         each = LeaveOneOutPlan(weights)
         left_out = linear_risk_curve(seen.rows, each, noise, risk, deletions.shared)
-    return ReferenceCurve(curve.evaluate, curve.rows, curve.method, curve.costly, left_out=left_out)
+    return ReferenceCurve(
+        curve.evaluate,
+        curve.rows,
+        curve.method,
+        curve.costly,
+        scale=curve.scale,
+        left_out=left_out,
+    )
 
 
 def reference_rows(
@@ -215,10 +223,17 @@ def _along_axes(seen: Seen) -> tuple[Array, Array]:
 
     And how far they reach across these: one more coordinate, of which only the square matters.
     """
-    squares = seen.mean_squares
+    squares, prior = seen.mean_squares, seen.prior
     d = len(squares)
-    axes = np.sqrt(d * squares)[:, None] * seen.prior.unwhiten(np.eye(d))
+    length = np.sqrt(d * squares)
     if seen.along is None:
-        return axes, np.zeros(d)
-    inside = axes @ seen.along
-    return inside, np.linalg.norm(axes - inside @ seen.along.T, axis=1)
+        return length[:, None] * prior.unwhiten(np.eye(d)), np.zeros(d)
+    if prior.root.ndim == 1:
+        length = length * prior.root
+        return length[:, None] * seen.along, length * np.sqrt(squares_across(seen.along))
+    inside, beyond = np.empty(seen.along.shape), np.empty(d)
+    for part in batches(d, d, 8 * CACHED):  # not all at once: they are d x d
+        axes = length[part, None] * prior.rows(part)
+        inside[part] = axes @ seen.along
+        beyond[part] = np.linalg.norm(axes - inside[part] @ seen.along.T, axis=1)
+    return inside, beyond

@@ -153,7 +153,8 @@ def reference_rows(
     train = np.concatenate([data.weights, np.zeros(m)])
     along, _ = spanning_axes(whitened, np.concatenate([counts, np.zeros(m)]))
     seen = Rows(along[:n], offset[:n], data.y, counts[None])
-    p = label_probability(seen, along[n:], offset[n:], evidence, spread)
+    # Averages of probabilities may pass 1 by rounding.
+    p = np.clip(label_probability(seen, along[n:], offset[n:], evidence, spread), 0.0, 1.0)
     rows, _ = model.coordinates(whitened, train)
     both = np.concatenate([np.arange(n + m), np.arange(n, n + m)])
     test = np.concatenate([np.zeros(n), p / m, (1 - p) / m])[None]

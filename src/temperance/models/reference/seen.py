@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.models.linear.decomposition import Decomposition
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.linear.rows import Rows, rescaled, whitened_rows
 from temperance.models.prior import GaussianPrior
 from temperance.models.reference.eigenbasis import Eigenbasis
 from temperance.models.reference.scales import Spectrum
@@ -122,8 +122,14 @@ class Seen:
 
 
 def seen_rows(
-    Z: Array, y: Array, counts: Array, prior: GaussianPrior, noise_variance: float = 1.0
+    Z: Array,
+    y: Array,
+    counts: Array,
+    prior: GaussianPrior,
+    noise_variance: float = 1.0,
+    expected_variance: float | None = None,
 ) -> Seen:
     """Whiten the rows that were seen."""
-    rows, along = whitened_rows(Z, y, prior, noise_variance)
+    Z, prior = rescaled(Z, prior)
+    rows, along = whitened_rows(Z, y, prior, noise_variance, expected_variance)
     return Seen(Z, counts, prior, rows, along, noise_variance)

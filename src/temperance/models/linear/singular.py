@@ -1,0 +1,79 @@
+r"""Singular value decompositions that are exact to rounding in every column and every row.
+
+Rounding errors of the usual decomposition are as large as those of the longest column: beside a
+column of 1e18 one of ones is not seen at all.  Where columns or rows differ that much in length,
+Jacobi's method takes its place: its errors are relative to each of them.
+
+References
+----------
+.. [1] Z. Drmač, K. Veselić, New fast and accurate Jacobi SVD algorithm, SIAM Journal on Matrix
+   Analysis and Applications 29, 2008.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from temperance.types import Array
+
+ALIKE = 1e4  # ratio of lengths up to which the usual decomposition serves: errors of 1e-12
+TALL = 2  # rows to a column from which a triangle stands for them
+ANY_SCALES, VECTORS, AS_IT_IS = 2, 0, 0  # options of LAPACK's dgejsv
+EPSILON = float(np.finfo(float).eps)
+
+
+def alike(rows: Array) -> bool:
+    """Whether columns have much the same length, and rows as well, but for those of zeros."""
+    return not any(_differ(np.linalg.norm(rows, axis=axis)) for axis in (-2, -1))
+
+
+def by_length(rows: Array) -> NDArray[np.intp] | None:
+    """Return an order in which triangles of rows (..., n, k) are exact in every row, if needed."""
+    lengths = np.abs(rows).max(axis=-1)
+    return np.argsort(-lengths, axis=-1, kind="stable") if _differ(lengths) else None
+
+
+def _differ(lengths: Array) -> bool:
+    longest = lengths.max(initial=0.0)
+    return bool(longest > ALIKE * lengths.min(initial=longest, where=lengths > 0))
+
+
+def singular_values(rows: Array) -> tuple[Array, Array, Array]:
+    """Return A, sigma and U' with rows (n, k) = A diag(sigma) U'.
+
+    Of A and U there are as many vectors as the smaller of n and k.  A sigma that rounding alone
+    makes is zero.
+    """
+    if alike(rows):
+        left, sigma, right = np.linalg.svd(rows, full_matrices=False)
+        noise = EPSILON * max(rows.shape) * sigma.max(initial=0.0)
+        return left, np.where(sigma > noise, sigma, 0.0), right
+    n, k = rows.shape
+    if n > TALL * k:
+        order = by_length(rows)
+        places = slice(None) if order is None else order
+        basis, triangle = np.linalg.qr(rows[places])
+        left, sigma, right = _by_jacobi(triangle)
+        found = np.empty((n, k))
+        found[places] = basis @ left
+        return found, sigma, right
+    return _by_jacobi(rows)
+
+
+def _by_jacobi(rows: Array) -> tuple[Array, Array, Array]:
+    n, k = rows.shape
+    padded = np.zeros((max(n, k), k), order="F")
+    padded[:n] = rows
+    sigma, left, right, work, _, info = lapack.dgejsv(
+        padded, ANY_SCALES, VECTORS, VECTORS, AS_IT_IS, AS_IT_IS, AS_IT_IS, overwrite_a=1
+    )
+    if info:
+        raise ValueError("X must have columns and rows that differ less in length")
+    few = min(n, k)
+    sigma = sigma[:few] * (work[0] / work[1])
+    # Rounding of the columns: what it can make of a direction is as long as they are along it.
+    lengths = np.linalg.norm(rows, axis=0)[:, None]
+    noise = EPSILON * max(n, k) * np.linalg.norm(lengths * right[:, :few], axis=0)
+    return left[:n, :few], np.where(sigma > noise, sigma, 0.0), right[:, :few].T

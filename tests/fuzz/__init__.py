@@ -1,0 +1,1 @@
+"""Generators of hostile problems, with oracles."""

@@ -1,0 +1,44 @@
+"""Hostile problems from fixed seeds; ``make fuzz`` runs as many more as there is time for."""
+
+import pytest
+from fuzz import __main__ as driver
+from fuzz import calibrations
+from fuzz.problems import problem
+from fuzz.watchdog import OutOfTimeError, limited
+
+CASES, CHUNK = 260, 20
+
+
+@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+def test_calibrations_of_hostile_problems_are_right_or_refused(first):
+    failures = []
+    for seed in range(first, first + CHUNK):
+        try:
+            with limited(30):
+                failures.append(calibrations.run(seed))
+        except OutOfTimeError as error:
+            failures.append(f"{error} | {problem(seed)}")
+    wrong = [failure for failure in failures if failure is not None]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_problem_is_rebuilt_from_its_seed():
+    for seed in range(20):
+        assert str(problem(seed)) == str(problem(seed))
+        assert "\n" not in str(problem(seed))
+
+
+def test_a_case_that_takes_too_long_is_stopped():
+    with pytest.raises(OutOfTimeError), limited(0.05):
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:
+                pass
+
+
+def test_the_driver_shows_a_case_and_names_kinds_that_are_missing(capsys):
+    assert driver.main(["--kind", "none-such", "--cases", "1"]) == 1
+    assert "none-such" in capsys.readouterr().out
+    driver.main(["--kind", "calibrations", "--seed", "1"])
+    assert "seed 1: " in capsys.readouterr().out
