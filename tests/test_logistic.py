@@ -10,7 +10,6 @@ from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.diagnostics import ConvergenceWarning
 from temperance.models.logistic import (
     continuation,
     curve,
@@ -460,26 +459,21 @@ def test_few_solutions_are_remembered_in_order(monkeypatch):
         assert kept == sorted(kept) and kept[0] == 0.0 and len(kept) <= 3
 
 
-def test_giving_up_is_a_warning_every_time(monkeypatch):
+def test_a_posterior_that_is_not_found_is_refused_in_one_line(monkeypatch):
+    """No other posterior stands in for it, in curves neither."""
     data = binary_data()
     plan = strategies.Naive().plan(data, np.random.default_rng(0))
     curve = models.LaplaceLogistic().risk_curve(data, plan)
     monkeypatch.setattr(continuation, "MOST_STEPS", 1)
     monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
-    for _ in range(2):
-        with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+04"):
-            curve(1e4)
+    refused = pytest.raises(ValueError, match=r"^X must .* beta = 1e\+03, only up to .*prior_cov$")
+    with refused:
+        curve(1e3)
+    with refused:
+        models.LaplaceLogistic().posterior(data.X, data.y, 1e3 * len(data.y))
     monkeypatch.undo()
     fresh = models.LaplaceLogistic().risk_curve(data, plan)
-    assert curve(1e4) == pytest.approx(fresh(1e4), rel=1e-9)
-
-
-def test_giving_up_on_a_posterior_is_a_warning(monkeypatch):
-    monkeypatch.setattr(continuation, "MOST_STEPS", 1)
-    monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
-    data = binary_data()
-    with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+03"):
-        models.LaplaceLogistic().posterior(data.X, data.y, 1e3 * len(data.y))
+    assert curve(1e3) == pytest.approx(fresh(1e3), rel=1e-9)
 
 
 def test_stochastic_optimiser_agrees_with_the_curve():

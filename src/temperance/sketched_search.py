@@ -35,7 +35,7 @@ from temperance.optimise import (
     scan,
     turning_point,
 )
-from temperance.ruler import Point, Ruler
+from temperance.ruler import Cubics, Point, Ruler
 
 TRUST = 4.0
 MUCH = 0.05  # of the sketch's span
@@ -61,9 +61,10 @@ def minimise_by_sketch(
     search: Search = THRIFTY,
 ) -> Minimum:
     """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points."""
-    curve, valley = _searched(sketch, ruler, search)
+    curve, cubic = scan(sketch, ruler, search._replace(most=MOST_POINTS))
     if len(curve[0]) > MOST_POINTS:
         return minimise(evaluate, ruler, tolerance, search)
+    curve, valley = _with_valleys(sketch, ruler, curve, cubic)
     first = evaluate_at(evaluate, valley.bottom.beta)
     unsure = _unsure(curve, valley.bottom, first, ruler)
     if not unsure.any():
@@ -78,9 +79,10 @@ def minimise_by_sketch(
     return minimise(evaluate, ruler, tolerance, search, known)
 
 
-def _searched(sketch: Evaluate, ruler: Ruler, search: Search) -> tuple[Curve, Valley]:
-    """Search the sketch, and return what is known of it and its lowest valley."""
-    curve, cubic = scan(sketch, ruler, search)
+def _with_valleys(
+    sketch: Evaluate, ruler: Ruler, curve: Curve, cubic: Cubics
+) -> tuple[Curve, Valley]:
+    """Search the sketch's valleys, and return what is known of it and the lowest."""
     bottom = lowest(curve)
     valleys = [Valley(bottom.beta, bottom, bottom.beta)]
     for left, right in brackets(curve, cubic):
