@@ -2,6 +2,7 @@
 
 import collections
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ from temperance.models.logistic.expected_loss import expected_loss
 from temperance.models.logistic.jaakkola import lambda_and_slope
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
-from temperance.models.logistic.system import Rows
+from temperance.models.logistic.system import Predictor, Rows
 from temperance.optimise import THOROUGH, minimise
 from temperance.quadrature import softplus_expectations
 from temperance.selection import minimum_of
@@ -474,6 +475,27 @@ def test_a_posterior_that_is_not_found_is_refused_in_one_line(monkeypatch):
     monkeypatch.undo()
     fresh = models.LaplaceLogistic().risk_curve(data, plan)
     assert curve(1e3) == pytest.approx(fresh(1e3), rel=1e-9)
+
+
+@pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+def test_losses_of_vast_predictors_keep_their_digits(risk):
+    """A row whose label is right at 7.7 deviations of 1e14: no difference from y f, or from 1."""
+    moments = np.array([[7.7e14]]), np.array([[1e28]]), np.array([[1e13]]), np.array([[0.0]])
+    one, other = (
+        curve.predictor_loss(
+            Predictor(sign * moments[0], moments[1], sign * moments[2], moments[3]), y, risk
+        )
+        for sign, y in ((1.0, np.ones((1, 1))), (-1.0, np.zeros((1, 1))))
+    )
+    assert one == other
+    if risk == "gibbs":
+        # E max(-f, 0) = s [phi(r) - r Phi(-r)], with slope -Phi(-r) in the mean, at r = m / s
+        r = mp.mpf(7.7)
+        short = mp.ncdf(-r)
+        assert float(one[0][0, 0]) == pytest.approx(
+            float(1e14 * (mp.npdf(r) - r * short)), rel=1e-6
+        )
+        assert float(one[1][0, 0]) == pytest.approx(float(-1e13 * short), rel=1e-6)
 
 
 def test_stochastic_optimiser_agrees_with_the_curve():

@@ -12,7 +12,6 @@ from scipy import special
 from temperance import calibrate, models, strategies
 from temperance.models.logistic import (
     axes,
-    continuation,
     diagonal_covariance,
     full_covariance,
     information,

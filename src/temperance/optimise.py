@@ -50,7 +50,7 @@ class Search(NamedTuple):
     most: int = 400  # points, beyond which it is noise that is refined, not structure
 
 
-THOROUGH, THRIFTY = Search(17, 0.7, 1.0), Search(4, 3.0, 0.25)
+THOROUGH, THRIFTY = Search(17, 0.7, 1.0), Search(4, 3.0, 0.25, 120)
 
 
 def minimise(

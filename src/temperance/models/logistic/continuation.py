@@ -15,7 +15,7 @@ import numpy as np
 from temperance.models.logistic.system import System
 from temperance.types import Array
 
-SHORT = 1e-3  # steps that need no damping
+SHORT = 0.1  # steps that need no damping
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
 ROUGH_STEP = 3e-2

@@ -126,9 +126,8 @@ class LogisticRegression(Regression):
         return gaussian
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        r"""Loss softplus(z'theta) - y z'theta of each draw at each observation."""
-        predictor = theta @ self.design(X).T
-        return np.logaddexp(0.0, predictor) - y * predictor
+        r"""Loss softplus((1 - 2 y) z'theta) of each draw at each observation."""
+        return np.logaddexp(0.0, (1 - 2 * y) * (theta @ self.design(X).T))
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quadrature."""
