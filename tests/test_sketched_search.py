@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from test_optimise import KNOWN, SEVERAL, curve, least, well
 
-from temperance.optimise import THOROUGH, THRIFTY, evaluate_at
+from temperance.optimise import THOROUGH, THRIFTY, Minimum, evaluate_at
 from temperance.ruler import Ruler
-from temperance.sketched_search import MOST_POINTS, Valley, _settled
+from temperance.sketched_search import MOST_POINTS, Valley, _or_bound, _settled
 from temperance.sketched_search import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3
@@ -119,13 +119,13 @@ def test_a_bound_is_one_only_where_the_curve_falls_towards_it():
     assert found.beta == pytest.approx(2.9999, abs=1e-7) and not found.at_bound
 
 
-def test_a_sketch_that_is_too_high_at_a_bound_does_not_hide_it():
-    """As one is that was fitted there first, from far off: it rises next to the bound."""
-    f = lambda b: 1 / (0.1 + b)  # noqa: E731
-    rise = lambda b: 0.3 * np.maximum(0.0, b - 2.8) ** 2 + 5e-3  # noqa: E731
-    wrong = lambda b: f(b) + np.where(b > 2.8, rise(b), 5e-3)  # noqa: E731
-    found = minimise_by_sketch(curve(f), curve(wrong), (0, 3))
+def test_a_bound_beside_the_minimum_is_taken_where_the_curve_is_lower_there():
+    """As where a sketch is too high at a bound, and the search came close to it from inside."""
+    ruler = Ruler(0.0, 3.0, 3e-4)
+    inside = Minimum(2.9999999)
+    found = _or_bound(inside, curve(falling), ruler)
     assert found.at_bound and found.beta == 3.0
+    assert _or_bound(inside, curve(lambda b: -falling(b)), ruler) is inside
 
 
 def test_noise_of_a_sketch_is_given_up_soon():

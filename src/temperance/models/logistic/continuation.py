@@ -148,10 +148,10 @@ def _difference(one: Anchor, other: Anchor) -> Anchor:
 def _between(around: list[Anchor], beta: float, first: float) -> Array:
     """Cubic in log(beta + first) through two solutions and their tangents; beyond one, that one."""
     before, after = around[0], around[-1]
-    if before is after:
-        return before.x
     low, high = before.beta + first, after.beta + first
     width = np.log1p((after.beta - before.beta) / low)
+    if width == 0:
+        return before.x
     t = np.log1p((beta - before.beta) / low) / width
     # dx/dt = dx/dbeta (beta + first) width
     rise = after.x - before.x
