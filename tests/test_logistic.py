@@ -2,6 +2,7 @@
 
 import collections
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,6 @@ from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.diagnostics import ConvergenceWarning
 from temperance.models.logistic import (
     continuation,
     curve,
@@ -24,7 +24,7 @@ from temperance.models.logistic.expected_loss import expected_loss
 from temperance.models.logistic.jaakkola import lambda_and_slope
 from temperance.models.logistic.krylov import solve_batch
 from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
-from temperance.models.logistic.system import Rows
+from temperance.models.logistic.system import Predictor, Rows
 from temperance.optimise import THOROUGH, minimise
 from temperance.quadrature import softplus_expectations
 from temperance.selection import minimum_of
@@ -460,26 +460,34 @@ def test_few_solutions_are_remembered_in_order(monkeypatch):
         assert kept == sorted(kept) and kept[0] == 0.0 and len(kept) <= 3
 
 
-def test_giving_up_is_a_warning_every_time(monkeypatch):
+def test_a_posterior_that_is_not_found_is_refused_in_one_line(monkeypatch):
+    """No other posterior stands in for it, in curves neither."""
     data = binary_data()
     plan = strategies.Naive().plan(data, np.random.default_rng(0))
     curve = models.LaplaceLogistic().risk_curve(data, plan)
     monkeypatch.setattr(continuation, "MOST_STEPS", 1)
     monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
-    for _ in range(2):
-        with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+04"):
-            curve(1e4)
+    refused = pytest.raises(ValueError, match=r"^X must .* beta = 1e\+03, only up to .*prior_cov$")
+    with refused:
+        curve(1e3)
+    with refused:
+        models.LaplaceLogistic().posterior(data.X, data.y, 1e3 * len(data.y))
     monkeypatch.undo()
     fresh = models.LaplaceLogistic().risk_curve(data, plan)
-    assert curve(1e4) == pytest.approx(fresh(1e4), rel=1e-9)
+    assert curve(1e3) == pytest.approx(fresh(1e3), rel=1e-9)
 
 
-def test_giving_up_on_a_posterior_is_a_warning(monkeypatch):
-    monkeypatch.setattr(continuation, "MOST_STEPS", 1)
-    monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
-    data = binary_data()
-    with pytest.warns(ConvergenceWarning, match="not found at beta = 1e\\+03"):
-        models.LaplaceLogistic().posterior(data.X, data.y, 1e3 * len(data.y))
+def test_losses_of_vast_predictors_keep_their_digits():
+    """A row whose label is right at 7.7 deviations of 1e14: no difference from y f, or from 1."""
+    mean, deviation, rise, zero = (np.array([[each]]) for each in (7.7e14, 1e14, 1e13, 0.0))
+    # E max(-f, 0) = s [phi(r) - r Phi(-r)], with slope -Phi(-r) in the mean, at r = m / s
+    short = mp.ncdf(-7.7)
+    expected = [1e14 * (mp.npdf(7.7) - 7.7 * short), -1e13 * short]
+    for y in (1.0, 0.0):
+        sign = 2 * y - 1
+        moments = Predictor(sign * mean, deviation**2, sign * rise, zero)
+        found = curve.predictor_loss(moments, np.array([[y]]), "gibbs")
+        np.testing.assert_allclose(np.ravel(found), np.array(expected, dtype=float), rtol=1e-9)
 
 
 def test_stochastic_optimiser_agrees_with_the_curve():

@@ -18,7 +18,7 @@ from temperance.optimise import (
     ruler_for,
     stochastic_minimise,
 )
-from temperance.ruler import Point, Ruler
+from temperance.ruler import Cubics, Point, Ruler
 
 TINY = 1e-200
 RULER = Ruler(0.0, 3.0, 0.1)
@@ -353,3 +353,10 @@ def test_the_value_next_to_a_bound_is_not_that_at_the_bound():
 def test_a_minimum_next_to_a_bound_is_at_it(beta, found):
     expected = Minimum(beta) if found is None else Minimum(found, at_bound=True)
     assert minimum_at(beta, Ruler(2, 7, 1.0)) == expected
+
+
+def test_neighbours_that_are_one_but_for_rounding_are_no_cubic():
+    """As betas within bounds of 1 and 1 + 1e-9, on the scale of a curve that moves at 1e6."""
+    points = np.array([0.0, 1e-9, 1e-9, 2e-9])
+    cubics = Cubics(points, np.array([3.0, 2.0, 2.0, 1.0]), np.full(4, -1e9), 1.0)
+    assert np.all(np.isfinite(cubics.doubt)) and np.all(np.isfinite(cubics.depth))

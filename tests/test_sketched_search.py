@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from test_optimise import KNOWN, SEVERAL, curve, least, well
 
-from temperance.optimise import THOROUGH, THRIFTY, evaluate_at
+from temperance.optimise import THOROUGH, THRIFTY, Minimum, evaluate_at
 from temperance.ruler import Ruler
-from temperance.sketched_search import Valley, _settled
+from temperance.sketched_search import MOST_POINTS, Valley, _or_bound, _settled
 from temperance.sketched_search import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3
@@ -117,6 +117,23 @@ def test_a_bound_is_one_only_where_the_curve_falls_towards_it():
     found = minimise_by_sketch(evaluate, curve(lambda b: f(b) - 1.5e-4 * (b - 2.9999)), (0, 3))
     assert asked[0] == 3.0
     assert found.beta == pytest.approx(2.9999, abs=1e-7) and not found.at_bound
+
+
+def test_a_bound_beside_the_minimum_is_taken_where_the_curve_is_lower_there():
+    """As where a sketch is too high at a bound, and the search came close to it from inside."""
+    ruler = Ruler(0.0, 3.0, 3e-4)
+    inside = Minimum(2.9999999)
+    found = _or_bound(inside, curve(falling), ruler)
+    assert found.at_bound and found.beta == 3.0
+    assert _or_bound(inside, curve(lambda b: -falling(b)), ruler) is inside
+
+
+def test_noise_of_a_sketch_is_given_up_soon():
+    noisy = lambda b: turning(b) + 1e-3 * np.sin(1e6 * b)  # noqa: E731
+    sketch, asked = asking(noisy)
+    found = minimise_by_sketch(curve(turning), sketch, (0, 3))
+    assert found.beta == pytest.approx(least(curve(turning), (0, 3)).beta, abs=1e-7)
+    assert len(asked) <= 2 * MOST_POINTS
 
 
 def test_a_sketch_that_is_exact_at_its_bottom_alone_does_not_hide_another_valley():

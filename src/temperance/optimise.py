@@ -14,7 +14,6 @@ MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 AT_BOUND = 1e-8  # relative distance at which a minimum counts as being at a bound
 STILL = 1e-4  # part of a curve's span that is no movement
-MOST_POINTS = 400  # beyond them it is noise that is refined, not structure
 ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
 MEMORY = 0.02  # weight of the newest squared slope in their running mean
 
@@ -48,9 +47,10 @@ class Search(NamedTuple):
     points: int  # of the first scan, see Ruler.scan
     step: float
     doubt: float
+    most: int = 400  # points, beyond which it is noise that is refined, not structure
 
 
-THOROUGH, THRIFTY = Search(17, 0.7, 1.0), Search(4, 3.0, 0.25)
+THOROUGH, THRIFTY = Search(17, 0.7, 1.0), Search(4, 3.0, 0.25, 120)
 
 
 def minimise(
@@ -129,9 +129,15 @@ def lowest(curve: Curve) -> Point:
 
 
 def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
-    """Return the pairs of neighbours, falling and rising, that may have the minimum between."""
+    """Return the pairs of neighbours, falling and rising, that may have the minimum between.
+
+    Those that may be lower by no more than rounding have it beside the lowest point only.
+    """
     _, values, slopes = curve
-    inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & (cubic.depth - cubic.doubt < values.min())
+    lower = cubic.depth - cubic.doubt < values.min() - rounding_of(values)
+    least = int(values.argmin())
+    lower[max(least - 1, 0) : least + 1] = True
+    inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & lower
     return [(_point(curve, i), _point(curve, i + 1)) for i in inside.nonzero()[0].tolist()]
 
 
@@ -192,7 +198,7 @@ def _refined(
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * span_of(values)
         split = unsafe & (hidden | low)
-        if not split.any() or len(points) > MOST_POINTS:
+        if not split.any() or len(points) > search.most:
             break
         middle = ruler.middle(points[:-1][split], points[1:][split])
         more, slope = evaluate_finite(evaluate, middle)

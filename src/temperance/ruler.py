@@ -122,7 +122,7 @@ class Cubics:
         inner = base + t * (first + t * (c + t * d))
         self.depth = np.minimum(inner, np.minimum(base, end))
         # Doubt the cubic term, and curvature that jumps where two cubics meet: h^2/8 times that.
-        square = width * width
+        square = np.maximum(width * width, TINY)  # neighbours may be one but for rounding
         half = c / square  # of the curvature where a cubic begins; it rises by 3 d / h^2
         jump = np.zeros(len(points))
         jump[1:-1] = np.abs(half[1:] - (half + 3 * d / square)[:-1])

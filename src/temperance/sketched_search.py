@@ -35,10 +35,11 @@ from temperance.optimise import (
     scan,
     turning_point,
 )
-from temperance.ruler import Point, Ruler
+from temperance.ruler import Cubics, Point, Ruler
 
 TRUST = 4.0
 MUCH = 0.05  # of the sketch's span
+NEAR = 0.1  # distance in log beta over which a sketch's noise may hide a bound
 LOOSE = 1e-3  # relative accuracy to which the sketch's minimum is found
 STEP = 0.03  # part of the way to a bracket's end over which its curvature is taken
 MOST_STEPS = 8
@@ -61,9 +62,10 @@ def minimise_by_sketch(
     search: Search = THRIFTY,
 ) -> Minimum:
     """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points."""
-    curve, valley = _searched(sketch, ruler, search)
+    curve, cubic = scan(sketch, ruler, search._replace(most=MOST_POINTS))
     if len(curve[0]) > MOST_POINTS:
         return minimise(evaluate, ruler, tolerance, search)
+    curve, valley = _with_valleys(sketch, ruler, curve, cubic)
     first = evaluate_at(evaluate, valley.bottom.beta)
     unsure = _unsure(curve, valley.bottom, first, ruler)
     if not unsure.any():
@@ -75,12 +77,13 @@ def minimise_by_sketch(
         if beta is not None:
             return minimum_at(beta, ruler)
     known = _corrected(evaluate, curve, unsure, first) if unsure.any() else None
-    return minimise(evaluate, ruler, tolerance, search, known)
+    return _or_bound(minimise(evaluate, ruler, tolerance, search, known), evaluate, ruler)
 
 
-def _searched(sketch: Evaluate, ruler: Ruler, search: Search) -> tuple[Curve, Valley]:
-    """Search the sketch, and return what is known of it and its lowest valley."""
-    curve, cubic = scan(sketch, ruler, search)
+def _with_valleys(
+    sketch: Evaluate, ruler: Ruler, curve: Curve, cubic: Cubics
+) -> tuple[Curve, Valley]:
+    """Search the sketch's valleys, and return what is known of it and the lowest."""
     bottom = lowest(curve)
     valleys = [Valley(bottom.beta, bottom, bottom.beta)]
     for left, right in brackets(curve, cubic):
@@ -121,6 +124,16 @@ def _corrected(
     errors = np.interp(points, points[known], (sketch - values)[known])
     values[~known] -= errors[~known]
     return points, values, slopes
+
+
+def _or_bound(found: Minimum, evaluate: Evaluate, ruler: Ruler) -> Minimum:
+    """Return a bound beside the minimum where the curve is lower and the sketch was too high."""
+    for bound in (ruler.lower, ruler.upper):
+        if 0 < abs(ruler.t(bound) - ruler.t(found.beta)) < NEAR:
+            there, here = (evaluate_at(evaluate, beta).value for beta in (bound, found.beta))
+            if there < here:
+                return Minimum(bound, at_bound=True, value=there)
+    return found
 
 
 def _at_bound(point: Point, ruler: Ruler) -> float | None:

@@ -13,7 +13,7 @@ from temperance.calibration import Calibration
 from . import oracles
 from .problems import Problem, problem
 
-NOT_CONVERGED = "an answer that warns of convergence"
+NOT_FOUND = "an answer, but elsewhere on its curve a refusal"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Outcome:
 
     Parameters
     ----------
-    ending : "answer", with its warning if a fit was not found, or the refusal's message
+    ending : "answer", with a note if a fit that the oracles asked for was refused, or the refusal
     failure : one line, or None if all is well
     seconds : processor time of the calibration alone
     """
@@ -45,8 +45,6 @@ def examine(seed: int) -> Outcome:
         result = oracles.calibrated(case)
         with oracles.only_own_warnings():
             repr(result)
-    except oracles.NotConvergedError:
-        return Outcome(NOT_CONVERGED, None, time.process_time() - begin)
     except Exception as error:  # noqa: BLE001
         seconds = time.process_time() - begin
         wrong = oracles.manners_of(error)
@@ -55,13 +53,15 @@ def examine(seed: int) -> Outcome:
     seconds = time.process_time() - begin
     try:
         wrong = _judged(case, result)
-    except oracles.NotConvergedError:
-        return Outcome(NOT_CONVERGED, None, seconds)
+    except ValueError as error:
+        if not oracles.not_found(error):
+            raise
+        return Outcome(NOT_FOUND, None, seconds)
     return Outcome("answer", None if wrong is None else f"{wrong} | {case}", seconds)
 
 
 def _judged(case: Problem, result: Calibration) -> str | None:
-    """Return the first objection of an oracle."""
+    """Return the first objection of an oracle; raise where one asks for a fit that is refused."""
     checks = [*oracles.ALWAYS, *oracles.PLAIN]
     changes = oracles.changes(case)
     if changes:
@@ -71,9 +71,9 @@ def _judged(case: Problem, result: Calibration) -> str | None:
         name = getattr(check, "__name__", "same_answer")
         try:
             wrong = check(case, result)
-        except oracles.NotConvergedError:
-            raise
         except Exception as error:  # noqa: BLE001
+            if oracles.not_found(error):
+                raise
             wrong = oracles.exception_in_words(error)
         if wrong is not None:
             return f"{name}: {wrong}"

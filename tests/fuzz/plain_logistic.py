@@ -235,6 +235,8 @@ def _newton(objective: Any, x: Array) -> tuple[Array, float]:
     best = x, float(np.linalg.norm(gradient))
     left = MOST_STEPS
     while left > 0:
+        if not np.all(np.isfinite(hessian)) or np.diag(hessian).min() <= 0:
+            raise NotSolvedError
         sides = 1 / np.sqrt(np.diag(hessian))
         scaled = hessian * np.outer(sides, sides)
         step = -sides * np.linalg.lstsq(scaled, sides * gradient, rcond=None)[0]
@@ -275,5 +277,8 @@ def _jaakkola(Z: Array, offset: Array, y: Array, w: Array) -> Fit:
         moved = float(np.abs(new - u).max() * (1 + np.linalg.norm(Z, axis=1).max()))
         u = new
         if moved < 1e-14 * (1 + np.abs(offset + Z @ u).max()):
+            # Where curvatures have fallen like 1 / v, steps say nothing of the distance.
+            if v[w > 0].max() > 1e3:
+                raise NotSolvedError
             return Fit(u, np.linalg.cholesky(S), 1e-13)
     raise NotSolvedError

@@ -12,11 +12,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from temperance.diagnostics import ConvergenceWarning, warn
 from temperance.models.logistic.system import System
 from temperance.types import Array
 
-SHORT = 1e-3  # steps that need no damping
+SHORT = 0.1  # steps that need no damping
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8
 ROUGH_STEP = 3e-2
@@ -28,8 +27,6 @@ ROUNDING = 1e-12  # part of an objective
 FEW_NEWTON_STEPS, LONG = 4, 0.3  # steps as long as that after a few are those of a start too far
 MOST_STEPS = 60
 SHORTEST = 1.01  # ratio of betas
-MOST_FAILURES = 8  # each with a warning, after which a path is not tried where it failed
-NOISE = 1e-2  # of steps that is better than no solution
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents
 
 
@@ -74,22 +71,16 @@ class Path:
         else:
             first = guide.at(0.0, True)._replace(rough=True)
         self._anchors = [first]
-        self._unreached, self._failures = np.inf, 0
         self._most = max(3, MOST_REMEMBERED // max(1, 2 * first.x.size * among))
 
     def at(self, beta: float, rough: bool = False) -> Anchor:
-        """Return the solution at ``beta``; or the nearest that was found, with a warning.
-
-        A rough one will do where rough answers do.
-        """
+        """Return the solution at ``beta``; a rough one will do where rough answers do."""
         place = bisect_left(self._anchors, beta, key=_beta)
         known = self._anchors[place : place + 1]
         if known and known[0].beta == beta:
             if rough or not known[0].rough:
                 return known[0]
             start = self._anchors.pop(place).x
-        elif self._failures >= MOST_FAILURES and beta >= self._unreached:
-            return self._anchors[place - 1]
         else:
             start = self._start(self._anchors[place - 1 : place + 1], beta, rough)
         step = self.rough_step if rough else None
@@ -118,34 +109,32 @@ class Path:
         return anchor
 
     def _climb(self, anchor: Anchor, beta: float) -> Anchor:
-        """Go upwards in steps as long as Newton's method allows, unless that was in vain before."""
+        """Go upwards in steps as long as Newton's method allows, or refuse."""
         first = self.system.rows.first_step
-        reach, noise = 8.0, 0.0
-        for _ in range(MOST_STEPS if beta < self._unreached else 0):
+        reach = 8.0
+        for _ in range(MOST_STEPS):
             target = min(beta, (anchor.beta + first) * reach - first)
             # Euler's step in log(beta + first), where solutions move evenly.
             low, high = anchor.beta + first, target + first
             change = low * np.log(high / low) * anchor.tangent
-            start = self.system.ahead(anchor.x, change, anchor.beta, target)
-            found = correct(self.system, start, target, noise=noise, damped=True)
+            try:
+                start = self.system.ahead(anchor.x, change, anchor.beta, target)
+            except np.linalg.LinAlgError:
+                start = anchor.x
+            found = correct(self.system, start, target, damped=True)
             if found is None:
                 reach = np.sqrt(reach)
-                noise = NOISE if reach < 2 else noise  # where short steps fail it is rounding
                 if reach < SHORTEST:
-                    self._unreached = np.nextafter(anchor.beta, np.inf)
                     break
                 continue
             anchor, reach = self._remember(found), 1.5 * reach
             if target == beta:
                 return anchor
-        self._unreached = min(self._unreached, beta)
-        self._failures += 1
-        warn(
-            f"the approximate posterior was not found at beta = {beta:.3g}, the one at "
-            f"{anchor.beta:.3g} is used; standardise the inputs or use a tighter prior",
-            ConvergenceWarning,
+        raise ValueError(
+            f"X must be nearer to the scale of its prior, or bounds narrower: no approximate "
+            f"posterior was found at beta = {beta:.3g}, only up to {anchor.beta:.3g}; standardise "
+            "X or use a smaller prior_cov"
         )
-        return anchor
 
 
 def _beta(anchor: Anchor) -> float:
@@ -159,10 +148,10 @@ def _difference(one: Anchor, other: Anchor) -> Anchor:
 def _between(around: list[Anchor], beta: float, first: float) -> Array:
     """Cubic in log(beta + first) through two solutions and their tangents; beyond one, that one."""
     before, after = around[0], around[-1]
-    if before is after:
-        return before.x
     low, high = before.beta + first, after.beta + first
     width = np.log1p((after.beta - before.beta) / low)
+    if width == 0:
+        return before.x
     t = np.log1p((beta - before.beta) / low) / width
     # dx/dt = dx/dbeta (beta + first) width
     rise = after.x - before.x
@@ -188,20 +177,16 @@ def correct(
     x: Array,
     beta: float,
     rough_step: float | None = None,
-    noise: float = 0.0,
     damped: bool = False,
 ) -> Anchor | None:
-    """Find the solution from one nearby by Newton's method, damped or not, if that leads there.
-
-    Steps below the noise that shrink no more are taken for rounding.
-    """
+    """Find the solution from one nearby by Newton's method, damped or not, if that leads there."""
     if not system.admissible(x):
         return None
     rough = rough_step is not None
     before, tolerance = np.inf, TOLERANCE if rough_step is None else rough_step
     # Steps below this that shrink no more are rounding, which information magnifies.
     information = beta / system.rows.first_step
-    rounding = max(min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4), noise)
+    rounding = min(1e-6 + 0.1 * np.finfo(float).eps * information, 1e-4)
     for count in range(MOST_DAMPED_STEPS if damped else MOST_NEWTON_STEPS):
         try:
             # A step too long for a number is one that failed.
@@ -210,7 +195,7 @@ def correct(
                 size = float(np.max(np.abs(step) / system.scale(x, beta), initial=0.0))
         except np.linalg.LinAlgError:
             return None
-        if damped and size > max(SHORT, noise):
+        if damped and size > SHORT:
             lower = _descended(system, x, step, beta)
             if lower is None:
                 return None

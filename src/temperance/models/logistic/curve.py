@@ -157,16 +157,14 @@ def alike(one: System, other: System) -> bool:
 def predictor_loss(
     predictor: Predictor, y: Array, risk: Risk, rough: bool = False
 ) -> tuple[Array, Array]:
-    r"""Loss of each row, E softplus(f) - y mu or -log E sigmoid(+-f), and its slope in beta."""
+    r"""Loss of each row, E softplus(s f) or -log E sigmoid(-s f), s = 1 - 2 y, and its slope."""
+    sign = 1 - 2 * y
     if risk == "gibbs":
         loss, first, second = softplus_expectations(
-            predictor.mean, predictor.variance, 2, rough=rough
+            sign * predictor.mean, predictor.variance, 2, rough=rough
         )
-        value = loss - y * predictor.mean
-        slope = (first - y) * predictor.d_mean + 0.5 * second * predictor.d_variance
-        return value, slope
-    sign = 2 * y - 1
+        return loss, sign * first * predictor.d_mean + 0.5 * second * predictor.d_variance
     log, d_mean, d_variance = log_expected_sigmoid(
-        sign * predictor.mean, predictor.variance, derivatives=True
+        -sign * predictor.mean, predictor.variance, derivatives=True
     )
-    return -log, -(sign * d_mean * predictor.d_mean + d_variance * predictor.d_variance)
+    return -log, sign * d_mean * predictor.d_mean - d_variance * predictor.d_variance

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.models.logistic.expected_loss import Partials
-from temperance.models.logistic.system import Rows
+from temperance.models.logistic.system import Rows, weighted_gram
 from temperance.types import Array
 
 
@@ -36,9 +36,7 @@ class RowSpaceEquations:
         self.hessian, self.mixed = c * psi.mean_mean, c * psi.mean_variance
         self.bend = c * psi.variance_variance
         self.predictor = m @ rows.Z.T
-        self.spread = np.stack(
-            [(rows.squares * row) @ rows.squares.T for row in self.dt**2 / (2 * q)]
-        )
+        self.spread = weighted_gram(rows.squares.T, self.dt**2 / (2 * q))
 
     def step(self, residual: Array) -> Array:
         """Return the Newton step for this residual of the equations for rho, (m, k)."""

@@ -37,17 +37,12 @@ from temperance.models.logistic.system import (
     Tangent,
     divergence,
     inverse_root,
-    largest,
     row_products,
     solve_at_once,
     squares_times,
-    times,
     weighted_gram,
 )
-from temperance.models.logistic.vast import VAST, following_root
 from temperance.types import Array
-
-FAR = 0.3  # change of a logarithm of a variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +90,7 @@ class FullCovarianceSystem(StraightAhead):
         v, c = np.exp(log_v), beta * w
         psi = self._partials(u, v)
         hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
-        root = self._root(psi, beta)
-        spread = Z @ root
+        spread = Z @ self._root(psi, beta)
         s = row_products(spread, spread) + SMALLEST
         coupling = Coupling(
             cross=c * psi.mean_variance * v,
@@ -127,21 +121,7 @@ class FullCovarianceSystem(StraightAhead):
         inverse, right = pushed(u + (c * psi.mean) @ Z, log_v - np.log(s))
         drifting, drift = moving()
         dx, d_drift = solve_at_once(coupling.matrix(), right, drift)
-        step = completed(inverse, dx)
-        if largest(dx) > FAR and largest(v) > VAST:
-            curvature = psi.mean_variance * (step[:, : Z.shape[1]] @ Z.T)
-            curvature += psi.variance_variance * v * dx
-            step = self._followed(u, step, root, weighted_gram(Z, 2 * c * curvature))
-        return step, lambda rough: completed(drifting, d_drift(rough))
-
-    def _followed(self, u: Array, step: Array, root: Array, d_precision: Array) -> Array:
-        """Let means follow the deviations."""
-        k = u.shape[1]
-        inverse = np.linalg.inv(root)
-        turned = root.swapaxes(1, 2) @ d_precision @ root
-        eta, d_eta = (times(inverse, each) for each in (u, step[:, :k]))
-        moved = times(root, following_root(self.rows.Z, root, eta, d_eta, turned))
-        return np.concatenate([moved, step[:, k:]], axis=1)
+        return completed(inverse, dx), lambda rough: completed(drifting, d_drift(rough))
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.models.logistic.expected_loss import Partials, sigmoid_and_slope
+from temperance.models.logistic.expected_loss import Partials
 from temperance.models.logistic.system import (
     SMALLEST,
     FullLaw,
@@ -155,9 +155,12 @@ def bounded_loss(mean: Array, variance: Array) -> Partials:
     square = mean**2 + variance
     lam, slope = lambda_and_slope(square)
     xi = np.sqrt(square)
-    small, bend = sigmoid_and_slope(-xi)
-    part = variance / np.maximum(square, SMALLEST)
-    below = small + 2 * lam * variance / np.maximum(xi + np.abs(mean), SMALLEST)
+    odds = np.exp(-xi)
+    share = 1 / (1 + odds)
+    small = odds * share  # sigmoid(-xi)
+    bend = small * share
+    part = variance / (square + SMALLEST)
+    below = small + 2 * lam * variance / (xi + np.abs(mean) + SMALLEST)
     return Partials(
         np.where(mean < 0, below, 1 - below),
         lam,

@@ -38,6 +38,8 @@ def solve_batch(
         length = np.linalg.norm(image, axis=1)
         projected[:, step + 1, step] = length
         small = projected[:, : step + 2, : step + 1]
+        if not np.all(np.isfinite(small)):
+            raise np.linalg.LinAlgError("the operator is not finite")
         target = np.zeros((len(right), step + 2))
         target[:, 0] = norm
         # Least squares over the subspace; the pseudo-inverse copes with systems already solved.

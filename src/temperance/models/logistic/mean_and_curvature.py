@@ -34,6 +34,7 @@ from temperance.models.logistic.system import (
     Rows,
     Tangent,
     divergence,
+    eigen,
     inverse_root,
     largest,
     quadratic_forms,
@@ -184,7 +185,7 @@ class Equations:
         """Choose A so that lam is diagonal, and return L'du and the right-hand side for X."""
         identity = np.eye(du.shape[1])
         wanted = identity + self.beta * weighted_gram(self.rows.Z, 2 * self.weight)
-        lam, turn = np.linalg.eigh(self.root.swapaxes(1, 2) @ wanted @ self.root)
+        lam, turn = eigen(self.root.swapaxes(1, 2) @ wanted @ self.root)
         lam = np.maximum(lam, np.finfo(float).eps * np.maximum(lam[:, -1:], 1.0))
         self.root, self.triangle = self.root @ turn, self.triangle @ turn
         self.share = 2 / (lam[:, :, None] + lam[:, None, :])
@@ -254,6 +255,6 @@ class Equations:
 
 def exponential(symmetric: Array) -> Array:
     """Return exp(X) - 1 for symmetric matrices X (m, k, k), which along most axes is X."""
-    values, vectors = np.linalg.eigh((symmetric + symmetric.swapaxes(1, 2)) / 2)
+    values, vectors = eigen(symmetric)
     more = np.where(np.abs(values) > BENT, np.expm1(np.minimum(values, MOST)) - values, 0.0)
     return symmetric + (vectors * more[:, None, :]) @ vectors.swapaxes(1, 2)

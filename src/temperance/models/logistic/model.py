@@ -36,6 +36,7 @@ from temperance.types import (
 from temperance.validation import as_data, non_negative
 
 LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers
+MOST_LOG_ODDS = 1e3  # of the prior mean: from farther off Newton's method is not sure to arrive
 
 
 class LogisticRegression(Regression):
@@ -75,8 +76,8 @@ class LogisticRegression(Regression):
         prior = self.prior(Z.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             rows, offset = prior.whiten(Z), Z @ prior.mean
-        refuse_large("X", rows, "times the prior's standard deviation")
-        refuse_large("X", offset[:, None], "times the prior's mean")
+        refuse_large(rows)
+        refuse_log_odds(offset)
         return rows, offset, prior
 
     def labelled(self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> Data:
@@ -125,9 +126,8 @@ class LogisticRegression(Regression):
         return gaussian
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        r"""Loss softplus(z'theta) - y z'theta of each draw at each observation."""
-        predictor = theta @ self.design(X).T
-        return np.logaddexp(0.0, predictor) - y * predictor
+        r"""Loss softplus((1 - 2 y) z'theta) of each draw at each observation."""
+        return np.logaddexp(0.0, (1 - 2 * y) * (theta @ self.design(X).T))
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quadrature."""
@@ -162,13 +162,22 @@ def check_labels(y: Array) -> None:
         raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
 
 
-def refuse_large(name: str, rows: Array, unit: str) -> None:
-    """Refuse rows (n, k) that cannot be computed with."""
+def refuse_large(rows: Array) -> None:
+    """Refuse whitened rows (n, k) that cannot be computed with."""
     if max(rows.max(initial=0.0), -rows.min(initial=0.0)) <= LARGEST:
         return
     row, column = np.argwhere(~(np.abs(rows) <= LARGEST))[0]
-    place = f"row {row}, column {column}" if rows.shape[1] > 1 else f"row {row}"
     raise ValueError(
-        f"{name} {unit} must be at most {LARGEST:.0e} in size, got {float(rows[row, column])!r} "
-        f"in {place}"
+        f"X times the prior's standard deviation must be at most {LARGEST:.0e} in size, got "
+        f"{float(rows[row, column])!r} in row {row}, column {column}"
     )
+
+
+def refuse_log_odds(offset: Array) -> None:
+    """Refuse a prior mean beside whose predictions, (n,), all that data say is a kink far off."""
+    row = int(np.argmax(~(np.abs(offset) <= MOST_LOG_ODDS)))
+    if not abs(offset[row]) <= MOST_LOG_ODDS:
+        raise ValueError(
+            f"prior_mean must predict log odds of at most {MOST_LOG_ODDS:g} in size, got "
+            f"{float(offset[row]):.3g} in row {row}; standardise X"
+        )

@@ -301,6 +301,14 @@ def _root_by_axes(precision: Array) -> Array:
     return (scale[:, None] * vectors) / np.sqrt(np.maximum(values, rounding))
 
 
+def eigen(symmetric: Array) -> tuple[Array, Array]:
+    """Return eigenvalues and eigenvectors of matrices (m, k, k), as they are but for rounding."""
+    if not np.all(np.isfinite(symmetric)):
+        raise np.linalg.LinAlgError("the matrices are not finite")
+    values, vectors = np.linalg.eigh((symmetric + symmetric.swapaxes(1, 2)) / 2)
+    return values, vectors
+
+
 def weighted_gram(Z: Array, weights: Array, other: Array | None = None) -> Array:
     """Z' diag(w) Z, or Z' diag(w) other, for each row of weights (m, n); in blocks of rows."""
     right = Z if other is None else other

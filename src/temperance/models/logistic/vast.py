@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.models.logistic.system import eigen
 from temperance.types import Array
 
 VAST = 1e4  # variance of a predictor
@@ -40,7 +41,7 @@ def following_root(Z: Array, root: Array, eta: Array, change: Array, logarithm: 
 
     Here eta = A^-1 u and its first-order change are (m, k), X is ``logarithm``, (m, k, k).
     """
-    values, axes = np.linalg.eigh((logarithm + logarithm.swapaxes(1, 2)) / 2)
+    values, axes = eigen(logarithm)
     variance = ((Z @ (root @ axes)) ** 2).max(axis=1)
     along, d_along = (np.einsum("mji,mj->mi", axes, each) for each in (eta, change))
     moved = following(along, d_along, -values / 2, variance)
