@@ -51,9 +51,8 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
     low, high = calibration.beta_range
     if high > low:
-        ax.axvspan(
-            low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=_said(low, high)
-        )
+        said = f"not told apart: {low:.2g} to {high:.2g}"
+        ax.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=said)
     error = calibration.standard_error
     ax.errorbar(
         calibration.beta,

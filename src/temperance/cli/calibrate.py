@@ -282,7 +282,9 @@ def run(request: Request) -> Result:
         if wide:
             _refuse_lone_classes(table)
         own = request.own_strategy(estimator)
-        offered = (*NAMES, REFERENCE[table.task])
+        offered = [*NAMES]
+        if hasattr(estimator.kind_of_model(), "reference_curve"):
+            offered.append(REFERENCE[table.task])
         others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
         names = [own, *(name for name in others if name not in left_out)]

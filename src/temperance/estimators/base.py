@@ -105,9 +105,9 @@ class GibbsEstimator(BaseEstimator):
 
     def usual_strategy(self) -> Strategy:
         """Return the strategy that is taken where none is given, for data of any size."""
-        return default_strategy(self._kind_of_model(), self._risk, self.transfer)
+        return default_strategy(self.kind_of_model(), self._risk, self.transfer)
 
-    def _kind_of_model(self) -> Any:
+    def kind_of_model(self) -> Any:
         """Return a model of the kind that would be calibrated."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrates")
 

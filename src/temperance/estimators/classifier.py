@@ -206,7 +206,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         model = POSTERIORS[self.posterior](prior_cov=prior)
         return self._calibrate(model, rows, y, weights, groups)
 
-    def _kind_of_model(self) -> Any:
+    def kind_of_model(self) -> Any:
         return POSTERIORS[self.posterior]()
 
     @property

@@ -218,7 +218,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         used = weights > 0
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
-    def _kind_of_model(self) -> LinearModel:
+    def kind_of_model(self) -> LinearModel:
         if self._learns_scale and self._risk == "predictive":
             return HierarchicalLinear()
         known = not isinstance(self.noise_variance, str)
