@@ -207,6 +207,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self._calibrate(model, rows, y, weights, groups)
 
     def kind_of_model(self) -> Any:
+        """Return a model of the kind that is calibrated."""
         return POSTERIORS[self.posterior]()
 
     @property
