@@ -7,6 +7,7 @@ from temperance.posteriors.gaussian import (
     LogisticPosterior,
 )
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
+from temperance.posteriors.softmax import SoftmaxPosterior
 from temperance.posteriors.student import StudentT
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "LogisticPosterior",
     "LowRankRoot",
     "NormalInverseGammaPosterior",
+    "SoftmaxPosterior",
     "StudentT",
 ]

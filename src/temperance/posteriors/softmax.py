@@ -1,0 +1,157 @@
+r"""Gaussian coefficients of several classes, whose probabilities are averages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
+from temperance.posteriors.gaussian import GaussianPosterior
+from temperance.softmax_quadrature import (
+    contrasts,
+    log_expected_softmax,
+    log_softmax_at,
+    sobol_nodes,
+)
+from temperance.types import Array, batches
+from temperance.validation import open_unit
+
+if TYPE_CHECKING:
+    from temperance.models.prior import GaussianPrior
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastLaw:
+    r"""Law N(mean, R R') of the contrasts v = C'u of whitened coefficients u of K classes.
+
+    Coefficients are theta_k = S_0^{1/2} u_k, with u ~ N(0, I) under the prior, and C of shape
+    (K, K - 1) has orthonormal columns that are orthogonal to the vector of ones.  Probabilities
+    depend on v only: along the mean of the classes, and across the span of the rows, the posterior
+    is the prior.
+
+    Parameters
+    ----------
+    mean : array of shape (K - 1, k)
+    root : R, array of shape ((K - 1) k, (K - 1) k)
+    prior : GaussianPrior, that of one class
+    basis : orthonormal array of shape (d, k) whose span the mean lies in, or None for all
+    """
+
+    mean: Array
+    root: Array
+    prior: GaussianPrior
+    basis: Array | None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K."""
+        return len(self.mean) + 1
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Mean of the coefficients of each class, (K, d); they sum to 0 over the classes."""
+        means = contrasts(self.n_classes) @ self.mean
+        if self.basis is not None:
+            means = means @ self.basis.T
+        return self.prior.unwhiten(means.T).T
+
+    def logits(self, Z: Array) -> tuple[Array, Array]:
+        """Mean (n, K - 1) and covariance (n, K - 1, K - 1) of the contrasts of rows' logits."""
+        whitened = self.prior.whiten(Z)
+        along, across = whitened, np.zeros(len(Z))
+        if self.basis is not None:
+            along = whitened @ self.basis
+            across = ((whitened - along @ self.basis.T) ** 2).sum(axis=1)
+        c = len(self.mean)
+        cov = across[:, None, None] * np.eye(c)
+        for rows in batches(len(Z), c * len(self.root)):
+            spread = (along[rows] @ self._blocks).swapaxes(0, 1)
+            cov[rows] += spread @ spread.swapaxes(1, 2)
+        return along @ self.mean.T, cov
+
+    def covariance_root(self) -> CovarianceRoot:
+        """Return the root of the covariance of all coefficients, those of the first class first."""
+        K, C = self.n_classes, contrasts(self.n_classes)
+        if self.basis is not None:
+            one = self.prior.root
+            outer = np.tile(one, K) if one.ndim == 1 else np.kron(np.eye(K), one)
+            return low_rank_root(outer, np.kron(C, self.basis), self.root)
+        d = self.mean.shape[1]
+        known = np.tensordot(C, self._blocks, 1)  # (K, d, (K - 1) d)
+        common = np.broadcast_to(np.eye(d) / np.sqrt(K), (K, d, d))
+        root = np.concatenate([known, common], axis=2)
+        return CovarianceRoot(np.concatenate([self.prior.unwhiten(block) for block in root]))
+
+    def of_class(self, k: int, design: Callable[[ArrayLike], Array]) -> GaussianPosterior:
+        """Law of the coefficients of class k less their mean over the classes."""
+        K = self.n_classes
+        share = np.sqrt(1 - 1 / K)  # of the prior's deviation
+        known = np.tensordot(contrasts(K)[k], self._blocks, 1) / share
+        inner = np.linalg.qr(known.T, mode="r").T
+        prior = type(self.prior)(self.prior.mean, share * self.prior.root)
+        return GaussianPosterior(
+            self.coefficients[k], prior.posterior_root(inner, self.basis), design
+        )
+
+    @property
+    def _blocks(self) -> Array:
+        return self.root.reshape(*self.mean.shape, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxPosterior(GaussianPosterior):
+    r"""N(mean, A A') over the coefficients of K classes, those of the first class first.
+
+    Parameters
+    ----------
+    mean : array of shape (K d,)
+    root : the square root A of the covariance
+    design : maps inputs to the rows z of the logits z'theta_k
+    law : ContrastLaw, what the rows have told about the classes
+    """
+
+    law: ContrastLaw
+
+    @property
+    def coefficients(self) -> Array:
+        """Means of the coefficients of each class, shape (K, d); they sum to 0 over the classes."""
+        return self.law.coefficients
+
+    def of_class(self, k: int) -> GaussianPosterior:
+        """Law of the coefficients of class k less their mean over the classes.
+
+        Only these differences matter to probabilities.
+        """
+        return self.law.of_class(k, self.design)
+
+    def logits(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean (n, K - 1) and covariance (n, K - 1, K - 1) of the contrasts C'f of the logits."""
+        Z = self.design(X)
+        d = self.coefficients.shape[1]
+        if Z.shape[1] != d:
+            raise ValueError(f"X must have {d} columns, got {Z.shape[1]}")
+        return self.law.logits(Z)
+
+    def log_predict(self, X: ArrayLike) -> Array:
+        """Log probabilities of the classes, shape (n, K)."""
+        return log_expected_softmax(*self.logits(X))
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Probabilities of the classes at each row of ``X``, (n, K): posterior expectations."""
+        return np.exp(self.log_predict(X))
+
+    def interval(self, X: ArrayLike, level: float = 0.95) -> Array:
+        """Return the ends of central credible intervals of the probabilities, (n, K, 2)."""
+        tail = (1 - open_unit("level", level)) / 2
+        mean, cov = self.logits(X)
+        points = sobol_nodes(mean.shape[1]).points
+        ends = np.empty((len(mean), self.law.n_classes, 2))
+        for rows in batches(len(mean), len(points) * self.law.n_classes):
+            logs = log_softmax_at(mean[rows], cov[rows], points)
+            ends[rows] = np.moveaxis(np.quantile(logs, [tail, 1 - tail], axis=2), 0, 2)
+        return np.exp(ends)
