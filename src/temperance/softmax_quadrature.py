@@ -126,8 +126,7 @@ def _losses(logits: Logits, labels: Labels, n_classes: int, risk: Risk) -> tuple
     D = differences(n_classes)[labels]
     mean, d_mean = (np.matmul(D, each[..., None]) for each in (logits.mean, logits.d_mean))
     against = mean + np.matmul(D @ root, points.T)  # f_k - f_y, of each row, class and node
-    loss = losses_against(against)
-    share = np.exp(against - loss[:, None])  # probabilities of the other classes
+    loss, share = losses_and_shares(against)
     if risk == "gibbs":
         value = loss @ weights
         share *= weights
@@ -136,7 +135,8 @@ def _losses(logits: Logits, labels: Labels, n_classes: int, risk: Risk) -> tuple
         above = weights * np.exp(least - loss)
         total = above.sum(axis=1)
         little = np.expm1(least - loss) @ weights  # total - 1, with all its digits
-        value = least[:, 0] - np.where(total > 0.5, np.log1p(np.maximum(little, -0.6)), np.log(total))
+        most = np.where(total > 0.5, np.log1p(np.maximum(little, -0.6)), np.log(total))
+        value = least[:, 0] - most
         share *= (above / total[:, None])[:, None]
     # Both are means of the losses' slopes over nodes, the latter in proportion to exp(-l).
     slope = (share.sum(axis=2, keepdims=True) * d_mean).sum(axis=(1, 2))
@@ -144,11 +144,16 @@ def _losses(logits: Logits, labels: Labels, n_classes: int, risk: Risk) -> tuple
     return value, slope
 
 
-def losses_against(against: Array, axis: int = 1) -> Array:
-    """Return log(1 + sum_k exp(f_k - f_y)) over an axis, with all digits if it is small."""
+def losses_and_shares(against: Array, axis: int = 1) -> tuple[Array, Array]:
+    """Return the losses log(1 + sum_k exp(f_k - f_y)) over an axis, and their derivatives.
+
+    Those are the probabilities of the other classes k.  Both have all digits if they are small.
+    """
     top = np.maximum(against.max(axis=axis, keepdims=True), 0.0)
-    total = np.exp(against - top).sum(axis=axis, keepdims=True) + np.expm1(-top)
-    return (top + np.log1p(total)).squeeze(axis)
+    share = np.exp(against - top)
+    rest = share.sum(axis=axis, keepdims=True) + np.expm1(-top)
+    share /= 1 + rest
+    return (top + np.log1p(rest)).squeeze(axis), share
 
 
 def symmetric_roots(cov: Array, d_cov: Array | None = None) -> tuple[Array, Array]:

@@ -2,7 +2,6 @@ r"""Calibrated Bayesian classification as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +19,9 @@ from temperance.models import (
     JaakkolaLogistic,
     LaplaceLogistic,
     MeanFieldLogistic,
+    SoftmaxLogistic,
 )
-from temperance.posteriors import LogisticPosterior, StudentT
+from temperance.posteriors import StudentT
 from temperance.types import Array, Data, Risk, Strategy, Transfer
 from temperance.validation import as_data, one_of, shown, whole
 
@@ -46,7 +46,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Parameters
     ----------
     posterior : {"mean-field", "jaakkola", "laplace", "full"}
-        Gaussian approximation of the posterior.
+        Gaussian approximation of the posterior of two classes; that of more is Laplace's.
     degree : int
         Highest total degree of the powers and products of inputs that enter.
     strategy : str, Strategy or None
@@ -74,12 +74,13 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    inverse_temperature_ : float, or array of shape (n_classes,) for more than two classes
+    inverse_temperature_ : float
         The exponent beta on each observation's likelihood; Bayes is 1.
     coef_, intercept_ : arrays of shape (1, terms) and (1,), or (n_classes, terms) and (n_classes,)
         Posterior means, per unit of the term.  The terms are the inputs; with ``degree`` above 1
-        the powers and products of the standardised inputs.
-    calibration_ : Calibration, or a list of one for each class
+        the powers and products of the standardised inputs.  Of more than two classes each has its
+        row, less the mean over the classes, which probabilities do not depend on.
+    calibration_ : Calibration
     terms_ : list of str
         What the coefficients belong to: the inputs, or their powers and products.
     coordinates_ : Coordinates
@@ -95,8 +96,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Notes
     -----
     The probability of a class is the posterior expectation of the logistic function, by quadrature,
-    not its value at the posterior mean.  With more than two classes each class is told from the
-    rest by a posterior and a beta of its own, and the probabilities are divided by their sum.
+    not its value at the posterior mean.  More than two classes have one joint posterior and one
+    beta, see :class:`temperance.models.SoftmaxLogistic`.
 
     A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
     ``"bayes"``; the other strategies go by rows or by their order.
@@ -148,7 +149,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> GibbsClassifier:
-        """Choose beta and fit the posterior at it, for each class if there are more than two.
+        """Choose beta and fit the posterior at it.
 
         Parameters
         ----------
@@ -161,7 +162,6 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         The estimator itself.
         """
         one_of("posterior", self.posterior, POSTERIORS)
-        model = POSTERIORS[self.posterior](prior_cov=self._prior_variance)
         inputs, labels = validated(self, X, y, ensure_min_samples=2)
         _refuse_labels_of_several_kinds(labels)
         check_classification_targets(labels)
@@ -172,28 +172,14 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         rows, seed = self.coordinates_.rows(inputs), as_seed(self.random_state)
-        found = [
-            self._calibrate(model, rows, (labels == label).astype(float), weights, seed)
-            for label in self._told_apart
-        ]
-        binary = len(found) == 1
-        self.calibration_ = found[0] if binary else found
-        betas = np.array([each.beta for each in found])
-        means = np.stack([self.coefficients(k).mean for k in range(len(betas))])
+        kind = POSTERIORS[self.posterior] if len(self.classes_) == 2 else SoftmaxLogistic
+        model = kind(prior_cov=self._prior_variance)
+        codes = np.searchsorted(self.classes_, labels).astype(float)
+        self.calibration_ = self._calibrate(model, rows, codes, weights, seed)
+        self.inverse_temperature_ = self.calibration_.beta
+        means = np.stack([law.mean for law in self.class_coefficients()])
         self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
-        self.inverse_temperature_ = float(betas[0]) if binary else betas
         return self
-
-    @property
-    def _calibrations(self) -> list[Calibration]:
-        """One calibration for each class that is told from the rest."""
-        held = self.calibration_
-        return held if isinstance(held, list) else [held]
-
-    @property
-    def _told_apart(self) -> Array:
-        """Classes that are told from the rest; of two, the second is enough."""
-        return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
 
     def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT:
         """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.
@@ -201,22 +187,27 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         By default at the choice, or at another ``beta``.
         """
         check_is_fitted(self)
-        if whole("k", k, 0) >= len(self._calibrations):
-            raise ValueError(f"k must be less than {len(self._calibrations)}, got {k!r}")
-        return self.coordinates_.coefficients(self._posterior(k, beta))
+        rows = len(self.classes_) if len(self.classes_) > 2 else 1
+        if whole("k", k, 0) >= rows:
+            raise ValueError(f"k must be less than {rows}, got {k!r}")
+        return self.class_coefficients(beta=beta)[k]
+
+    def class_coefficients(self, *, beta: float | None = None) -> list[StudentT]:
+        """Return the laws of (intercept, coefficients) of all rows of ``coef_``."""
+        check_is_fitted(self)
+        posterior = self._posterior(beta)
+        blocks = [posterior]
+        if len(self.classes_) > 2:
+            blocks = [posterior.of_class(k) for k in range(len(self.classes_))]
+        return [self.coordinates_.coefficients(block) for block in blocks]
 
     def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return log probabilities of the classes, shape (n, n_classes).
 
-        By default at the choice, or at another ``beta`` for all classes.
+        By default at the choice, or at another ``beta``.
         """
-        rows = self._rows(X)
-        if len(self.classes_) == 2:
-            return np.column_stack(self._posterior(0, beta).log_predict(rows))
-        own = np.column_stack(
-            [self._posterior(k, beta).log_predict(rows)[1] for k in range(len(self.classes_))]
-        )
-        return own - special.logsumexp(own, axis=1, keepdims=True)
+        found = self._posterior(beta).log_predict(self._rows(X))
+        return np.column_stack(found) if len(self.classes_) == 2 else found
 
     def predict_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return probabilities of the classes, shape (n, n_classes): posterior expectations."""
@@ -232,17 +223,13 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     ) -> Array:
         """Return the ends of central credible intervals of the probabilities.
 
-        Of the second of two classes, shape (n, 2); of each of more classes against the rest, shape
-        (n, n_classes, 2).
+        Of the second of two classes, shape (n, 2); of each of more classes, shape (n, n_classes,
+        2).
         """
-        rows = self._rows(X)
-        ends = [
-            special.expit(
-                np.column_stack(self._posterior(k, beta).combination(rows).interval(level))
-            )
-            for k in range(len(self._calibrations))
-        ]
-        return ends[0] if len(ends) == 1 else np.stack(ends, axis=1)
+        rows, posterior = self._rows(X), self._posterior(beta)
+        if len(self.classes_) > 2:
+            return posterior.interval(rows, level)
+        return special.expit(np.column_stack(posterior.combination(rows).interval(level)))
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw classes at ``X``, each from its probabilities, shape (n, n_samples)."""
@@ -252,22 +239,23 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self.classes_[(uniform > steps).sum(axis=2)]
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return each calibration with the class that it tells from the rest."""
+        """Return the calibration with each class that has a row of ``coef_``."""
         check_is_fitted(self)
-        return list(zip(map(str, self._told_apart), self._calibrations, strict=True))
+        named = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return [(str(label), self.calibration_) for label in named]
 
-    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+    def _problem(self, rows: Array, y: Array) -> Data:
         strange = ~np.isin(y, self.classes_)
         if strange.any():
             raise ValueError(
                 f"y must hold the classes of the fit, {shown(self.classes_)}, got "
                 f"{shown(y[strange][0])}"
             )
-        for label, calibration in zip(self._told_apart, self._calibrations, strict=True):
-            yield calibration, as_data(rows, (y == label).astype(float))
+        return as_data(rows, np.searchsorted(self.classes_, y).astype(float))
 
-    def _posterior(self, k: int, beta: float | None = None) -> LogisticPosterior:
-        chosen = self._calibrations[k]
+    def _posterior(self, beta: float | None = None) -> Any:
+        check_is_fitted(self)
+        chosen = self.calibration_
         return chosen.posterior if beta is None else chosen.posterior_at(beta)
 
 

@@ -14,15 +14,22 @@ from temperance.memory import refuse_too_large
 from temperance.models.logistic.axes import spanning_axes
 from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.information import largest_weights, scale_of_forces
+from temperance.models.logistic.leave_one_out import many_rows
 from temperance.models.logistic.model import whitened_rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.models.regression import Regression
 from temperance.models.softmax.curve import softmax_risk_curve
-from temperance.models.softmax.system import ClassRows, SoftmaxSystem, class_rows
+from temperance.models.softmax.leave_one_out import left_out_risk_curve
+from temperance.models.softmax.system import (
+    ClassRows,
+    SoftmaxSystem,
+    class_rows,
+    row_covariances,
+)
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.ruler import Scale
-from temperance.softmax_quadrature import contrasts, losses_against
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.softmax_quadrature import Logits, contrasts, expected_losses, losses_and_shares
+from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Risk
 from temperance.validation import as_data, non_negative, whole
 
 
@@ -118,28 +125,51 @@ class SoftmaxLogistic(Regression):
 
         .. math:: -\beta \sum_i w_i l_i(m) - \tfrac12 |m|^2 - \tfrac12 \log\det S^{-1}
 
-        at the mode m, in coordinates where the prior is N(0, I).
+        at the mode m, in coordinates where the prior is N(0, I).  Where classes can be told apart
+        it favours priors so wide that the Gaussian does not resemble the posterior; there
+        :meth:`evidence_bound` is the better judge of a prior.
         """
+        system, mode, root = self._fit(data, beta)
+        return float(np.linalg.slogdet(root)[1] - system.objective(mode, beta)[0])
+
+    def evidence_bound(self, data: Data, beta: float = 1.0) -> float:
+        r"""Return a lower bound of that logarithm, which the Gaussian posterior q gives.
+
+        .. math:: -\beta \sum_i w_i E_q l_i - KL(q \,|\, \pi_0)
+        """
+        system, mode, root = self._fit(data, beta)
+        rows = system.rows
+        blocks = mode.reshape(system.dimension, -1)
+        cov = row_covariances(rows.Z, root.reshape(*blocks.shape, -1))
+        mean = rows.Z @ blocks.T
+        logits = Logits(mean, cov, np.zeros_like(mean), np.zeros_like(cov))
+        losses, _ = expected_losses(logits, rows.labels, rows.n_classes, "gibbs")
+        apart = 0.5 * ((root**2).sum() + (mode**2).sum() - len(root))
+        return float(np.linalg.slogdet(root)[1] - apart - beta * (rows.weights[0] @ losses))
+
+    def _fit(self, data: Data, beta: float) -> tuple[SoftmaxSystem, Array, Array]:
+        """Return the equations of all rows, the mode (1, c k) and the covariance root."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
         found = Path(system).at(non_negative("beta", beta))
-        root = system.gaussian(found.x, found.beta)[1][0]
-        objective = float(system.objective(found.x, found.beta)[0])
-        return float(np.log(np.abs(np.diagonal(root))).sum()) - objective
+        return system, found.x, system.gaussian(found.x, found.beta)[1][0]
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Loss of each draw, of shape (draws, K d), at each observation."""
         Z = self.design(X)
         logits = theta.reshape(len(theta), -1, Z.shape[1]) @ Z.T  # (draws, K, n)
-        own = logits[:, y.astype(np.intp), np.arange(len(y))]
-        against = logits - own[:, None]
-        against[:, y.astype(np.intp), np.arange(len(y))] = -np.inf
-        return losses_against(against)
+        own = y.astype(np.intp), np.arange(len(y))
+        against = logits - logits[:, None, *own]
+        against[:, *own] = -np.inf
+        return losses_and_shares(against)[0]
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quasi-Monte Carlo."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
-        curve = softmax_risk_curve(rows, plan.pairs(), risk)
+        if isinstance(plan, LeaveOneOutPlan) and many_rows(*rows.Z.shape):
+            curve = left_out_risk_curve(rows, plan, risk)
+        else:
+            curve = softmax_risk_curve(rows, plan.pairs(), risk)
         return replace(curve, scale=partial(plan_scale, rows, plan))
 
     def _rows(

@@ -28,7 +28,7 @@ from temperance.models.logistic.system import (
     inverse_root,
     symmetric_solver,
 )
-from temperance.softmax_quadrature import Logits, contrasts, losses_against
+from temperance.softmax_quadrature import Logits, contrasts, losses_and_shares
 from temperance.types import Array, Labels, batches
 
 CHORDS = 6  # steps by one and the same curvature
@@ -79,13 +79,13 @@ class SoftmaxLaw:
         )
         cov, d_cov = np.empty((2, m, e, c, c))
         for j in range(m):
+            blocks = self.root[j].reshape(c, -1, self.root.shape[2])
             inner = self.root[j].T @ self.d_precision[j] @ self.root[j]
-            parts = self.root[j].reshape(c, -1, self.root.shape[2])
-            for rows in batches(e, parts.shape[0] * parts.shape[2], budget=CACHED):
-                spread = (Z[j % len(Z), rows] @ parts).swapaxes(0, 1)  # (e, c, c k)
+            for rows in batches(e, c * len(inner), budget=CACHED):
+                spread = (Z[j % len(Z), rows] @ blocks).swapaxes(0, 1)
                 back = spread.swapaxes(1, 2)
                 cov[j, rows] = spread @ back
-                d_cov[j, rows] = -(spread.reshape(-1, spread.shape[2]) @ inner).reshape(spread.shape) @ back
+                d_cov[j, rows] = -_times(spread, inner) @ back
         return Logits(mean, cov, d_mean, d_cov)
 
 
@@ -196,12 +196,26 @@ def class_probabilities(logits: Array, labels: Labels) -> Probabilities:
     index = np.broadcast_to(labels[:, None], (len(logits), len(labels), 1))
     against = logits - np.take_along_axis(logits, index, axis=2)
     np.put_along_axis(against, index, -np.inf, axis=2)  # of the others only
-    loss = losses_against(against, axis=2)
-    p = np.exp(against - loss[..., None])
+    loss, p = losses_and_shares(against, axis=2)
     residual = p.copy()
     np.put_along_axis(residual, index, -p.sum(axis=2, keepdims=True), axis=2)
     np.put_along_axis(p, index, np.exp(-loss)[..., None], axis=2)
     return Probabilities(loss, p, residual)
+
+
+def _times(spread: Array, inner: Array) -> Array:
+    """Return the product (e, c, q) with a matrix (q, q) as one of two matrices."""
+    return (spread.reshape(-1, len(inner)) @ inner).reshape(spread.shape)
+
+
+def row_covariances(Z: Array, blocks: Array) -> Array:
+    """Return the covariances (n, c, c) of rows' contrasts from the root in blocks (c, k, q)."""
+    c, _, q = blocks.shape
+    cov = np.empty((len(Z), c, c))
+    for rows in batches(len(Z), c * q, budget=CACHED):
+        spread = (Z[rows] @ blocks).swapaxes(0, 1)
+        cov[rows] = spread @ spread.swapaxes(1, 2)
+    return cov
 
 
 @lru_cache
@@ -228,11 +242,11 @@ def kronecker_sums(triangles: Array, Z: Array) -> Array:
     weights = triangles.swapaxes(1, 2).reshape(m * t, -1)
     for rows in batches(len(Z), len(one), budget=CACHED):
         sums += weights[:, rows] @ (Z[rows][:, one] * Z[rows][:, other])
-    blocks = sums.reshape(m, t, -1)[:, _square(t)][..., _square(len(one))]
+    blocks = sums.reshape(m, t, -1)[:, square_places(t)][..., square_places(len(one))]
     return blocks.swapaxes(2, 3).reshape(m, blocks.shape[1] * k, -1)
 
 
-def _square(size: int) -> NDArray[np.intp]:
+def square_places(size: int) -> NDArray[np.intp]:
     """Return the places of a symmetric matrix in its upper triangle of this size."""
     side = int(np.sqrt(2 * size))
     places = np.empty((side, side), dtype=np.intp)
