@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -143,10 +144,10 @@ class TestAgreementWithTheCore:
 
     def test_many_classes_have_one_joint_posterior(self, iris):
         X, y = iris
-        names = np.array(["setosa", "versicolor", "virginica"])
-        ours = GibbsClassifier(prior_scale=2.0, random_state=0).fit(X, names[y])
+        names, codes = np.unique(y, return_inverse=True)
+        ours = GibbsClassifier(prior_scale=2.0, random_state=0).fit(X, y)
         rows = ours.coordinates_.rows(X)
-        core = calibrate(models.SoftmaxLogistic(4.0), rows, y, seed=0)
+        core = calibrate(models.SoftmaxLogistic(4.0), rows, codes, seed=0)
         assert ours.inverse_temperature_ == core.beta
         assert ours.calibration_.risk == core.risk
         np.testing.assert_array_equal(ours.predict_proba(X), core.posterior.predict(rows))

@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.memory import refuse_too_large
 from temperance.models.logistic.axes import spanning_axes
-from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.information import largest_weights, scale_of_forces
 from temperance.models.logistic.leave_one_out import many_rows
 from temperance.models.logistic.model import whitened_rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.models.regression import Regression
-from temperance.models.softmax.curve import softmax_risk_curve
+from temperance.models.softmax.curve import path_of, softmax_risk_curve
 from temperance.models.softmax.leave_one_out import left_out_risk_curve
 from temperance.models.softmax.system import (
     ClassRows,
@@ -83,14 +82,14 @@ class SoftmaxLogistic(Regression):
 
     def check(self, data: Data) -> None:
         """Refuse strange labels, a class of which there is no row, inputs that do not fit."""
-        K = self._count_classes(data.y)
-        counts = np.bincount(data.y.astype(np.intp), minlength=K)
-        if (counts > 0).sum() < 2:
+        K, present = self._count_classes(data.y), np.unique(data.y)
+        if len(present) < 2:
             raise ValueError(f"y must hold at least two classes, got only {float(data.y[0])!r}")
-        if self.n_classes is None and not counts.all():
+        if self.n_classes is None and len(present) < K:
+            missing = int(np.argmin(present == np.arange(len(present))))
             raise ValueError(
-                f"y must hold every label from 0 to {K - 1}, got none of {int(counts.argmin())}; "
-                "name n_classes if that class is known"
+                f"y must hold every label from 0 to {K - 1}, got none of {missing}; give n_classes "
+                "if there is such a class"
             )
         super().check(data)
         self._rows(data.X, data.y, data.weights[None])
@@ -108,7 +107,7 @@ class SoftmaxLogistic(Regression):
         data = as_data(X, y, weights)
         rows, basis, prior = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
-        path = Path(system)
+        path = path_of(system)
 
         def posterior(alpha: float) -> SoftmaxPosterior:
             found = path.at(non_negative("alpha", alpha) / data.size)
@@ -151,7 +150,7 @@ class SoftmaxLogistic(Regression):
         """Return the equations of all rows, the mode (1, c k) and the covariance root."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
-        found = Path(system).at(non_negative("beta", beta))
+        found = path_of(system).at(non_negative("beta", beta))
         return system, found.x, system.gaussian(found.x, found.beta)[1][0]
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
@@ -188,9 +187,7 @@ class SoftmaxLogistic(Regression):
     def _count_classes(self, y: Array) -> int:
         strange = y[~((y >= 0) & (y == np.floor(y)))]
         if len(strange):
-            raise ValueError(
-                f"y must hold labels 0, 1, 2 ..., got {float(strange[0])!r}"
-            )
+            raise ValueError(f"y must hold labels 0, 1, 2 ..., got {float(strange[0])!r}")
         largest = int(y.max())
         if self.n_classes is None:
             return max(largest + 1, 2)

@@ -77,9 +77,7 @@ def beta_scale(
     return scale_of_forces(rows, float(pull), curvature, alone)
 
 
-def scale_of_forces(
-    rows: Rows, pull: float, curvature: float, alone: bool
-) -> tuple[float, float]:
+def scale_of_forces(rows: Rows, pull: float, curvature: float, alone: bool) -> tuple[float, float]:
     """Return the scale from the length of the loss's slope at the prior and its curvature."""
     weights, lengths = rows.weights[0], rows.lengths
     rate = max(curvature, pull * min(1.0, float(np.sqrt(lengths.max(initial=0.0)))))

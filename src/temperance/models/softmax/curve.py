@@ -3,12 +3,14 @@ r"""Risk curve of softmax regression: moments of the logits, losses at fixed nod
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.logistic.continuation import Path
+from temperance.models.logistic.system import System
 from temperance.models.softmax.system import ClassRows, SoftmaxLaw, SoftmaxSystem, class_rows
 from temperance.softmax_quadrature import Logits, expected_losses
 from temperance.types import Array, Plan, Risk, batches
@@ -21,6 +23,7 @@ MOST_ELEMENTS = 2**23  # of matrices and probabilities of pairs that are followe
 class Part:
     """Pairs that are followed together, and the rows that each tests, (pairs, widest)."""
 
+    system: SoftmaxSystem
     path: Path
     rows: ClassRows
     tested: NDArray[np.intp]
@@ -28,8 +31,13 @@ class Part:
     def losses(self, beta: float, risk: Risk) -> tuple[Array, Array]:
         """Return the losses of the tested rows and their slopes, (pairs, widest)."""
         found = self.path.at(beta)
-        law: SoftmaxLaw = self.path.system.law(found.x, found.tangent, found.beta)  # type: ignore[assignment]
+        law = self.system.law(found.x, found.tangent, found.beta)
         return tested_losses(law, self.rows, self.tested, risk)
+
+
+def path_of(system: SoftmaxSystem, guide: Path | None = None, among: int = 1) -> Path:
+    """Follow the modes along beta; a path asks for the equations, and not for the law."""
+    return Path(cast(System, system), guide, among)
 
 
 def tested_losses(
@@ -65,5 +73,6 @@ def softmax_risk_curve(rows: ClassRows, plan: Plan, risk: Risk) -> RiskCurve:
     for pairs in batches(len(weights), each, budget=MOST_ELEMENTS):
         used = np.any(weights[pairs] > 0, axis=0)
         trained = class_rows(rows.Z[used], rows.y[used], weights[pairs][:, used], rows.n_classes)
-        parts.append(Part(Path(SoftmaxSystem(trained)), rows, index[pairs]))
+        system = SoftmaxSystem(trained)
+        parts.append(Part(system, path_of(system), rows, index[pairs]))
     return curve_of_losses(plan, PairLosses(parts, risk), METHOD, index)

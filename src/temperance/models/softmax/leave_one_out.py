@@ -6,8 +6,8 @@ row i moves mean and covariance of its contrasts to
 
     mu_i + V (c r),        V = V_i (I - c W_i V_i)^-1.
 
-What the step does to the curvatures of the others is left out: like its own error it is of the order
-1/n^2.  The few rows that move far are refitted.
+What the step does to the curvatures of the others is left out: like its own error it is of the
+order 1/n^2.  The few rows that move far are refitted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from temperance.curves import RiskCurve, curve_of_tested
 from temperance.models.logistic.continuation import Path
 from temperance.models.logistic.leave_one_out import BAYES, FAR, MOST_REFITS
-from temperance.models.softmax.curve import METHOD, Part
+from temperance.models.softmax.curve import METHOD, Part, path_of
 from temperance.models.softmax.system import (
     ClassRows,
     SoftmaxSystem,
@@ -68,7 +68,7 @@ class LeftOutLosses:
 
     @cached_property
     def _path(self) -> Path:
-        return Path(SoftmaxSystem(self.rows))
+        return path_of(SoftmaxSystem(self.rows))
 
     @cached_property
     def _refits(self) -> list[tuple[int, Part]]:
@@ -85,7 +85,8 @@ class LeftOutLosses:
         weights = rows.weights.copy()
         weights[:, row] = 0.0
         system = SoftmaxSystem(class_rows(rows.Z, rows.y, weights, rows.n_classes))
-        return Part(Path(system, self._path, MOST_REFITS), rows, np.array([[row]]))
+        path = path_of(system, self._path, MOST_REFITS)
+        return Part(system, path, rows, np.array([[row]]))
 
     def _by_newton(self, beta: float) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
