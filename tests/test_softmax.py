@@ -128,9 +128,11 @@ class TestEquations:
             data.X, data.y, beta * data.size, data.weights
         )
         x = posterior.law.mean.ravel()
-        found = optimize.minimize(
-            lambda v: system.objective(v[None], beta)[0], np.zeros(6), tol=1e-12
-        )
+
+        def objective(v):
+            return system.objective(v[None], beta)[0]
+
+        found = optimize.minimize(objective, np.zeros(6), tol=1e-12)
         np.testing.assert_allclose(x, found.x, atol=1e-5)
         h, axes = 1e-4, np.eye(6)
         hessian = [

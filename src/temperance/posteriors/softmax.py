@@ -92,10 +92,10 @@ class ContrastLaw:
         K = self.n_classes
         share = np.sqrt(1 - 1 / K)  # of the prior's deviation
         known = np.tensordot(contrasts(K)[k], self._blocks, 1) / share
-        inner = np.linalg.qr(known.T, mode="r").T
+        triangle: Array = np.linalg.qr(known.T, mode="r")
         prior = type(self.prior)(self.prior.mean, share * self.prior.root)
         return GaussianPosterior(
-            self.coefficients[k], prior.posterior_root(inner, self.basis), design
+            self.coefficients[k], prior.posterior_root(triangle.T, self.basis), design
         )
 
     @property
