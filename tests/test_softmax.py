@@ -186,6 +186,12 @@ class TestEquations:
             rows = np.kron(contrasts(3).T, x)
             np.testing.assert_allclose(found, rows @ cov @ rows.T, atol=1e-10)
 
+    def test_the_posterior_of_few_rows_shows_none_of_them(self):
+        data = class_data(6, 40)
+        law = models.SoftmaxLogistic().posterior(data.X, data.y, 6.0).law
+        cosines = data.X @ law.basis / np.linalg.norm(data.X, axis=1)[:, None]
+        assert np.abs(cosines).max() < 0.95
+
     def test_draws_have_the_posterior_s_moments(self):
         data = class_data(25, 2)
         posterior = models.SoftmaxLogistic().posterior(data.X, data.y, 20.0)

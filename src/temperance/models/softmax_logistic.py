@@ -112,7 +112,8 @@ class SoftmaxLogistic(Regression):
         def posterior(alpha: float) -> SoftmaxPosterior:
             found = path.at(non_negative("alpha", alpha) / data.size)
             modes, roots = system.gaussian(found.x, found.beta)
-            law = ContrastLaw(modes[0].reshape(system.dimension, -1), roots[0], prior, basis)
+            mean = modes[0].reshape(system.dimension, -1)
+            law = ContrastLaw(mean, roots[0], prior, basis).mixed()
             return SoftmaxPosterior(
                 law.coefficients.ravel(), law.covariance_root(), self.design, law
             )

@@ -3,7 +3,7 @@ r"""Gaussian coefficients of several classes, whose probabilities are averages."
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -92,11 +92,22 @@ class ContrastLaw:
         K = self.n_classes
         share = np.sqrt(1 - 1 / K)  # of the prior's deviation
         known = np.tensordot(contrasts(K)[k], self._blocks, 1) / share
-        triangle: Array = np.linalg.qr(known.T, mode="r")
+        triangle = np.asarray(np.linalg.qr(known.T, mode="r"))
         prior = type(self.prior)(self.prior.mean, share * self.prior.root)
         return GaussianPosterior(
             self.coefficients[k], prior.posterior_root(triangle.T, self.basis), design
         )
+
+    def mixed(self) -> ContrastLaw:
+        """Return the same law along other axes of the span, none of which is that of a row.
+
+        They are the axes of the covariance, averaged over the contrasts.
+        """
+        if self.basis is None:
+            return self
+        axes = np.linalg.eigh(np.einsum("aiq,ajq->ij", self._blocks, self._blocks))[1]
+        root = (axes.T @ self._blocks).reshape(self.root.shape)
+        return replace(self, mean=self.mean @ axes, root=root, basis=self.basis @ axes)
 
     @property
     def _blocks(self) -> Array:
