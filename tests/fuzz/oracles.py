@@ -267,7 +267,7 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
 def plain_logistic_risk(problem: Problem, result: Calibration) -> str | None:
     """The curve of a logistic model is what a plain solver says that proves its answer."""
     planned = plan_of(problem)
-    if planned is None or problem.is_linear or isinstance(problem.model, models.SoftmaxLogistic):
+    if planned is None or problem.is_linear:
         return None
     rows, plan = planned
     n, d = rows.X.shape
@@ -387,11 +387,11 @@ def _other_inputs_unit(problem: Problem) -> Change | None:
     if isinstance(problem.model, models.GaussianMean | models.Polynomial):
         return None
     factor = 2.0 ** int(np.random.default_rng(problem.seed).integers(-20, 21))
-    model: Any = problem.model
-    options = {"prior_cov": np.asarray(model.prior_cov) * factor**2}
-    if hasattr(model, "prior_mean"):
-        options["prior_mean"] = np.asarray(model.prior_mean) * factor
-    model = replace(model, **options)
+    model = replace(
+        problem.model,  # type: ignore[type-var]
+        prior_cov=np.asarray(problem.model.prior_cov) * factor**2,  # type: ignore[attr-defined]
+        prior_mean=np.asarray(problem.model.prior_mean) * factor,  # type: ignore[attr-defined]
+    )
     return Change(
         f"X / {factor:g}, prior in that unit", replace(problem, X=problem.X / factor, model=model)
     )

@@ -24,7 +24,6 @@ LOGISTIC = (
     "JaakkolaLogistic",
     "MeanFieldLogistic",
     "FullCovarianceLogistic",
-    "SoftmaxLogistic",
 )
 BOUNDS = {
     (0.0, 3.0): 0.5,
@@ -99,15 +98,11 @@ def problem(seed: int) -> Problem:
     reach = 150.0 if extreme else float(rng.choice([0.5, 2.0, 6.0, 12.0], p=[0.4, 0.25, 0.2, 0.15]))
     if reach > 2:
         notes.append(f"scales 1e±{reach:g}")
-    name = str(
-        rng.choice(LINEAR + LOGISTIC, p=[0.26, 0.05, 0.07, 0.18] + [0.11] * 3 + [0.07, 0.04])
-    )
+    name = str(rng.choice(LINEAR + LOGISTIC, p=[0.26, 0.05, 0.07, 0.18] + [0.11] * 4))
     n, d = _sizes(rng, name)
     X = _inputs(rng, n, d, name, reach, notes)
     if name in LOGISTIC:
         y = _labels(rng, X, notes)
-        if name == "SoftmaxLogistic":
-            y = y + _labels(rng, X, notes)
     else:
         y = _responses(rng, X, n, reach, notes)
     X, y = _copies(rng, X, y, notes)
@@ -328,7 +323,7 @@ def _model(
             options["prior_cov"] = (np.eye(d) + root @ root.T) * np.outer(sides, sides)
         if kind != "scalar":
             notes.append(f"prior_cov {kind}")
-    if rng.random() < 0.3 and name != "SoftmaxLogistic":  # whose classes share the mean
+    if rng.random() < 0.3:
         vector = rng.random() < 0.5
         size = scale(rng, reach if name in LINEAR else min(reach, 2.0))
         options["prior_mean"] = size * (rng.standard_normal(d) if vector else 1.0)

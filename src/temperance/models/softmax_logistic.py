@@ -62,10 +62,9 @@ class SoftmaxLogistic(Regression):
     --------
     >>> X, y = [[1.0], [0.0], [-1.0]], [2, 1, 0]
     >>> posterior = SoftmaxLogistic().posterior(X, y, alpha=3.0)
-    >>> posterior.coefficients.round(3)
-    array([[-0.505],
-           [ 0.   ],
-           [ 0.505]])
+    >>> posterior.coefficients.round(3)[[0, 2]]
+    array([[-0.614],
+           [ 0.614]])
     """
 
     prior_cov: ArrayLike = 1.0
