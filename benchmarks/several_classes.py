@@ -2,8 +2,8 @@
 
 Run with ``python -m benchmarks.several_classes [repetitions of iris and wine] [of digits]``.  The
 prior variance of the coefficients of standardised columns is 0.1, or that of a grid with the
-largest evidence or bound of it; intercepts have the variance 100.  Both take five folds to tune, and are judged by the
-mean log probability of the rows that five outer folds leave out.
+largest evidence or bound of it; intercepts have the variance 100.  Both take five folds to tune,
+and are judged by the mean log probability of the rows that five outer folds leave out.
 """
 
 from __future__ import annotations
