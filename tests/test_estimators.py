@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -141,19 +142,53 @@ class TestAgreementWithTheCore:
             ours.predict_proba(X)[:, 1], core.posterior.predict(rows), rtol=1e-12
         )
 
-    def test_many_classes_are_told_from_the_rest_one_by_one(self, iris):
+    def test_many_classes_have_one_joint_posterior(self, iris):
         X, y = iris
-        ours = GibbsClassifier("laplace", random_state=0).fit(X, y)
+        names, codes = np.unique(y, return_inverse=True)
+        ours = GibbsClassifier(prior_scale=2.0, random_state=0).fit(X, y)
         rows = ours.coordinates_.rows(X)
-        core = [calibrate(models.LaplaceLogistic(), rows, y == c, seed=0) for c in ours.classes_]
-        np.testing.assert_array_equal(ours.inverse_temperature_, [each.beta for each in core])
-        assert [each.risk for each in ours.calibration_] == [each.risk for each in core]
-        own = np.column_stack([each.posterior.predict(rows) for each in core])
-        np.testing.assert_allclose(
-            ours.predict_proba(X), own / own.sum(axis=1, keepdims=True), rtol=1e-12
-        )
+        core = calibrate(models.SoftmaxLogistic(4.0), rows, codes, seed=0)
+        assert ours.inverse_temperature_ == core.beta
+        assert ours.calibration_.risk == core.risk
+        np.testing.assert_array_equal(ours.predict_proba(X), core.posterior.predict(rows))
+        np.testing.assert_array_equal(ours.predict(X), names[ours.predict_proba(X).argmax(axis=1)])
+        assert [name for name, _ in ours.parts()] == list(names)
+
+    def test_coefficients_of_many_classes_give_their_probabilities(self, iris):
+        X, y = iris
+        ours = GibbsClassifier(strategy="bayes").fit(X, y)
         assert ours.coef_.shape == (3, 4)
         assert ours.intercept_.shape == (3,)
+        np.testing.assert_allclose(ours.coef_.sum(axis=0), 0, atol=1e-12)
+        mode = special.softmax(ours.intercept_ + X @ ours.coef_.T, axis=1)
+        theta = ours.calibration_.posterior.coefficients
+        expected = special.softmax(ours.coordinates_.rows(X) @ theta.T, axis=1)
+        np.testing.assert_allclose(mode, expected, rtol=1e-9)
+        # Draws of the coefficients, less their mean over the classes, have the law of each class.
+        draws = ours.calibration_.posterior.sample(40_000, seed=0).reshape(-1, 3, 5)
+        draws = draws - draws.mean(axis=1, keepdims=True)
+        law, unit = ours.coefficients(1), ours.coordinates_.terms.unit
+        np.testing.assert_allclose(law.scale[1:], (draws[:, 1, 1:] / unit).std(axis=0), rtol=0.02)
+
+    def test_intervals_of_many_classes_are_quantiles_of_draws(self, iris):
+        X, y = iris
+        ours = GibbsClassifier(strategy="bayes").fit(X, y)
+        ends = ours.predict_interval(X[60:65], 0.8)
+        assert ends.shape == (5, 3, 2)
+        theta = ours.calibration_.posterior.sample(40_000, seed=0).reshape(-1, 3, 5)
+        p = special.softmax(ours.coordinates_.rows(X[60:65]) @ theta.swapaxes(1, 2), axis=2)
+        expected = np.moveaxis(np.quantile(p, [0.1, 0.9], axis=0), 0, 2)
+        np.testing.assert_allclose(special.logit(ends), special.logit(expected), 0.02, 0.06)
+
+    def test_many_classes_forecast_no_worse_than_a_tuned_penalty(self, iris):
+        X, y = iris
+        model = GibbsClassifier(prior_scale=3.0, bounds=(0, 100), random_state=0)
+        tuned = make_pipeline(StandardScaler(), LogisticRegression(C=20.0, max_iter=1000))
+        ours, theirs = (
+            cross_val_score(each, X, y, cv=5, scoring="neg_log_loss").mean()
+            for each in (model, tuned)
+        )
+        assert ours > theirs - 0.01
 
     def test_bayes_with_a_wide_prior_is_least_squares(self, diabetes):
         X, y = diabetes

@@ -33,21 +33,19 @@ THREE = ("high", "low", "middle")
 
 
 def lost(fitted, rows, y, beta, risk):
-    """Loss of one row, summed over the classes that are told from the rest, by the core alone."""
-    total = 0.0
-    for label, part in fitted.parts():
-        if hasattr(fitted, "classes_"):
-            response = float(str(y) == label)
-        else:
-            response = (y - fitted._response.centre[0]) / fitted._response.unit[0]
-        total += expected_risk(
-            part.model,
-            (part.data.X, part.data.y, part.data.weights),
-            (rows, [response]),
-            part.data.size * (part.beta if beta is None else beta),
-            risk=risk,
-        )
-    return total
+    """Loss of one row, by the core alone."""
+    chosen = fitted.calibration_
+    if hasattr(fitted, "classes_"):
+        response = float(list(fitted.classes_).index(y))
+    else:
+        response = (y - fitted._response.centre[0]) / fitted._response.unit[0]
+    return expected_risk(
+        chosen.model,
+        (chosen.data.X, chosen.data.y, chosen.data.weights),
+        (rows, [response]),
+        chosen.data.size * (chosen.beta if beta is None else beta),
+        risk=risk,
+    )
 
 
 def naive(estimator, X, y, splits, weights=None):

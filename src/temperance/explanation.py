@@ -37,40 +37,12 @@ def explain(calibration: Calibration) -> str:
     return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
 
 
-def explanations(fitted: Any) -> list[str]:
-    """Explain the calibration of a fitted estimator; of several classes all in one paragraph."""
-    parts = fitted.parts()
-    if len(parts) == 1:
-        return [explain(parts[0][1])]
-    kinds: dict[str, list[str]] = {}
-    for name, calibration in parts:
-        kinds.setdefault(_kind(calibration), []).append(f"{name} ({calibration.beta:.3g})")
-    told = " ".join(f"{kind}: {', '.join(names)}." for kind, names in kinds.items())
-    return [f"Each class is told from the rest by a posterior with a β of its own. {told}"]
-
-
 def modelled(fitted: Any, target: str) -> str:
     """Say which of two classes has its probability modelled; nothing for other responses."""
     classes = list(getattr(fitted, "classes_", ()))
     if len(classes) != 2:
         return ""
     return f"probability of {target} = {classes[1]}, against {classes[0]}"
-
-
-def _kind(calibration: Calibration) -> str:
-    """Sort a calibration among its like, in a few words."""
-    if calibration.average is not None:
-        return "Averaged over β"
-    if not calibration.minimum.searched:
-        return "Given, not chosen"
-    if calibration.flat:
-        return "Nothing to choose by"
-    if calibration.at_bound:
-        return "The risk is smallest at a bound"
-    if _unclear(calibration):
-        return "No clear gain over Bayes"
-    trust = "Less" if calibration.beta < 1 else "More"
-    return f"{trust} trust than Bayes, with a clear gain"
 
 
 def _better_repair(calibration: Calibration) -> str:

@@ -409,7 +409,7 @@ def _write_report(request: Request, result: Result) -> None:
     contents = report.compute(
         result.own.fitted,
         result.table,
-        {trial.name: [part.beta for _, part in trial.fitted.parts()] for trial in result.trials},
+        {trial.name: trial.fitted.calibration_.beta for trial in result.trials},
         result.own.name,
         result.own.held,
         ranking(result) if request.compare else [],

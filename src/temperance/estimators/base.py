@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, Self
 
@@ -46,7 +45,7 @@ class GibbsEstimator(BaseEstimator):
     random_state: Any
     keep_data: bool
     coordinates_: Coordinates
-    calibration_: Calibration | list[Calibration]
+    calibration_: Calibration
 
     @property
     def terms_(self) -> list[str]:
@@ -112,18 +111,18 @@ class GibbsEstimator(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrates")
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return each calibration with its name: of the class it tells from the rest, or none."""
+        """Return the calibration with each class that has coefficients, or with no name."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
 
-    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
-        """Yield each calibration with other rows and responses as its model sees them."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
+    def _problem(self, rows: Array, y: Array) -> Data:
+        """Return other rows and responses as the model sees them."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its model sees")
 
     def gains(self, X: ArrayLike, y: ArrayLike) -> Array:
         r"""Loss of each row under Bayes' posterior less that under the calibrated one.
 
         The loss is that of the risk asked for: ``E[-log p(y | x, theta)]`` under the posterior, or
-        ``-log E[p(y | x, theta)]``.  For more than two classes it is the sum over the classes.
+        ``-log E[p(y | x, theta)]``.
 
         Parameters
         ----------
@@ -134,11 +133,8 @@ class GibbsEstimator(BaseEstimator):
         -------
         array of shape (n,)
         """
-        gains = [
-            _gains(known, new, self._risk)
-            for known, new in self._problems(self._rows(X), np.asarray(y))
-        ]
-        return np.sum(gains, axis=0)
+        check_is_fitted(self)
+        return _gains(self.calibration_, self._problem(self._rows(X), np.asarray(y)), self._risk)
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -152,9 +148,7 @@ class GibbsEstimator(BaseEstimator):
         state: dict[str, Any] = super().__getstate__()
         if self.keep_data or "calibration_" not in state:
             return state
-        held = self.calibration_
-        stored = list(map(without_data, held)) if isinstance(held, list) else without_data(held)
-        return {**state, "calibration_": stored}
+        return {**state, "calibration_": without_data(self.calibration_)}
 
     def __copy__(self) -> Self:
         """Return a copy for this process, which shares all there is."""

@@ -1,21 +1,27 @@
-r"""Priors whose scale the data decide, by the evidence.
+r"""Priors whose scale the data decide.
 
-Regressions for forecasts average over the scale (:class:`temperance.models.HierarchicalLinear`).
-Where one scale is needed, for draws and for classes, it is the one of largest evidence, on all rows
-and at beta = 1.
+Regressions for forecasts average over the scale, by its evidence
+(:class:`temperance.models.HierarchicalLinear`); for draws the scale of largest evidence is taken.
+Classes take the scale that forecasts best in ten folds at beta = 1.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from temperance.models import GaussianLinear, HierarchicalLinear, LaplaceLogistic
+import numpy as np
+from scipy import optimize
+
+from temperance.models import GaussianLinear, HierarchicalLinear
 from temperance.models.hierarchical_linear import PRIOR_LEVEL
 from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
-from temperance.types import Array
+from temperance.strategies.default import fitting
+from temperance.strategies.k_fold import KFold
+from temperance.types import Array, Data
 
-CLASS_SCALES = np.geomspace(0.01, 30.0, 29)  # of coefficients of standardised terms
-CLASS_LEVEL = 10.0  # prior standard deviation of an intercept
+CLASS_SCALES = (0.03, 10.0)  # ends of what coefficients of standardised terms may have
+CLASS_LEVEL = 100.0  # prior variance of an intercept
+CLOSE = 0.15  # in the logarithm of the scale
 
 
 def prior_variances(scale: float, level: float, columns: int, intercept: bool) -> Array:
@@ -38,22 +44,25 @@ def most_evident_regression(
     return GaussianLinear(model.noise_variance, prior_cov=model.noise_variance * variances)
 
 
-def most_evident_variances(rows: Array, y: Array, weights: Array, intercept: bool) -> Array:
-    """Return the prior variances of largest Laplace evidence for two classes, 0 and 1."""
-    found = [
-        prior_variances(scale, CLASS_LEVEL**2, rows.shape[1], intercept) for scale in CLASS_SCALES
-    ]
-    evidence = [laplace_evidence(rows, y, weights, variances) for variances in found]
-    return found[int(np.argmax(evidence))]
+def most_predictive_classes(
+    kind: type, rows: Array, codes: Array, weights: Array, intercept: bool
+) -> Any:
+    """Return the model of classes whose prior forecasts best, at beta = 1, in ten folds.
 
+    The evidence would not do: where classes can be told apart, approximate posteriors of wide
+    priors are far from the true ones, and their evidence does not show it.
+    """
+    data = Data(rows, codes, weights)
+    folds, plan = fitting(KFold(), data).planned(data, np.random.default_rng(0))
 
-def laplace_evidence(rows: Array, y: Array, weights: Array, variances: Array) -> float:
-    r"""Return log Z by Laplace: -sum_i w_i l_i(m) - m'S_0^-1 m / 2 + log det(S S_0^-1) / 2."""
-    posterior = LaplaceLogistic(prior_cov=variances).posterior(
-        rows, y, float(weights.sum()), weights
+    def model_of(log_scale: float) -> Any:
+        scale = float(np.exp(log_scale))
+        return kind(prior_cov=prior_variances(scale, CLASS_LEVEL, rows.shape[1], intercept))
+
+    found = optimize.minimize_scalar(
+        lambda log_scale: model_of(log_scale).risk_curve(folds, plan, "predictive")(1.0),
+        bounds=np.log(CLASS_SCALES),
+        method="bounded",
+        options={"xatol": CLOSE},
     )
-    predictor = rows @ posterior.mean
-    loss = weights @ (np.logaddexp(0.0, predictor) - y * predictor)
-    penalty = 0.5 * posterior.mean @ (posterior.mean / variances)
-    volume = posterior.root.log_determinant - 0.5 * np.log(variances).sum()
-    return float(volume - loss - penalty)
+    return model_of(float(found.x))

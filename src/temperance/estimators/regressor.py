@@ -2,7 +2,6 @@ r"""Calibrated Bayesian regression as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -274,9 +273,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         check_is_fitted(self)
         return [("", self.calibration_)]
 
-    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+    def _problem(self, rows: Array, y: Array) -> Data:
         response = as_numbers("y", y)[:, None]
-        yield self.calibration_, as_data(rows, self._response(response)[:, 0])
+        return as_data(rows, self._response(response)[:, 0])
 
     def _posterior(self, beta: float | None = None) -> Any:
         chosen = self.calibration_

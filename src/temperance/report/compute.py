@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
-from temperance.explanation import explanations, modelled
+from temperance.explanation import explain, modelled
 from temperance.posteriors import StudentT
 from temperance.report.contents import (
     Band,
@@ -39,7 +39,7 @@ BINS = 10
 def compute(
     fitted: Any,
     table: Table,
-    choices: Mapping[str, list[float]],
+    choices: Mapping[str, float],
     own: str,
     held: held_out.HeldOut,
     ranking: list[tuple[str, ...]],
@@ -53,7 +53,7 @@ def compute(
     ----------
     fitted : GibbsRegressor or GibbsClassifier, fitted to the table
     table : Table
-    choices : the beta of each part, by each strategy's name
+    choices : the beta by each strategy's name
     own : name of the strategy that was asked for
     held : forecasts of rows held out
     ranking : strategies on rows held out, below a row of headings; empty if they were not compared
@@ -61,20 +61,21 @@ def compute(
     settings : names and values to reproduce the result
     command : the command that makes the report again
     """
-    parts = []
-    for k, (name, calibration) in enumerate(fitted.parts()):
-        chosen = [
-            Choice(strategy, betas[k], strategy == own) for strategy, betas in choices.items()
-        ]
-        parts.append(_part(fitted, table, k, name, calibration, chosen))
+    calibration = fitted.calibration_
+    chosen = [Choice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
+    betas = _betas(calibration, calibration.curve.ruler(calibration.bounds))
+    risk, laws = calibration.curve(betas), [_laws(fitted, beta) for beta in betas]
+    parts = [
+        _part(fitted, table, k, name, chosen, betas, risk, [each[k] for each in laws])
+        for k, (name, _) in enumerate(fitted.parts())
+    ]
     kept = _held_out(fitted, table, held)
-    kind = fitted.parts()[0][1].kind
     which = modelled(fitted, table.target_name)
-    words = [*([f"The model gives the {which}."] if which else []), *explanations(fitted)]
+    words = [*([f"The model gives the {which}."] if which else []), explain(calibration)]
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _fared(held, kind)],
-        risk_name=kind,
+        words=[*words, _fared(held, calibration.kind)],
+        risk_name=calibration.kind,
         reading=_reading(table),
         parts=parts,
         held_out=kept,
@@ -110,34 +111,41 @@ def _betas(calibration: Calibration, ruler: Ruler) -> Array:
 
 
 def _part(
-    fitted: Any, table: Table, k: int, name: str, calibration: Calibration, choices: list[Choice]
+    fitted: Any,
+    table: Table,
+    k: int,
+    name: str,
+    choices: list[Choice],
+    betas: Array,
+    risk: Array,
+    laws: list[StudentT],
 ) -> Part:
-    ruler = calibration.curve.ruler(calibration.bounds)
-    betas = _betas(calibration, ruler)
+    calibration = fitted.calibration_
     names = ["intercept", *fitted.terms_]
-    laws = [_coefficients(fitted, k, beta) for beta in betas]
     at = int(np.searchsorted(betas, calibration.beta))
     return Part(
         name=name,
         betas=betas,
-        grain=ruler.grain,
-        risk=calibration.curve(betas),
+        grain=calibration.curve.ruler(calibration.bounds).grain,
+        risk=risk,
         at=at,
         standard_error=calibration.standard_error,
         bayes_risk=calibration.bayes_risk,
         gain=calibration.gain,
         gain_error=calibration.gain_standard_error,
         choices=choices,
-        coefficients=_table(fitted, names, _coefficients(fitted, k, 1.0), laws[at]),
+        coefficients=_table(fitted, names, _laws(fitted, 1.0)[k], laws[at]),
         n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
         marginals=_marginals(names, laws, laws[at]),
         band=_band(fitted, table, k, name, betas),
     )
 
 
-def _coefficients(fitted: Any, k: int, beta: float) -> StudentT:
-    which = (k,) if hasattr(fitted, "classes_") else ()
-    return fitted.coefficients(*which, beta=beta)
+def _laws(fitted: Any, beta: float) -> list[StudentT]:
+    """Return the law of the coefficients of each part."""
+    if hasattr(fitted, "classes_"):
+        return fitted.class_coefficients(beta=beta)
+    return [fitted.coefficients(beta=beta)]
 
 
 def _table(

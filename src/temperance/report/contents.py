@@ -70,7 +70,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One calibration: the only one, or that of one class against the rest.
+    """The calibration, with the coefficients of the model or of one class.
 
     ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
     there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the index of the
