@@ -168,9 +168,13 @@ def calibrate(
         ),
     ] = "forecasts",
     bounds: Annotated[
-        tuple[float, float],
-        real_number("Where beta may lie; Bayes is 1.", "LOW HIGH", rich_help_panel=CHOICE),
-    ] = (0.0, 3.0),
+        tuple[float, float] | None,
+        real_number(
+            "Where beta may lie; Bayes is 1. By default 0 3, or 0 100 for several classes.",
+            "LOW HIGH",
+            rich_help_panel=CHOICE,
+        ),
+    ] = None,
     seed: Annotated[
         int,
         whole_number(
@@ -309,7 +313,7 @@ def run(request: Request) -> Result:
 
 def _reason_against(name: str, request: Request, table: Table) -> str | None:
     """Say why a strategy is not run beside the one that was asked for, or nothing."""
-    lower, upper = request.bounds
+    lower, upper = request.bounds or (0.0, 3.0)
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
     if table.task != "classification":

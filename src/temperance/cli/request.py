@@ -32,7 +32,7 @@ class Request:
     strategy: str | None = None
     transfer: Transfer = "beta"
     purpose: Purpose = "forecasts"
-    bounds: tuple[float, float] = (0.0, 3.0)
+    bounds: tuple[float, float] | None = None
     noise_variance: float | None = None
     degree: int | None = None
     posterior: PosteriorName | None = None

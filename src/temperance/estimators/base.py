@@ -28,6 +28,7 @@ from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "draws"]
+BOUNDS, FAR_BOUNDS = (0.0, 3.0), (0.0, 100.0)
 RISKS: dict[str, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
 
 
@@ -38,7 +39,7 @@ class GibbsEstimator(BaseEstimator):
     strategy: Strategy | str | None
     transfer: Transfer
     target: Target
-    bounds: tuple[float, float]
+    bounds: tuple[float, float] | None
     prior_scale: float | Literal["auto"]
     standardize: bool
     fit_intercept: bool
@@ -58,6 +59,12 @@ class GibbsEstimator(BaseEstimator):
         """The risk that serves the target."""
         one_of("target", self.target, RISKS)
         return RISKS[self.target]
+
+    def _bounds(self, model: Model) -> tuple[float, float]:
+        if self.bounds is not None:
+            return self.bounds
+        far = self._risk == "predictive" and hasattr(model, "spread_of_beta")
+        return FAR_BOUNDS if far else BOUNDS
 
     @property
     def _learns_scale(self) -> bool:
@@ -96,7 +103,7 @@ class GibbsEstimator(BaseEstimator):
             data.X,
             data.y,
             as_strategy(strategy, self.transfer, model, data, self._risk),
-            bounds=self.bounds,
+            bounds=self._bounds(model),
             risk=self._risk,
             weights=data.weights,
             seed=seed,

@@ -59,8 +59,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     target : {"forecasts", "draws"}
         What should be right: probabilities of the classes, or single draws from the posterior,
         whose mean loss is the Gibbs risk.
-    bounds : (float, float)
-        Where beta may lie.
+    bounds : (float, float) or None
+        Where beta may lie; by default (0, 3), and (0, 100) for Laplace posteriors, which at
+        beta = 1 may be far from Bayes.
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: that
         which forecasts best in ten folds of all rows at beta = 1, the same in all parts of a
@@ -132,7 +133,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
         target: Target = "forecasts",
-        bounds: tuple[float, float] = (0, 3),
+        bounds: tuple[float, float] | None = None,
         prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
         fit_intercept: bool = True,

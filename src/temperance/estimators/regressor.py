@@ -57,8 +57,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     target : {"forecasts", "draws"}
         What should be right: forecasts of new responses, or single draws from the posterior, whose
         mean loss is the Gibbs risk.
-    bounds : (float, float)
-        Where beta may lie.
+    bounds : (float, float) or None
+        Where beta may lie; by default (0, 3).
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: the
         data decide, by the evidence; forecasts are averaged over scales, for draws the scale of
@@ -140,7 +140,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
         target: Target = "forecasts",
-        bounds: tuple[float, float] = (0, 3),
+        bounds: tuple[float, float] | None = None,
         prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
         fit_intercept: bool = True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,6 +70,7 @@ class SoftmaxLogistic(Regression):
 
     prior_cov: ArrayLike = 1.0
     n_classes: int | None = None
+    spread_of_beta: ClassVar[float] = 2.0  # at beta = 1 it may be far from Bayes
 
     def __post_init__(self) -> None:
         """Refuse fewer than two classes."""
