@@ -207,6 +207,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self._calibrate(model, rows, y, weights, groups)
 
     def kind_of_model(self) -> Any:
+        """Return a logistic model with the posterior that was asked for."""
         return POSTERIORS[self.posterior]()
 
     @property

@@ -219,6 +219,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
     def kind_of_model(self) -> LinearModel:
+        """Return a linear model of the kind that was asked for."""
         if self._learns_scale and self._risk == "predictive":
             return HierarchicalLinear()
         known = not isinstance(self.noise_variance, str)
