@@ -14,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
-from temperance.estimators.inputs import as_seed, as_weights, validated
+from temperance.estimators.inputs import (
+    as_seed,
+    as_weights,
+    refuse_labels_of_several_kinds,
+    validated,
+)
 from temperance.estimators.prior_scale import most_evident_variances
 from temperance.models import (
     FullCovarianceLogistic,
@@ -174,7 +179,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """
         one_of("posterior", self.posterior, POSTERIORS)
         inputs, labels = validated(self, X, y, ensure_min_samples=2)
-        _refuse_labels_of_several_kinds(labels)
+        refuse_labels_of_several_kinds("y", labels)
         check_classification_targets(labels)
         weights = as_weights(sample_weight, inputs)
         self.classes_ = np.unique(labels[weights > 0])
@@ -198,11 +203,11 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def _told(self, rows: Array, y: Array, weights: Array, groups: ArrayLike | None) -> Calibration:
         """Tell class 1 from class 0."""
         prior: Any
-        if self._learns_scale:
+        if self._learns_scale():
             used = weights > 0
             prior = most_evident_variances(rows[used], y[used], weights[used], self.fit_intercept)
         else:
-            prior = self._prior_variance
+            prior = self._prior_variance()
         model = POSTERIORS[self.posterior](prior_cov=prior)
         return self._calibrate(model, rows, y, weights, groups)
 
@@ -293,15 +298,3 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def _posterior(self, k: int, beta: float | None = None) -> Any:
         chosen = self._calibrations[k]
         return chosen.posterior if beta is None else chosen.posterior_at(beta)
-
-
-def _refuse_labels_of_several_kinds(labels: Array) -> None:
-    """Refuse labels that have no order, of which scikit-learn would not say which."""
-    if labels.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in labels})
-        try:
-            np.unique(labels)
-        except TypeError:
-            raise ValueError(
-                f"y must hold labels of one kind, text or numbers, got {', '.join(kinds)}"
-            ) from None

@@ -10,12 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.models import GaussianLinear, HierarchicalLinear, LaplaceLogistic
-from temperance.models.hierarchical_linear import PRIOR_LEVEL
+from temperance.models.hierarchical_linear import PRIOR_LEVEL, SCALES
 from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.types import Array
 
 CLASS_SCALES = np.geomspace(0.01, 30.0, 29)  # of coefficients of standardised terms
+STEP = 0.25  # of the scales of regressions, in log10
 CLASS_LEVEL = 10.0  # prior standard deviation of an intercept
+
+
+def averaged_scales(y: Array, weights: Array, noise: float) -> Array:
+    """Return scales in units of the noise's, up to ten times the size of y, or to 100."""
+    size = float(np.sqrt(np.average(y**2, weights=weights) / noise))
+    highest = max(np.log10(SCALES[-1]), np.log10(10 * size) if size > 0 else 0.0)
+    return np.array(10 ** np.arange(np.log10(SCALES[0]), highest + STEP, STEP))
 
 
 def prior_variances(scale: float, level: float, columns: int, intercept: bool) -> Array:
