@@ -755,7 +755,9 @@ def test_bad_data_are_named(cancer):
         GibbsClassifier().fit(X, np.ones(90, dtype=int))
     with pytest.raises(ValueError, match=r"at least two classes, got 1 class: 0"):
         GibbsClassifier().fit(X, y, sample_weight=y == 0)
-    with pytest.raises(ValueError, match=r"more than 2 observations for a reference of unknown variance"):
+    with pytest.raises(
+        ValueError, match=r"more than 2 observations for a reference of unknown variance"
+    ):
         GibbsRegressor(target="draws").fit(np.ones((5, 2)), np.ones(5))
     with pytest.raises(ValueError, match=r"at least 2 distinct rows, got 1"):
         GibbsRegressor(strategy="k-fold").fit(np.ones((5, 2)), np.ones(5))
