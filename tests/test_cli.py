@@ -394,7 +394,7 @@ class TestAgreement:
         fitted = GibbsRegressor(*given, **{"random_state": 0, **options})
         agree(record, fitted.fit(frame[["area", "age", "weight"]], frame["price"]))
 
-    @pytest.mark.parametrize("strategy", [*NAMES, "logistic-reference-risk"])
+    @pytest.mark.parametrize("strategy", NAMES)
     def test_of_two_classes(self, on, strategy):
         frame = visits(24)
         record = on(frame, "healed", *LAPLACE, "-s", strategy, "--json").record
@@ -547,7 +547,7 @@ class TestComparison:
             "--strategy): bootstrap, safe-bayes, leave-one-out" in done.out
         )
         places = re.findall(r"^(\d)  (\S+) ", done.out, re.M)
-        assert {name for _, name in places} == {*NAMES, "logistic-reference-risk"} - {
+        assert {name for _, name in places} == {*NAMES} - {
             "bootstrap",
             "safe-bayes",
             "leave-one-out",
@@ -860,8 +860,7 @@ WRONG_OPTIONS = {
     "calibrate --strategy": "Option '--strategy' requires an argument",
     "calibrate --strategy kfold": (
         "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'k-fold', 'reference-risk', "
-        "'logistic-reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', "
-        "'sample-splitting', 'naive', 'bayes'"
+        "'leave-one-out', 'bootstrap', 'safe-bayes', 'sample-splitting', 'naive', 'bayes'"
     ),
     "calibrate --model tree": (
         "Invalid value for '--model': 'tree' is not one of 'linear', 'known-variance', "

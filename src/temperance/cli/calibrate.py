@@ -30,9 +30,6 @@ RESAMPLES_BESIDE = 100
 # three minutes with the rows held out where the comparison itself was asked for.
 MOST_COST_BESIDE, MOST_COST_COMPARED = 2_000_000, 7_000_000
 
-# What the strategies that every model takes are joined by.
-REFERENCE = {"regression": "reference-risk", "classification": "logistic-reference-risk"}
-
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
 
 
@@ -133,7 +130,6 @@ def calibrate(
         Literal[
             "k-fold",
             "reference-risk",
-            "logistic-reference-risk",
             "leave-one-out",
             "bootstrap",
             "safe-bayes",
@@ -147,8 +143,8 @@ def calibrate(
             "-s",
             metavar="NAME",
             help="How beta is chosen: average (default for forecasts), k-fold, reference-risk "
-            "(default for draws of a regression), logistic-reference-risk, leave-one-out, "
-            "bootstrap, safe-bayes, sample-splitting, naive or bayes.",
+            "(default for draws of a regression), leave-one-out, bootstrap, safe-bayes, "
+            "sample-splitting, naive or bayes.",
             rich_help_panel=CHOICE,
         ),
     ] = None,
@@ -288,7 +284,7 @@ def run(request: Request) -> Result:
         own = request.own_strategy(estimator)
         offered = [*NAMES]
         if hasattr(estimator.kind_of_model(), "reference_curve"):
-            offered.append(REFERENCE[table.task])
+            offered.append("reference-risk")
         others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
         names = [own, *(name for name in others if name not in left_out)]

@@ -24,7 +24,7 @@ from temperance.estimators.stored import without_data
 from temperance.selection import stack
 from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
 from temperance.strategies.default import average_for, fitting, holding
-from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
+from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "draws"]
@@ -54,28 +54,25 @@ class GibbsEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.coordinates_.names(_check_feature_names_in(self))
 
-    @property
     def _risk(self) -> Risk:
-        """The risk that serves the target."""
+        """Return the risk that serves the target."""
         one_of("target", self.target, RISKS)
         return RISKS[self.target]
 
     def _bounds(self, model: Model) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
-        far = self._risk == "predictive" and hasattr(model, "spread_of_beta")
+        far = self._risk() == "predictive" and hasattr(model, "spread_of_beta")
         return FAR_BOUNDS if far else BOUNDS
 
-    @property
     def _learns_scale(self) -> bool:
-        """Whether the prior learns its scale."""
+        """Return whether the prior learns its scale."""
         if isinstance(self.prior_scale, str) and self.prior_scale != "auto":
             raise ValueError(
                 f"prior_scale must be a positive number or 'auto', got {self.prior_scale!r}"
             )
         return isinstance(self.prior_scale, str)
 
-    @property
     def _prior_variance(self) -> float:
         scale = positive("prior_scale", self.prior_scale)
         if not 1e-100 < scale < 1e100:
@@ -97,21 +94,22 @@ class GibbsEstimator(BaseEstimator):
         refuse_certainty(model, data.X, data.weights)
         strategy, seed = self.strategy, as_seed(self.random_state)
         if groups is not None:
-            strategy = by_groups(strategy, as_groups(groups, weights), self._risk)
+            labels = as_groups(groups, weights)
+            strategy = by_groups(strategy, labels, self._risk(), self.transfer)
         return calibrate(
             model,
             data.X,
             data.y,
-            as_strategy(strategy, self.transfer, model, data, self._risk),
+            as_strategy(strategy, self.transfer, model, data, self._risk()),
             bounds=self._bounds(model),
-            risk=self._risk,
+            risk=self._risk(),
             weights=data.weights,
             seed=seed,
         )
 
     def usual_strategy(self) -> Strategy:
         """Return the strategy that is taken where none is given, for data of any size."""
-        return default_strategy(self.kind_of_model(), self._risk, self.transfer)
+        return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
     def kind_of_model(self) -> Any:
         """Return a model of the kind that would be calibrated."""
@@ -141,7 +139,7 @@ class GibbsEstimator(BaseEstimator):
         array of shape (n,)
         """
         check_is_fitted(self)
-        return _gains(self.calibration_, self._problem(self._rows(X), np.asarray(y)), self._risk)
+        return _gains(self.calibration_, self._problem(self._rows(X), np.asarray(y)), self._risk())
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -185,15 +183,16 @@ def as_strategy(
     one_of("transfer", transfer, ("beta", "alpha"))
     if strategy is None:
         return fitting(default_strategy(model, risk, transfer), data)
-    if isinstance(strategy, str) and strategy == "average":
-        return fitting(average_for(model), data)
     if isinstance(strategy, str):
-        return fitting(holding(strategy_named(strategy), transfer), data)
+        named = average_for(model) if strategy == "average" else strategy_named(strategy)
+        return fitting(holding(named, transfer), data)
     return strategy
 
 
-def by_groups(strategy: Strategy | str | None, groups: Array, risk: Risk) -> Strategy:
-    """Return the default that keeps groups together, or refuse a strategy that would not."""
+def by_groups(
+    strategy: Strategy | str | None, groups: Labels, risk: Risk, transfer: Transfer
+) -> Strategy:
+    """Return the strategy that keeps groups together, or refuse one that would not."""
     from sklearn.model_selection import GroupKFold
 
     count = len(np.unique(groups))
@@ -204,5 +203,7 @@ def by_groups(strategy: Strategy | str | None, groups: Array, risk: Risk) -> Str
         )
     if count < 2:
         raise ValueError(f"groups must hold at least 2 groups, got {count}")
-    apart = FromSplitter(GroupKFold(min(10, count)), groups=groups)
-    return Average(apart) if risk == "predictive" and strategy != "k-fold" else apart
+    one_of("transfer", transfer, ("beta", "alpha"))
+    apart = FromSplitter(GroupKFold(min(10, count)), transfer, groups)
+    by_default = strategy is None and risk == "predictive" and transfer == "beta"
+    return Average(apart) if strategy == "average" or by_default else apart

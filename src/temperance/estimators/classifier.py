@@ -13,7 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
-from temperance.estimators.inputs import as_seed, as_weights, validated
+from temperance.estimators.inputs import (
+    as_weights,
+    refuse_labels_of_several_kinds,
+    validated,
+)
 from temperance.estimators.prior_scale import most_predictive_classes
 from temperance.models import (
     FullCovarianceLogistic,
@@ -176,7 +180,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """
         one_of("posterior", self.posterior, POSTERIORS)
         inputs, labels = validated(self, X, y, ensure_min_samples=2)
-        _refuse_labels_of_several_kinds(labels)
+        refuse_labels_of_several_kinds("y", labels)
         check_classification_targets(labels)
         weights = as_weights(sample_weight, inputs)
         self.classes_ = np.unique(labels[weights > 0])
@@ -195,8 +199,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
 
     def _model(self, rows: Array, codes: Array, weights: Array) -> Any:
         kind = type(self.kind_of_model())
-        if not self._learns_scale:
-            return kind(prior_cov=self._prior_variance)
+        if not self._learns_scale():
+            return kind(prior_cov=self._prior_variance())
         used = weights > 0
         return most_predictive_classes(
             kind, rows[used], codes[used], weights[used], self.fit_intercept
@@ -283,15 +287,3 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         check_is_fitted(self)
         chosen = self.calibration_
         return chosen.posterior if beta is None else chosen.posterior_at(beta)
-
-
-def _refuse_labels_of_several_kinds(labels: Array) -> None:
-    """Refuse labels that have no order, of which scikit-learn would not say which."""
-    if labels.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in labels})
-        try:
-            np.unique(labels)
-        except TypeError:
-            raise ValueError(
-                f"y must hold labels of one kind, text or numbers, got {', '.join(kinds)}"
-            ) from None

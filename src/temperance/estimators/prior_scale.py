@@ -13,7 +13,7 @@ import numpy as np
 from scipy import optimize
 
 from temperance.models import GaussianLinear, HierarchicalLinear
-from temperance.models.hierarchical_linear import PRIOR_LEVEL
+from temperance.models.hierarchical_linear import PRIOR_LEVEL, SCALES
 from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.strategies.default import fitting
 from temperance.strategies.k_fold import KFold
@@ -23,6 +23,14 @@ CLASS_SCALES = (0.03, 10.0)  # ends of what coefficients of standardised terms m
 CLASS_LEVEL = 100.0  # prior variance of an intercept
 FAR_BETAS = (2.0, 16.0)  # of posteriors that at beta = 1 are far from Bayes'
 CLOSE = 0.3  # in the logarithm of the scale
+STEP = 0.25  # of the scales of regressions, in log10
+
+
+def averaged_scales(y: Array, weights: Array, noise: float) -> Array:
+    """Return scales in units of the noise's, up to ten times the size of y, or to 100."""
+    size = float(np.sqrt(np.average(y**2, weights=weights) / noise))
+    highest = max(np.log10(SCALES[-1]), np.log10(10 * size) if size > 0 else 0.0)
+    return np.array(10 ** np.arange(np.log10(SCALES[0]), highest + STEP, STEP))
 
 
 def prior_variances(scale: float, level: float, columns: int, intercept: bool) -> Array:

@@ -14,7 +14,7 @@ from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_strange_units, validated
 from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
-from temperance.estimators.prior_scale import most_evident_regression
+from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
 from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.types import Array, Data, Strategy, Transfer
@@ -206,20 +206,21 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             known = self._scaled_variance(positive("noise_variance", self.noise_variance))
         else:
             one_of("noise_variance", self.noise_variance, ("unknown",))
-        if not self._learns_scale:
+        if not self._learns_scale():
             if known is None:
-                return weak_noise_model(rows, y, weights, self._prior_variance)
-            return GaussianLinear(noise_variance=known, prior_cov=self._prior_variance)
+                return weak_noise_model(rows, y, weights, self._prior_variance())
+            return GaussianLinear(noise_variance=known, prior_cov=self._prior_variance())
         guess = guessed_noise_variance(rows, y, weights)
-        model = HierarchicalLinear(known, SHAPE, SHAPE * guess, intercept=self.fit_intercept)
-        if self._risk == "predictive":
+        scales = averaged_scales(y, weights, guess if known is None else known)
+        model = HierarchicalLinear(known, SHAPE, SHAPE * guess, scales, self.fit_intercept)
+        if self._risk() == "predictive":
             return model
         used = weights > 0
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
     def kind_of_model(self) -> LinearModel:
-        """Return a model of the kind that is calibrated."""
-        if self._learns_scale and self._risk == "predictive":
+        """Return a linear model of the kind that was asked for."""
+        if self._learns_scale() and self._risk() == "predictive":
             return HierarchicalLinear()
         known = not isinstance(self.noise_variance, str)
         return GaussianLinear() if known else NormalInverseGammaLinear()

@@ -63,4 +63,6 @@ def fitting(strategy: Any, data: Data) -> Any:
 
 def holding(strategy: Any, transfer: Transfer) -> Any:
     """Return a strategy that carries ``transfer`` from a part of the rows to the whole."""
+    if isinstance(strategy, Average):
+        return replace(strategy, source=holding(strategy.source, transfer))
     return replace(strategy, transfer=transfer) if hasattr(strategy, "transfer") else strategy
