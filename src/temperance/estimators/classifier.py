@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.inputs import (
+    as_seed,
     as_weights,
     refuse_labels_of_several_kinds,
     validated,
