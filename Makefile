@@ -8,16 +8,20 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test lint fuzz browser clean
+.PHONY: demo test test-all lint fuzz browser clean
 .DELETE_ON_ERROR:
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.demo
 	$(BIN)/python demo.py
 	@echo
-	$(BIN)/temperance calibrate --model known-variance --noise-variance 1500 --report demo.html
+	$(BIN)/temperance calibrate --report demo.html
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2
+
+# Slow statistical tests as well.
+test-all: lint browser
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
