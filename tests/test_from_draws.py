@@ -223,9 +223,10 @@ class TestResult:
         assert found.bayes_risk == pytest.approx(found.curve(1.0))
         lines = repr(found).splitlines()
         assert lines[0] == "Calibration of RecordedDraws by LeaveOneOut(transfer='beta')"
-        assert "4000 recorded draws" in lines[5]
-        assert lines[6].startswith("  draws     4000 at beta = 1, worth")
-        assert lines[7].startswith("  Pareto k  at most")
+        assert lines[2].startswith("  range     ")
+        assert "4000 recorded draws" in lines[6]
+        assert lines[7].startswith("  draws     4000 at beta = 1, worth")
+        assert lines[8].startswith("  Pareto k  at most")
         assert found.pareto_k.shape == (60,)
 
     def test_plot(self, drawn):
@@ -551,10 +552,7 @@ class TestArviZ:
         assert loo.elpd == pytest.approx(-ours.loss.sum(), abs=0.02)
 
     def test_tree_is_an_array_with_names(self, drawn, tree):
-        with pytest.warns(diagnostics.BoundWarning):
-            whole = calibrate_from_draws(tree)
-        with pytest.warns(diagnostics.BoundWarning):
-            array = calibrate_from_draws(drawn)
+        whole, array = calibrate_from_draws(tree), calibrate_from_draws(drawn)
         assert whole.beta == array.beta
         np.testing.assert_array_equal(whole.data.y, tree["observed_data"]["y"])
         assert np.isnan(array.data.y).all()
@@ -582,8 +580,7 @@ class TestArviZ:
             calibrate_from_draws(both)
         with pytest.raises(ValueError, match="variable must be one of y, z, got 'x'"):
             calibrate_from_draws(both, variable="x")
-        with pytest.warns(diagnostics.BoundWarning):
-            assert calibrate_from_draws(both, variable="y").beta == 3.0
+        assert calibrate_from_draws(both, variable="y").beta == 3.0
 
     def test_no_log_likelihood(self, tree):
         del tree["log_likelihood"]

@@ -27,6 +27,29 @@ def model_of(noise="unknown", intercept=True):
     )
 
 
+@pytest.mark.parametrize("risk", RISKS)
+def test_a_row_that_decides_a_direction_alone_is_left_out(risk):
+    """What the others leave of it is next to nothing: the difference has no digits."""
+    data = problem(n=25)
+    data.X[7, 2] = 999_999_999.0
+    model = models.HierarchicalLinear(a=1.0, b=0.2)
+    plan = LeaveOneOutPlan(data.weights)
+    ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
+    for beta in (0.05, 0.2, 1.0):
+        assert ours(beta, derivative=True) == pytest.approx(pairs(beta, derivative=True), rel=1e-8)
+
+
+def test_one_scale_is_the_conjugate_model_at_any_beta():
+    data = problem(d=1)
+    data = Data(data.X[:, :1], data.y, data.weights)
+    ours = models.HierarchicalLinear(a=1.5, b=0.8, scales=[1.0, 1.0])
+    theirs = models.NormalInverseGammaLinear(a=1.5, b=0.8, prior_cov=PRIOR_LEVEL)
+    plan = plan_of("folds", data)
+    for beta in (1.0, 1e4, 1e8):
+        one, other = (each.risk_curve(data, plan, "predictive")(beta) for each in (ours, theirs))
+        assert one == pytest.approx(other, rel=1e-12)
+
+
 def plan_of(kind, data, transfer="beta"):
     n, weights = len(data), data.weights
     if kind == "leave-one-out":

@@ -71,9 +71,11 @@ class TestNumbers:
     def test_regression_recomputed(self, table, risk):
         X, y, X_new, y_new = split(KNOWN, 1, 7)
         found = cell(table, KNOWN, repetition=1, risk=risk, strategy="naive")
-        model = GibbsRegressor(y.var() / 4, strategy="naive", risk=risk).fit(X, y)
+        target = "draws" if risk == "gibbs" else "forecasts"
+        model = GibbsRegressor(y.var() / 4, strategy="naive", target=target, prior_scale=1.0)
+        model.fit(X, y)
         law, bayes = model.forecast(X_new), model.forecast(X_new, beta=1.0)
-        low, high = law.interval(0.95)
+        low, high = law.interval(0.95).T
         assert found["beta"] == pytest.approx(model.inverse_temperature_, rel=1e-12)
         assert found["log_score"] == pytest.approx(law.log_density(y_new).mean(), rel=1e-12)
         gain = (law.log_density(y_new) - bayes.log_density(y_new)).mean()
@@ -92,7 +94,7 @@ class TestNumbers:
     def test_classification_recomputed(self, table):
         X, y, X_new, y_new = split(CLASSES, 2, 7)
         found = cell(table, CLASSES, repetition=2, risk="predictive", strategy="naive")
-        model = GibbsClassifier("laplace", strategy="naive", risk="predictive").fit(X, y)
+        model = GibbsClassifier("laplace", strategy="naive", prior_scale=1.0).fit(X, y)
         happened = np.arange(len(y_new)), y_new.astype(int)
         score = np.log(model.predict_proba(X_new)[happened]).mean()
         bayes = np.log(model.predict_proba(X_new, beta=1.0)[happened]).mean()

@@ -18,13 +18,13 @@ from temperance.selection import CurveStrategy
 from temperance.types import Data, Plan, PrefixPlan
 from temperance.validation import as_data
 
-from . import plain_linear, plain_logistic
-from .problems import Array, Problem
+from . import plain_averaged, plain_linear, plain_logistic
+from .problems import LINEAR, Array, Problem
 
 ARGUMENTS = (
     "X", "y", "weights", "bounds", "model", "strategy", "noise_variance", "prior_cov", "prior_mean",
     "a", "b", "n_powers", "n_folds", "n_draws", "start", "stride", "splitter", "groups", "X_test",
-    "y_test",
+    "y_test", "scales",
 )  # fmt: skip
 # A refusal begins with an argument, or with what holds it: "y must ...", "Oracle's test data: y".
 NAMED = re.compile(
@@ -109,7 +109,7 @@ def grid_for(problem: Problem, result: Calibration) -> Array:
 
 def _work(problem: Problem) -> float:
     n, d = problem.shape
-    strategy = problem.strategy
+    strategy = source_of(problem)
     pairs = {
         strategies.LeaveOneOut: n, strategies.SafeBayes: 2 * n, strategies.Bootstrap: 8,
         strategies.KFold: 10,
@@ -119,7 +119,7 @@ def _work(problem: Problem) -> float:
 
 def lowest_point(problem: Problem, result: Calibration) -> str | None:
     """No point of the curve lies lower than the choice; flags and risk say what the curve does."""
-    if isinstance(problem.strategy, strategies.Bayes):
+    if isinstance(problem.strategy, strategies.Bayes | strategies.Average):
         return None
     curve, minimum = result.curve, result.minimum
     with only_own_warnings():
@@ -165,6 +165,34 @@ def lowest_point(problem: Problem, result: Calibration) -> str | None:
     return None
 
 
+def average(problem: Problem, result: Calibration) -> str | None:
+    """An average has weights of betas within bounds, and the risk of its rows' mean densities."""
+    if not isinstance(problem.strategy, strategies.Average):
+        return None if result.average is None else "an average that nobody asked for"
+    held = result.average
+    assert held is not None
+    lower, upper = problem.bounds
+    if not (np.all(np.diff(held.betas) > 0) and lower <= held.betas[0] <= held.betas[-1]):
+        return f"betas {held.betas} do not increase from the lower bound"
+    if held.betas[-1] > upper * (1 + 1e-12):
+        return f"betas up to {held.betas[-1]!r}, beyond the upper bound"
+    if not (np.all(held.weights > 0) and abs(held.weights.sum() - 1) < 1e-12):
+        return f"weights {held.weights}"
+    if not held.betas[0] * (1 - 1e-12) <= result.beta <= held.betas[-1] * (1 + 1e-12):
+        return f"the median {result.beta!r} lies outside the betas"
+    total, mean = 0.0, 0.0
+    with only_own_warnings():
+        rows = [result.curve.rows(float(beta)) for beta in held.betas]
+        for at, weight in enumerate(rows[0][1]):
+            losses = np.array([loss[at] for loss, _ in rows])
+            least = losses.min()
+            mean += weight * (least - np.log(held.weights @ np.exp(least - losses)))
+            total += weight
+    if abs(result.risk - mean / total) > 1e-9 * (abs(mean / total) + 1):
+        return f"risk {result.risk!r} is not that of the mean densities, {mean / total!r}"
+    return None
+
+
 def _noise(curve: Any, beta: float) -> float:
     """Return how far neighbouring values are from a line: rounding, for a smooth curve."""
     points = beta * (1 + 1e-7 * np.arange(-3, 4)) if beta else 1e-300 * np.arange(7)
@@ -175,8 +203,21 @@ def _noise(curve: Any, beta: float) -> float:
 
 def _unit(problem: Problem) -> float:
     """Return the size of the terms of a risk that may vanish though they do not: logarithms."""
-    known = problem.risk == "gibbs" and hasattr(problem.model, "noise_variance")
+    variance = getattr(problem.model, "noise_variance", None)
+    known = problem.risk == "gibbs" and variance is not None
     return 0.0 if known else 1.0
+
+
+def weights_are_rounding(problem: Problem, beta: float) -> bool:
+    """Whether log evidences are so large that their differences between scales are rounding."""
+    model = problem.model
+    if not isinstance(model, models.HierarchicalLinear):
+        return False
+    data = problem.data
+    size = beta * data.size * 50  # times the logarithm of a variance
+    if model.noise_variance is not None:
+        size = beta * float(data.weights @ (data.y**2)) / model.noise_variance
+    return bool(size > 1e7)
 
 
 def slope(problem: Problem, result: Calibration) -> str | None:
@@ -186,7 +227,7 @@ def slope(problem: Problem, result: Calibration) -> str | None:
     centre = result.beta or min(1.0, upper)
     for factor in (0.2, 5.0) if curve.costly else (1e-3, 0.2, 1.0, 5.0):
         beta = centre * factor
-        if not 0 < beta < 1e290 or beta > upper:
+        if not 0 < beta < 1e290 or beta > upper or weights_are_rounding(problem, beta):
             continue
         steps = np.array([-2e-3, -1e-3, 1e-3, 2e-3])
         with only_own_warnings():
@@ -210,13 +251,19 @@ def slope(problem: Problem, result: Calibration) -> str | None:
 # A plain computation -------------------------------------------------------------------------
 
 
+def source_of(problem: Problem) -> Any:
+    """Return how the strategy holds rows out."""
+    strategy = problem.strategy
+    return strategy.source if isinstance(strategy, strategies.Average) else strategy
+
+
 def plan_of(problem: Problem) -> tuple[Data, Plan] | None:
     """Return the rows and pairs that the strategy tests, where it has any."""
     if not isinstance(problem.strategy, CurveStrategy):
         return None
     rng = np.random.default_rng(problem.seed)
     rows, plan = problem.strategy.planned(problem.data, rng)
-    if isinstance(plan, PrefixPlan) and problem.is_linear:
+    if isinstance(plan, PrefixPlan) and type(problem.model).__name__ in LINEAR:
         plan = replace(plan, growth=0.0)
     return rows, plan.pairs()
 
@@ -230,14 +277,19 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
     d = problem.model.design(rows.X).shape[1]  # type: ignore[attr-defined]
     many = problem.extreme or problem.bounds[1] > 1e100
     digits = plain_linear.MANY_DIGITS if many else plain_linear.DIGITS
+    plain: Any = plain_linear
+    if isinstance(problem.model, models.HierarchicalLinear):
+        plain, d = plain_averaged, d * int(np.sqrt(2 * np.size(problem.model.scales)))
     # Multiplications: of each pair and trained row, and of each tested row.
     work = (plan.train > 0).sum() * (2 * d * d + 3 * d) + (plan.test > 0).sum() * d * d
     if work * digits > DECIMAL_WORK:
         return None
-    inputs = plain_linear.inputs_of(problem.model, rows, plan)
+    inputs = plain.inputs_of(problem.model, rows, plan)
     rng = np.random.default_rng(problem.seed)
     for beta in _betas(problem, result):
-        risk, size = plain_linear.plain_risk(problem.model, inputs, beta, problem.risk, digits)
+        if weights_are_rounding(problem, beta):
+            continue
+        risk, size = plain.plain_risk(problem.model, inputs, beta, problem.risk, digits)
         if not (np.isfinite(risk) and size < 1e290):
             continue
         with only_own_warnings():
@@ -246,9 +298,7 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
         if error <= 1e-8 * size:
             continue
         moved = [
-            plain_linear.plain_risk(
-                problem.model, inputs.perturbed(rng), beta, problem.risk, digits
-            )[0]
+            plain.plain_risk(problem.model, inputs.perturbed(rng), beta, problem.risk, digits)[0]
             for _ in range(4)
         ]
         change = max(abs(each - risk) for each in moved)
@@ -358,7 +408,7 @@ FREE_OF_ORDER = (
 
 
 def _reordered(problem: Problem) -> Change | None:
-    if not isinstance(problem.strategy, FREE_OF_ORDER):
+    if not isinstance(source_of(problem), FREE_OF_ORDER):
         return None
     order = np.random.default_rng(problem.seed).permutation(len(problem.y))
     X = None if problem.X is None else problem.X[order]
@@ -369,7 +419,7 @@ def _reordered(problem: Problem) -> Change | None:
 def _repeated(problem: Problem) -> Change | None:
     weights = problem.weights
     if not isinstance(
-        problem.strategy, strategies.KFold | strategies.Naive | strategies.ReferenceRisk
+        source_of(problem), strategies.KFold | strategies.Naive | strategies.ReferenceRisk
     ) or not (np.all(weights == np.round(weights)) and weights.max() < 10 and np.any(weights > 1)):
         return None
     rows = np.repeat(np.arange(len(weights)), weights.astype(int))
@@ -383,6 +433,15 @@ def _other_inputs_unit(problem: Problem) -> Change | None:
     if isinstance(problem.model, models.GaussianMean | models.Polynomial):
         return None
     factor = 2.0 ** int(np.random.default_rng(problem.seed).integers(-20, 21))
+    if isinstance(problem.model, models.HierarchicalLinear):
+        units = np.full(problem.X.shape[1], factor)
+        if problem.model.intercept:
+            units[0] = 1.0
+        averaged = replace(problem.model, scales=np.asarray(problem.model.scales) * factor)
+        return Change(
+            f"X / {factor:g}, scales in that unit",
+            replace(problem, X=problem.X / units, model=averaged),
+        )
     model = replace(
         problem.model,  # type: ignore[type-var]
         prior_cov=np.asarray(problem.model.prior_cov) * factor**2,  # type: ignore[attr-defined]
@@ -398,6 +457,18 @@ def _other_response_unit(problem: Problem) -> Change | None:
         return None
     factor = 2.0 ** int(np.random.default_rng(problem.seed).integers(-20, 21))
     model: Any = problem.model
+    if isinstance(model, models.HierarchicalLinear):
+        unknown = model.noise_variance is None
+        variance = {} if unknown else {"noise_variance": model.noise_variance * factor**2}
+        return Change(
+            f"y times {factor:g}, model in that unit",
+            replace(
+                problem,
+                y=problem.y * factor,
+                model=replace(model, b=model.b * factor**2, **variance),
+            ),
+            shift=float(np.log(factor)) if unknown else 0.0,
+        )
     unknown = isinstance(model, models.NormalInverseGammaLinear)
     cov = model.prior_cov
     if isinstance(model, models.Polynomial) and cov is None:
@@ -422,6 +493,7 @@ def _loss_scaled(problem: Problem) -> Change | None:
     model: Any = problem.model
     if (
         not hasattr(model, "noise_variance")
+        or isinstance(model, models.HierarchicalLinear)  # its prior is in units of the noise
         or problem.risk != "gibbs"
         or not isinstance(problem.strategy, CurveStrategy)
     ):
@@ -458,8 +530,8 @@ def _weights_scaled(problem: Problem) -> Change | None:
 
 
 def _wider(problem: Problem) -> Change | None:
-    if isinstance(problem.strategy, strategies.ReferenceRisk):
-        return None  # the search of the veto begins at points of the bounds
+    if isinstance(problem.strategy, strategies.ReferenceRisk | strategies.Average):
+        return None  # they begin at points of the bounds
     lower, upper = problem.bounds
     rng = np.random.default_rng(problem.seed)
     bounds = lower / 2, min(upper * float(10.0 ** rng.uniform(0, 6)), 1e300)
@@ -495,6 +567,12 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
                 f"{change.name}: risk {there[worst]!r} instead of {expected[worst]!r} at beta "
                 f"{betas[worst]!r} (relative error {error[worst] / size[worst]:.1e})"
             )
+        return None
+    if result.average is not None and other.average is not None:
+        # Betas of next to no weight may come and go.
+        moved = abs(np.log(other.beta / change.beta / result.beta))
+        if not moved < 0.02:
+            return f"{change.name}: an average around {other.beta!r} instead of {result.beta!r}"
         return None
     if result.flat != other.flat and not wider:
         noise = max(_noise(result.curve, b) for b in betas)
@@ -558,5 +636,5 @@ def _like(problem: Problem, y: Array, data: Data) -> Array:
 
 
 Oracle = Callable[[Problem, Calibration], str | None]
-ALWAYS: tuple[Oracle, ...] = (lowest_point, slope)
+ALWAYS: tuple[Oracle, ...] = (lowest_point, average, slope)
 PLAIN: tuple[Oracle, ...] = (plain_linear_risk, plain_logistic_risk)

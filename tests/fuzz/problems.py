@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 KNOWN_VARIANCE = ("GaussianLinear", "GaussianMean", "Polynomial")
 LINEAR = (*KNOWN_VARIANCE, "NormalInverseGammaLinear")
+AVERAGED = ("HierarchicalLinear",)  # over scales of the prior
+REAL = LINEAR + AVERAGED
 LOGISTIC = (
     "LaplaceLogistic",
     "JaakkolaLogistic",
@@ -76,7 +78,7 @@ class Problem:
     @property
     def is_linear(self) -> bool:
         """Whether risks are in closed form."""
-        return type(self.model).__name__ in LINEAR
+        return type(self.model).__name__ in REAL
 
     def __str__(self) -> str:
         """Return the whole problem in one line."""
@@ -98,7 +100,7 @@ def problem(seed: int) -> Problem:
     reach = 150.0 if extreme else float(rng.choice([0.5, 2.0, 6.0, 12.0], p=[0.4, 0.25, 0.2, 0.15]))
     if reach > 2:
         notes.append(f"scales 1e±{reach:g}")
-    name = str(rng.choice(LINEAR + LOGISTIC, p=[0.26, 0.05, 0.07, 0.18] + [0.11] * 4))
+    name = str(rng.choice(REAL + LOGISTIC, p=[0.2, 0.05, 0.07, 0.14, 0.1] + [0.11] * 4))
     n, d = _sizes(rng, name)
     X = _inputs(rng, n, d, name, reach, notes)
     if name in LOGISTIC:
@@ -111,6 +113,8 @@ def problem(seed: int) -> Problem:
     weights = _weights(rng, n, extreme, notes)
     strategy = _strategy(rng, name, X, y, n, notes)
     risk: Risk = "predictive" if rng.random() < 0.4 else "gibbs"
+    if isinstance(strategy, strategies.Average):
+        risk = "predictive"
     choices = list(BOUNDS)
     bounds = choices[int(rng.choice(len(choices), p=list(BOUNDS.values())))]
     held = _container(rng, X, notes)
@@ -180,7 +184,7 @@ def _inputs(
     elif tail < 0.22:
         X = X * (rng.random((n, d)) < 0.2)
         notes.append("sparse inputs")
-    if rng.random() < 0.35:
+    if rng.random() < 0.35 or (name in AVERAGED and rng.random() < 0.7):
         X[:, 0] = 1.0
         notes.append("intercept")
     if reach > 2:
@@ -300,6 +304,8 @@ def _model(
     if name == "Polynomial":
         d = options["n_powers"] = int(rng.integers(1, 9))
     spread = float(np.std(y)) or 1.0
+    if name in AVERAGED:
+        return _averaged_model(rng, X, spread, reach, notes)
     if name in KNOWN_VARIANCE:
         options["noise_variance"] = (
             max(spread**2, 1e-300) if rng.random() < 0.4 else scale(rng, reach)
@@ -330,6 +336,24 @@ def _model(
         notes.append("prior_mean " + ("vector" if vector else "scalar"))
     model: Model = getattr(models, name)(**options)
     return model
+
+
+def _averaged_model(
+    rng: np.random.Generator, X: Array | None, spread: float, reach: float, notes: list[str]
+) -> Model:
+    """Draw a model that averages over scales of its prior, with a level if the inputs have one."""
+    options: dict[str, Any] = {"intercept": bool(X is not None and np.all(X[:, 0] == 1))}
+    if rng.random() < 0.4:
+        options["noise_variance"] = (
+            max(spread**2, 1e-300) if rng.random() < 0.5 else scale(rng, reach)
+        )
+    else:
+        options["a"] = scale(rng, min(reach, 2.0))
+        options["b"] = scale(rng, reach)
+    if rng.random() < 0.5:
+        options["scales"] = np.array([scale(rng, reach) for _ in range(int(rng.integers(1, 5)))])
+        notes.append("scales of its own")
+    return models.HierarchicalLinear(**options)
 
 
 def _weights(rng: np.random.Generator, n: int, extreme: bool, notes: list[str]) -> Any:
@@ -375,9 +399,11 @@ def _strategy(
     transfer: Any = "alpha" if rng.random() < 0.3 else "beta"
     kinds = ["k-fold", "loo", "split", "bootstrap", "safe", "splitter", "naive", "oracle", "bayes"]
     odds = np.array([0.22, 0.18, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.02])
-    if name in LINEAR or name in LOGISTIC:
+    kinds.append("average")
+    odds = np.append(odds, 0.4 if name in AVERAGED else 0.12)
+    if name in LINEAR:
         kinds.append("reference")
-        odds = np.append(odds, 0.2 if name in LINEAR else 0.08)
+        odds = np.append(odds, 0.2)
     kind = str(rng.choice(kinds, p=odds / odds.sum()))
     flag = bool(rng.random() < 0.5)
     duplicates: Any = str(rng.choice(["auto", "auto", "together", "apart"]))
@@ -409,19 +435,17 @@ def _strategy(
     if kind == "oracle":
         rows = rng.integers(0, n, 2 * n)
         fresh = y[rows]
-        if name in LINEAR:
+        if name in REAL:
             fresh = fresh + float(np.std(y)) * rng.standard_normal(2 * n)
         return strategies.Oracle(None if X is None else X[rows], fresh)
     if kind == "bayes":
         return strategies.Bayes()
-    if name in LINEAR:
-        return strategies.ReferenceRisk(None if flag else 2.0, duplicates)
-    return strategies.LogisticReferenceRisk(
-        None if rng.random() < 0.7 else 2.0,
-        duplicates,
-        evidence="laplace" if flag else "jaakkola",
-        caution=float(rng.choice([0.0, 0.3])),
-    )
+    if kind == "average":
+        source: Any = strategies.LeaveOneOut()
+        if flag:
+            source = strategies.KFold(int(rng.integers(2, min(10, n) + 1)), transfer, duplicates)
+        return strategies.Average(source, float(rng.choice([0.1, 0.5, 3.0])))
+    return strategies.ReferenceRisk(None if flag else 2.0, duplicates)
 
 
 def _container(rng: np.random.Generator, X: Array | None, notes: list[str]) -> Any:

@@ -82,6 +82,10 @@ class Average(CurveStrategy):
         """Return the pairs of the source."""
         return self.source.plan(data, rng)
 
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, AnyPlan]:
+        """Return the rows and the plan of the source."""
+        return self.source.planned(data, rng)
+
     def select(
         self,
         model: Model,
@@ -104,7 +108,7 @@ class Average(CurveStrategy):
                 "Average needs a model that has parameters_used(data, beta), got "
                 f"{type(model).__name__}"
             )
-        rows, plan = self.source.planned(data, rng)
+        rows, plan = self.planned(data, rng)
         held_out = model.risk_curve(rows, plan, risk)
         found = _Losses(held_out, model, data, rows.weights, self.spread)
         betas = found.support(_grid(bounds))

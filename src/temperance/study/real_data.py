@@ -42,7 +42,9 @@ POSTERIORS: dict[str, Any] = {
     "mean-field": "mean-field",
     "full covariance": "full",
 }
+TARGETS: dict[Risk, str] = {"gibbs": "draws", "predictive": "forecasts"}
 GUESS = 0.25  # what the known variance is of the variance of the training responses
+PRIOR_SCALE = 1.0  # one prior for all strategies
 LEVEL = 0.95
 BINS = 10
 
@@ -89,11 +91,12 @@ class Case:
         """Return the estimator for these training responses, not fitted."""
         from temperance.estimators import GibbsClassifier, GibbsRegressor
 
+        options = {"degree": self.degree, "prior_scale": PRIOR_SCALE, **arguments}
         if self.model in POSTERIORS:
-            return GibbsClassifier(POSTERIORS[self.model], degree=self.degree, **arguments)
+            return GibbsClassifier(POSTERIORS[self.model], **options)
         known = self.model == "known variance"
         variance: Any = GUESS * float(np.var(y)) if known else "unknown"
-        return GibbsRegressor(variance, degree=self.degree, **arguments)
+        return GibbsRegressor(variance, **options)
 
 
 _REGRESSIONS = (
@@ -267,7 +270,7 @@ def _judged(
 
     case, (X, y, X_new, y_new) = task.case, rows
     state = _state(task.seed, task.repetition, case, strategy)
-    estimator = case.estimator(y, strategy=strategy, risk=risk, random_state=state)
+    estimator = case.estimator(y, strategy=strategy, target=TARGETS[risk], random_state=state)
     began = time.perf_counter()
     estimator.fit(X, y)
     seconds = time.perf_counter() - began
@@ -289,7 +292,7 @@ def _judged(
         beta=float(np.mean(estimator.inverse_temperature_)),
         log_score=float(own.log_score.mean()),
         gain=float((own.log_score - bayes.log_score).mean()),
-        gibbs_gain=float(copy(estimator).set_params(risk="gibbs").gains(X_new, y_new).mean()),
+        gibbs_gain=float(copy(estimator).set_params(target="draws").gains(X_new, y_new).mean()),
         coverage=float(covered),
         right=float(right),
         calibration_error=float(error),

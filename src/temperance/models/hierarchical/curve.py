@@ -123,6 +123,7 @@ def averaged(found: Predictions, beta: float, noise: Noise, risk: Risk) -> RowLo
     e = moments.error.shape[1]
     fit, d_fit = (part.reshape(p, k) for part in noise.log_evidence(at, moments))
     log_weight = fit - 0.5 * found.log_determinant
+    log_weight -= log_weight.max(axis=1, keepdims=True)  # large numbers first, exactly
     log_weight -= special.logsumexp(log_weight, axis=1, keepdims=True)
     weight = np.exp(log_weight)
     drift = d_fit - 0.5 * found.d_log_determinant

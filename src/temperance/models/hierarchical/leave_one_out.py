@@ -6,8 +6,8 @@ h = kappa z'diag(q) z and e = y_i - ybar - z'm from all rows, and o = 1 - beta o
 
     error  (N/N') e / o,    variance  (N/N')^2 h / o,    Q' = Q - beta omega e^2 / o,
 
-and the determinant is multiplied by o.  Rows that are nearly the whole misfit are fitted without
-instead: there Q' would be a difference of near-equals.
+and the determinant is multiplied by o.  Rows that are nearly the whole misfit, or that alone decide
+a direction, are fitted without instead: there Q' or o would be a difference of near-equals.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from temperance.models.linear.noise import Noise
 from temperance.types import Array, LeaveOneOutPlan, Plan, batches
 
 LEAST_LEFT = 1e-3  # share of the misfit that must remain without a row
+LEAST_KEPT = 1e-9  # o, of which 1e-16 is rounding
 NOTHING = 40.0  # logarithm of a weight beside which another is rounding
 PRODUCTS = 25  # of beta and kappa at which that is looked at
 
@@ -70,26 +71,38 @@ class LeaveOneOutPredictions:
         self, beta: float, scales: Array, prior_level: float, noise: Noise
     ) -> Iterator[Predictions]:
         """Yield the predictions of all rows at ``beta``, under scales of any weight."""
-        for training, tests in self._refitted:
+        doubtful = (self._misfit_left <= LEAST_LEFT) | self._decided_alone(beta, scales)
+        for training, tests in self._without(np.flatnonzero(doubtful)):
             yield predictions(training, tests, beta, scales, prior_level)
-        for part in batches(len(self._safe), len(scales), budget=2**18):
-            rows = self._safe[part]
+        safe = np.flatnonzero(~doubtful)
+        for part in batches(len(safe), len(scales), budget=2**18):
+            rows = safe[part]
             likely = self._likely(rows, beta, scales, noise)
             yield self._downdated(rows, beta, scales[likely], prior_level)
 
-    @cached_property
-    def _safe(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self._misfit_left > LEAST_LEFT)
+    def _decided_alone(self, beta: float, scales: Array) -> NDArray[np.bool_]:
+        """Tell the rows whose o is a difference of near-equals under the widest prior."""
+        if self._full:
+            return np.zeros(len(self.y), dtype=bool)
+        left = 1 / (1 + beta * scales.max() * self.training.singular**2)
+        return self._errors(left, slice(None))[1][0] < LEAST_KEPT
 
     @cached_property
-    def _refitted(self) -> list[tuple[Training, Tests]]:
-        rows = np.flatnonzero(self._misfit_left <= LEAST_LEFT)
+    def _refitted(self) -> dict[bytes, list[tuple[Training, Tests]]]:
+        return {}
+
+    def _without(self, rows: NDArray[np.intp]) -> list[tuple[Training, Tests]]:
+        """Return the fits without each of the rows."""
         if not len(rows):
             return []
+        key = rows.tobytes()
+        if key in self._refitted:
+            return self._refitted[key]
         test = np.zeros((len(rows), len(self.y)))
         test[np.arange(len(rows)), rows] = self.plan.weights[rows]
         plan = Plan(np.where(test > 0, 0.0, self.plan.weights), test, self.plan.size)
-        return list(trained_and_tested(self.X, self.y, plan, self.centred))
+        self._refitted[key] = list(trained_and_tested(self.X, self.y, plan, self.centred))
+        return self._refitted[key]
 
     @cached_property
     def _misfit_left(self) -> Array:
@@ -120,11 +133,15 @@ class LeaveOneOutPredictions:
     @cached_property
     def _unexplained(self) -> Array:
         """1 - omega h for a prior without end: what the other rows leave of each."""
-        full = len(self.training.singular[0]) >= len(self.y) - int(self.centred)
-        if full:
+        if self._full:
             return np.zeros(len(self.y))
         inside = (self.known.left**2).sum(axis=1)
         return np.maximum(1 - self._growth * inside, 0.0)
+
+    @cached_property
+    def _full(self) -> bool:
+        """Whether there are as many directions as rows."""
+        return len(self.training.singular[0]) >= len(self.y) - int(self.centred)
 
     def _errors(self, left: Array, rows: NDArray[np.intp] | slice) -> tuple[Array, Array]:
         """Return e and o (k, rows) at the shrinkages ``left`` (k, r)."""
