@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
+from temperance.held_out import HeldOut, missed
 from temperance.selection import suspects
 
 
@@ -32,8 +33,9 @@ def explain(calibration: Calibration) -> str:
     if not calibration.at_bound and _unclear(calibration):
         return (
             f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
+            f"{_range(calibration)}"
         )
-    gain = _gain(calibration)
+    gain = f"{_gain(calibration)}{_range(calibration)}"
     return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
 
 
@@ -47,6 +49,39 @@ def explanations(fitted: Any) -> list[str]:
         kinds.setdefault(_kind(calibration), []).append(f"{name} ({calibration.beta:.3g})")
     told = " ".join(f"{kind}: {', '.join(names)}." for kind, names in kinds.items())
     return [f"Each class is told from the rest by a posterior with a β of its own. {told}"]
+
+
+def name_of_choice(fitted: Any) -> str:
+    """Name what stands against Bayes."""
+    averaged = any(each.average is not None for _, each in fitted.parts())
+    return "average over β" if averaged else "chosen β"
+
+
+def unrepaired(fitted: Any, held: HeldOut) -> str:
+    """Say that intervals for forecasts are wrong in spite of the choice, or nothing."""
+    calibrations = [each for _, each in fitted.parts()]
+    aimed = all(
+        each.kind == "predictive" and (each.minimum.searched or each.average is not None)
+        for each in calibrations
+    )
+    shares = missed(held) if aimed else {}
+    if not shares:
+        return ""
+    levels, kept = (
+        _listed([f"{100 * each:.0f}" for each in values])
+        for values in (shares.keys(), shares.values())
+    )
+    return (
+        f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
+        "chance and no β repairs: transform the response (its logarithm, say), or take a model "
+        "whose noise has heavier tails or varies with the inputs."
+    )
+
+
+def _listed(words: list[str]) -> str:
+    """Join words by commas and the last by 'and'."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def modelled(fitted: Any, target: str) -> str:
@@ -83,6 +118,14 @@ def _better_repair(calibration: Calibration) -> str:
         " If the noise variance is a guess, a model that infers it is the better repair: "
         f"β {effect} forecasts and coefficients alike."
     )
+
+
+def _range(calibration: Calibration) -> str:
+    """Say which betas would do as well, unless it is one."""
+    low, high = calibration.beta_range
+    if f"{low:.3g}" == f"{high:.3g}":
+        return ""
+    return f" The data do not tell β from {low:.3g} to {high:.3g} apart."
 
 
 def _meaning(calibration: Calibration) -> str:

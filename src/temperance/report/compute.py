@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
-from temperance.explanation import explanations, modelled
-from temperance.posteriors import StudentT
+from temperance.explanation import explanations, modelled, name_of_choice
+from temperance.posteriors import StudentMixture, StudentT
 from temperance.report.contents import (
     Band,
     Choice,
@@ -32,8 +34,12 @@ MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200
 GRID = 80
 STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's own ruler and over the bounds
+# Probabilities between which densities are drawn by lines: even steps of a Gaussian.
+DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
+
+Law = StudentT | StudentMixture
 
 
 def compute(
@@ -73,8 +79,9 @@ def compute(
     words = [*([f"The model gives the {which}."] if which else []), *explanations(fitted)]
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _fared(held, kind)],
+        words=[*words, _fared(held, kind, name_of_choice(fitted))],
         risk_name=kind,
+        choice_name=name_of_choice(fitted),
         reading=_reading(table),
         parts=parts,
         held_out=kept,
@@ -115,14 +122,20 @@ def _part(
     ruler = calibration.curve.ruler(calibration.bounds)
     betas = _betas(calibration, ruler)
     names = ["intercept", *fitted.terms_]
-    laws = [_coefficients(fitted, k, beta) for beta in betas]
     at = int(np.searchsorted(betas, calibration.beta))
+    # At its place stands the choice itself, which may be an average over betas.
+    asked = [None if i == at else float(beta) for i, beta in enumerate(betas)]
+    laws = [_coefficients(fitted, k, beta) for beta in asked]
+    given = calibration.average is None and not calibration.minimum.searched
     return Part(
         name=name,
         betas=betas,
         grain=ruler.grain,
         risk=calibration.curve(betas),
         at=at,
+        averaged=calibration.average is not None,
+        beta_range=None if given else calibration.beta_range,
+        choice_risk=calibration.risk,
         standard_error=calibration.standard_error,
         bayes_risk=calibration.bayes_risk,
         gain=calibration.gain,
@@ -131,46 +144,73 @@ def _part(
         coefficients=_table(fitted, names, _coefficients(fitted, k, 1.0), laws[at]),
         n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
         marginals=_marginals(names, laws, laws[at]),
-        band=_band(fitted, table, k, name, betas),
+        band=_band(fitted, table, k, name, asked),
     )
 
 
-def _coefficients(fitted: Any, k: int, beta: float) -> StudentT:
+def _coefficients(fitted: Any, k: int, beta: float | None) -> Law:
     which = (k,) if hasattr(fitted, "classes_") else ()
     return fitted.coefficients(*which, beta=beta)
 
 
-def _table(
-    fitted: Any, names: list[str], bayes: StudentT, calibrated: StudentT
-) -> list[Coefficient]:
+def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[Coefficient]:
     """Return the intercept, if there is one, and the surest of the other coefficients."""
     intercept = [0] if fitted.fit_intercept else []
-    laws = (bayes, calibrated)
-    ends = [np.column_stack([law.mean, *law.interval(0.95)]).tolist() for law in laws]
+    listed = np.array([*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))])
+    some = [_some(law, listed) for law in (bayes, calibrated)]
+    ends = [np.column_stack([law.mean, law.interval(0.95)]).tolist() for law in some]
     return [
-        Coefficient(names[j], *(Interval(*each[j]) for each in ends))
-        for j in [*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))]
+        Coefficient(names[j], *(Interval(*each[i]) for each in ends))
+        for i, j in enumerate(listed)
     ]
 
 
-def _surest(law: StudentT, most: int) -> NDArray[np.intp]:
+def _some(law: Law, places: NDArray[np.intp]) -> Law:
+    """Return the law of some of its numbers."""
+    return replace(law, location=law.location[..., places], scale=law.scale[..., places])
+
+
+def _surest(law: Law, most: int) -> NDArray[np.intp]:
     """Return the places of the coefficients that are the most standard deviations from zero."""
-    strength = np.abs(law.mean[1:]) / law.scale[1:]
+    strength = np.abs(law.mean[1:]) / law.std[1:]
     return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _marginals(names: list[str], laws: list[StudentT], chosen: StudentT) -> Marginals:
+def _marginals(names: list[str], laws: list[Law], chosen: Law) -> Marginals:
     shown = _surest(chosen, MOST_MARGINALS)
+    some = [_some(law, shown) for law in laws]
+    offset, height = zip(*map(_outline, some), strict=True)
     return Marginals(
         [names[j] for j in shown],
-        np.stack([law.location[shown] for law in laws]),
-        np.stack([law.scale[shown] for law in laws]),
-        np.array([law.dof for law in laws]),
+        np.stack([law.mean for law in some]),
+        np.stack(offset),
+        np.stack(height),
         len(names) - 1,
     )
 
 
-def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | None:
+def _outline(law: Law) -> tuple[Array, Array]:
+    """Return points of the densities, from the mean, and the heights there over the largest."""
+    points = law.quantile(DRAWN)
+    with np.errstate(all="ignore"):  # a law may have no width, or no end of it
+        log_density = law.log_density(points)
+        height = np.exp(log_density - log_density.max(axis=0))
+    # As many digits as a picture shows: there are many of them.
+    return _rounded(points - law.mean).T, height.round(3).T
+
+
+def _rounded(values: Array) -> Array:
+    """Round to four digits of the largest number in each column."""
+    largest = np.abs(values).max(axis=0)
+    digits = 4 - np.ceil(np.log10(np.where(largest > 0, largest, 1.0)))
+    with np.errstate(all="ignore"):
+        unit = 10.0**-digits
+        return np.where(np.isfinite(unit) & (unit > 0), np.round(values / unit) * unit, values)
+
+
+def _band(
+    fitted: Any, table: Table, k: int, name: str, betas: list[float | None]
+) -> Band | None:
     if table.inputs.shape[1] != 1:
         return None
     column = table.inputs.columns[0]
@@ -187,14 +227,15 @@ def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | 
     return Band(column, label, grid, mean, low, high, np.column_stack([inputs, response]))
 
 
-def _forecast(fitted: Any, k: int, frame: Any, beta: float) -> tuple[Array, Array, Array]:
+def _forecast(fitted: Any, k: int, frame: Any, beta: float | None) -> tuple[Array, Array, Array]:
     if hasattr(fitted, "classes_"):
         ends = fitted.predict_interval(frame, 0.95, beta=beta)
         low, high = (ends if ends.ndim == 2 else ends[:, k]).T
         own = 1 if len(fitted.classes_) == 2 else k
         return fitted.predict_proba(frame, beta=beta)[:, own], low, high
     law = fitted.forecast(frame, beta=beta)
-    return law.mean, *law.interval(0.95)
+    low, high = law.interval(0.95).T
+    return law.mean, low, high
 
 
 def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
@@ -250,7 +291,7 @@ def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -
     return Reliability(mean, share, np.sqrt(cautious * (1 - cautious) / (count[used] + 2)))
 
 
-def _fared(held: held_out.HeldOut, risk: str) -> str:
+def _fared(held: held_out.HeldOut, risk: str, choice: str) -> str:
     with np.errstate(invalid="ignore"):  # a class that has no weight scores -inf, twice
         change = held.calibrated.log_score - held.bayes.log_score
     difference, error = held.mean(change)
@@ -262,12 +303,12 @@ def _fared(held: held_out.HeldOut, risk: str) -> str:
         )
         said += (
             f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and those of the "
-            f"chosen β {100 * calibrated:.0f} %; "
+            f"{choice} {100 * calibrated:.0f} %; "
         )
     said += f"the log score per row changed by {with_error(difference, error)}"
     if difference > 2 * error:
-        return f"{said}: forecasts by the chosen β were clearly better."
+        return f"{said}: forecasts by the {choice} were clearly better."
     if difference < -2 * error:
         advice = "; --for forecasts would aim at them" if risk == "gibbs" else ""
-        return f"{said}: forecasts by the chosen β were clearly worse{advice}."
+        return f"{said}: forecasts by the {choice} were clearly worse{advice}."
     return f"{said}, which is no clear difference."
