@@ -1,4 +1,5 @@
-# make demo | make test | make lint | make fuzz | make clean      (PYTHON=python3.12 picks the interpreter)
+# make demo | make test | make test-all | make lint | make fuzz | make clean
+# PYTHON=python3.12 picks the interpreter.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -42,11 +43,18 @@ browser:
 	fi; \
 	command -v chromium >/dev/null || echo "No Chromium here: tests of the report in a browser will be skipped"
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'temperance needs Python 3.11 or newer, $(PYTHON) is ' + sys.version.split()[0])"
-	@echo "Setting up $(VENV); the first time takes about a minute"
-	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
+
+# What the demo needs, and no more; the tests add the rest to the same environment.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Setting up $(VENV) for the demo"
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[demo]'
+	touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Setting up $(VENV); the first time takes about a minute"
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 

@@ -7,6 +7,7 @@ from scipy import special, stats
 
 from temperance import models, strategies
 from temperance.quadrature import softplus_expectations
+from temperance.softmax_quadrature import contrasts, nodes
 from temperance.types import Data
 
 RISKS = ("gibbs", "predictive")
@@ -24,6 +25,15 @@ def binary_data(n: int = 14, d: int = 3, seed: int = 0) -> Data:
     X = rng.standard_normal((n, d))
     y = (rng.random(n) < special.expit(X @ rng.standard_normal(d))).astype(float)
     y[:2] = 0.0, 1.0
+    return Data(X, y, rng.uniform(0.5, 2.0, n))
+
+
+def class_data(n: int = 14, d: int = 3, seed: int = 0, n_classes: int = 3) -> Data:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    logits = X @ rng.standard_normal((d, n_classes)) + rng.gumbel(size=(n, n_classes))
+    y = logits.argmax(axis=1).astype(float)
+    y[:n_classes] = np.arange(n_classes)
     return Data(X, y, rng.uniform(0.5, 2.0, n))
 
 
@@ -45,7 +55,8 @@ LOGISTIC = {
     "mean-field": models.MeanFieldLogistic([0.1, -0.2, 0.3], [0.5, 1.0, 2.0]),
     "backprop": models.MeanFieldLogistic(0.1, 0.8, method="sgd", steps=30),
 }
-MODELS = LINEAR | LOGISTIC
+SOFTMAX = {"softmax": models.SoftmaxLogistic(covariance(3))}
+MODELS = LINEAR | LOGISTIC | SOFTMAX
 
 STRATEGIES = {
     "bayes": strategies.Bayes(),
@@ -67,12 +78,16 @@ STRATEGIES = {
 
 def data_for(name: str, seed: int = 0) -> Data:
     """Data that the model of this name can take."""
+    if name in SOFTMAX:
+        return class_data(seed=seed)
     data = binary_data(seed=seed) if name in LOGISTIC else gaussian_data(seed=seed)
     return Data(data.X[:, :1], data.y, data.weights) if name == "polynomial" else data
 
 
 def naive_losses(model, data: Data, weights: np.ndarray, beta: float, risk: str) -> np.ndarray:
     """Loss of every row under the posterior of ``weights``, straight from the textbook."""
+    if isinstance(model, models.SoftmaxLogistic):
+        return naive_softmax_losses(model, data, weights, beta, risk)
     if isinstance(
         model, models.JaakkolaLogistic | models.FullCovarianceLogistic | models.LaplaceLogistic
     ) or isinstance(model, models.MeanFieldLogistic):
@@ -107,6 +122,46 @@ def naive_logistic_losses(model, data, weights, beta, risk):
         return softplus_expectations(mean, variance)[0] - data.y * mean
     p = posterior.predict(data.X)
     return -np.log(np.where(data.y == 1, p, 1 - p))
+
+
+def naive_softmax(model, data, weights, beta):
+    """Mode (K, d) and covariance (K d, K d) of all coefficients, by a plain Newton iteration."""
+    X, K = data.X, int(data.y.max()) + 1
+    d = X.shape[1]
+    prior = model.prior(d)
+    root = np.diag(prior.root) if prior.root.ndim == 1 else prior.root
+    P = np.kron(np.eye(K), np.linalg.inv(root @ root.T))
+
+    def at(theta, beta):
+        p = special.softmax(X @ theta.reshape(K, d).T, axis=1)
+        residual = p - np.eye(K)[data.y.astype(int)]
+        W = p[:, :, None] * (np.eye(K) - p[:, None])
+        gradient = P @ theta + beta * np.einsum("i,ik,id->kd", weights, residual, X).ravel()
+        hessian = np.einsum("i,ikl,id,ie->kdle", weights, W, X, X).reshape(K * d, K * d)
+        return gradient, P + beta * hessian
+
+    theta = np.zeros(K * d)
+    for share in (0.1, 0.3, 1.0):  # steps short enough for Newton's method
+        for _ in range(12):
+            gradient, hessian = at(theta, share * beta)
+            theta = theta - np.linalg.solve(hessian, gradient)
+    return theta.reshape(K, d), np.linalg.inv(at(theta, beta)[1])
+
+
+def naive_softmax_losses(model, data, weights, beta, risk):
+    """Row by row and node by node, in the logits of all K classes."""
+    mode, cov = naive_softmax(model, data, weights, beta)
+    K, d = mode.shape
+    C, (points, shares) = contrasts(K), nodes(K - 1)
+    losses = []
+    for x, y in zip(data.X, data.y.astype(int), strict=True):
+        rows = np.kron(C.T, x)  # C'f = (C' (x) x') theta
+        values, axes = np.linalg.eigh(rows @ cov @ rows.T)
+        spread = (axes * np.sqrt(values)) @ axes.T
+        logits = (C @ (C.T @ mode @ x)) + points @ spread.T @ C.T
+        log_p = special.log_softmax(logits, axis=1)[:, y]
+        losses.append(-shares @ log_p if risk == "gibbs" else -np.log(shares @ np.exp(log_p)))
+    return np.array(losses)
 
 
 def naive_curve(model, data: Data, plan, beta: float, risk: str) -> float:

@@ -24,7 +24,7 @@ LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
 NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
 NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out, "
-NAMED += "reference-risk, logistic-reference-risk"
+NAMED += "average, reference-risk"
 
 
 def put(array, place, value):

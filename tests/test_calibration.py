@@ -14,7 +14,7 @@ from scenarios import MODELS, data_for
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from temperance import Calibration, calibrate, expected_risk, models, strategies, threads
-from temperance.calibration import KnownErrors, mean_and_error
+from temperance.calibration import KnownErrors, error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.optimise import Minimum
 
@@ -53,6 +53,12 @@ def left_out_losses(beta, risk="gibbs"):
     return np.array([expected_risk(MODEL, *away(i), beta * (N - 1), risk=risk) for i in range(N)])
 
 
+def parameters_used(beta):
+    """d - tr(S_0^-1 S), the trace of the hat matrix."""
+    precision = np.eye(D) / 2.0 + beta * X.T @ X / 0.5
+    return D - np.trace(np.linalg.inv(precision)) / 2.0
+
+
 def test_the_choice_lies_inside_in_these_tests():
     calibration = calibrated()
     assert 0.01 < calibration.beta < 1
@@ -64,13 +70,28 @@ def test_errors_are_those_of_a_mean_over_rows(risk):
     calibration = calibrated("leave-one-out", risk=risk)
     losses, bayes = (left_out_losses(beta, risk) for beta in (calibration.beta, 1.0))
     assert calibration.risk == pytest.approx(losses.mean())
-    assert calibration.standard_error == pytest.approx(losses.std(ddof=1) / np.sqrt(N))
+    inflation = (1 - parameters_used(max(calibration.beta, 1.0)) / N) ** -1.5
+    assert 1.5 < inflation < 5
+    error = losses.std(ddof=1) / np.sqrt(N)
+    assert calibration.standard_error == pytest.approx(inflation * error)
     assert calibration.bayes_risk == pytest.approx(bayes.mean())
     assert calibration.gain == pytest.approx((bayes - losses).mean())
     paired = (bayes - losses).std(ddof=1) / np.sqrt(N)
-    assert calibration.gain_standard_error == pytest.approx(paired)
+    assert calibration.gain_standard_error == pytest.approx(inflation * paired)
     apart = np.hypot(bayes.std(ddof=1), losses.std(ddof=1)) / np.sqrt(N)
     assert abs(paired - apart) > 0.02 * apart
+
+
+def test_errors_of_models_without_a_number_of_parameters_stay_as_they_are():
+    class Plain:
+        pass
+
+    data = calibrated().data
+    assert error_inflation(Plain(), data, 1.0) == 1.0
+    assert error_inflation(MODEL, data, 0.2) == error_inflation(MODEL, data, 1.0)
+    # As many parameters as rows: nothing is known, but numbers stay finite.
+    wide = replace(data, X=np.random.default_rng(0).standard_normal((N, 2 * N)))
+    assert error_inflation(models.GaussianLinear(1e-9), wide, 1.0) == pytest.approx(0.02**-1.5)
 
 
 def test_one_observation_has_no_error():
@@ -134,19 +155,42 @@ def test_the_posterior_is_that_of_all_data():
     [
         (MODEL, {}, strategies.ReferenceRisk()),
         (models.Polynomial(1), {}, strategies.ReferenceRisk()),
-        (MODEL, {"risk": "predictive"}, strategies.KFold(10, "beta")),
+        (MODEL, {"risk": "predictive"}, strategies.Average(strategies.LeaveOneOut())),
         (MODEL, {"optimiser": "stochastic"}, strategies.KFold(10, "beta")),
-        (models.NormalInverseGammaLinear(), {}, strategies.KFold(10, "beta")),
+        (models.NormalInverseGammaLinear(), {}, strategies.ReferenceRisk()),
+        (
+            models.NormalInverseGammaLinear(),
+            {"risk": "predictive"},
+            strategies.Average(strategies.LeaveOneOut()),
+        ),
         (models.LaplaceLogistic(), {}, strategies.KFold(10, "beta")),
+        (
+            models.LaplaceLogistic(),
+            {"risk": "predictive"},
+            strategies.Average(strategies.KFold(10, "beta")),
+        ),
     ],
-    ids=["known", "preset", "predictive", "stochastic", "unknown", "logistic"],
-)
+    ids=[
+        "known", "preset", "predictive", "stochastic", "unknown", "unknown, predictive",
+        "logistic", "logistic, predictive",
+    ],
+)  # fmt: skip
 def test_the_default_is_what_was_measured_to_earn_it(model, options, expected):
     inputs = X[:, :1] if isinstance(model, models.Polynomial) else X
     response = (y > 0).astype(int) if isinstance(model, models.LaplaceLogistic) else y
     default = calibrate(model, inputs, response, **options)
     assert default.strategy == expected
     assert summary(default) == summary(calibrate(model, inputs, response, expected, **options))
+
+
+@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+def test_few_rows_take_as_many_folds_as_there_are():
+    labels = (y > 0).astype(int)
+    for options, source in (({}, None), ({"risk": "predictive"}, "source")):
+        chosen = calibrate(models.LaplaceLogistic(), X[:6], labels[:6], **options).strategy
+        assert (getattr(chosen, source) if source else chosen) == strategies.KFold(6)
+    with pytest.raises(ValueError, match="^X and y must have at least 2 distinct rows, got 1$"):
+        calibrate(models.GaussianMean(), None, np.ones(4), optimiser="stochastic")
 
 
 def test_holding_alpha_is_another_choice():
@@ -156,7 +200,8 @@ def test_holding_alpha_is_another_choice():
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
 @pytest.mark.parametrize("name", strategies.NAMES)
 def test_a_name_is_as_good_as_an_instance(name):
-    named, instance = calibrated(name), calibrated(strategies.NAMES[name]())
+    options = {"risk": "predictive"} if name == "average" else {}
+    named, instance = (calibrated(each, **options) for each in (name, strategies.NAMES[name]()))
     assert named.strategy == instance.strategy
     assert summary(named) == summary(instance)
 
@@ -180,23 +225,22 @@ NINE = (np.ones((30, 1)), np.full(30, 9.0))
 LESS = strategies.Oracle(np.ones((5, 1)), np.full(5, -9.0))  # worse to learn 9 than to stay at 0
 BOUNDS = {
     "upper": (
-        (X, y, "naive", (0, 2.5)),
-        2.5,
-        "the estimated gibbs risk is smallest at the upper bound beta = 2.5; widen bounds to see "
-        'whether it falls further, or calibrate with risk="predictive" if the loss is minus a log '
-        "likelihood and predictions should know their uncertainty: the Gibbs risk favours narrow "
-        "posteriors",
-        "at the upper bound of [0, 2.5]: the risk may be lower beyond it",
+        (*NINE, "naive", (0, 0.1), "predictive"),
+        0.1,
+        "the estimated predictive risk is smallest at the upper bound beta = 0.1; widen bounds to "
+        "see whether it falls further, or check whether the noise variance is too large or the "
+        "prior too tight",
+        "at the upper bound of [0, 0.1]: the risk may be lower beyond it",
     ),
     "lower": (
-        (*NINE, LESS, (0.5, 3)),
+        (*NINE, LESS, (0.5, 3), "gibbs"),
         0.5,
         "the estimated risk is smallest at the lower bound beta = 0.5; widen bounds to see whether "
         "it falls further",
         "at the lower bound of [0.5, 3]: the risk may be lower beyond it",
     ),
     "zero": (
-        (*NINE, LESS, (0, 3)),
+        (*NINE, LESS, (0, 3), "gibbs"),
         0.0,
         "the estimated risk is smallest at beta = 0: the prior predicts better than anything "
         "learnt from the data; check the model and its prior",
@@ -225,12 +269,20 @@ def test_only_what_a_model_has_is_suspected_at_the_upper_bound(model, y, suspect
 
 @pytest.mark.parametrize("case, beta, warning, words", BOUNDS.values(), ids=BOUNDS)
 def test_a_choice_at_a_bound_is_told(case, beta, warning, words):
-    *data, bounds = case
+    *data, bounds, risk = case
     with pytest.warns() as caught:
-        calibration = calibrate(models.GaussianLinear(), *data, bounds=bounds)
+        calibration = calibrate(models.GaussianLinear(), *data, bounds=bounds, risk=risk)
     assert [(each.category, str(each.message)) for each in caught] == [(BoundWarning, warning)]
     assert caught[0].filename == __file__
     assert (calibration.beta, calibration.at_bound) == (beta, True)
+    assert f"  minimum   {words}\n" in repr(calibration)
+
+
+def test_the_upper_bound_of_the_gibbs_risk_is_a_convention():
+    """It favours narrow posteriors and mostly falls, so there is nothing to warn of."""
+    calibration = calibrated("naive", bounds=(0, 2.5))
+    assert (calibration.beta, calibration.at_bound) == (2.5, True)
+    words = "at the upper bound of [0, 2.5]: the risk may be lower beyond it"
     assert f"  minimum   {words}\n" in repr(calibration)
 
 
@@ -261,9 +313,11 @@ def test_the_result_answers_in_words():
         errors=KnownErrors(0.0456, 0.00789),
         curve=replace(found.curve, evaluate=lambda beta: (beta + 0.5, beta)),
     )
+    vars(calibration).update(beta_range=(0.01, 2.0))
     assert repr(calibration).splitlines() == [
         "Calibration of GaussianLinear by KFold(n_folds=10, transfer='beta', duplicates='auto')",
         "  beta      0.1235  (alpha = 3.086 for n = 25; Bayes is beta = 1)",
+        "  range     0.01 to 2  (not told apart by the data)",
         "  risk      1.2346 ± 0.0456  (gibbs)",
         "  Bayes     1.5,  gain 0.26543 ± 0.00789",
         "  minimum   inside the bounds [0, 3]",
@@ -345,14 +399,12 @@ def test_small_problems_use_one_thread_of_blas(monkeypatch):
 
     with threadpool_limits(2, user_api="blas"):
         before = [pool["num_threads"] for pool in blas_pools()]
-        with pytest.warns(BoundWarning):
-            calibrate(MODEL, X, y, Watched())
+        calibrate(MODEL, X, y, Watched())
         assert [pool["num_threads"] for pool in blas_pools()] == before
         assert set(limits) == {1}
         monkeypatch.setattr(threads, "LARGE", 10)
         limits.clear()
-        with pytest.warns(BoundWarning):
-            calibrate(MODEL, X, y, Watched())
+        calibrate(MODEL, X, y, Watched())
         assert limits == before
 
 

@@ -34,8 +34,6 @@ class TestSettings:
         sizes = {name: len(group()) for name, group in default_settings.REGRESSIONS.items()}
         assert sizes == {"thesis": 19, "other": 15, "stress": 12, "copies": 3}
         assert len(REGRESSIONS) == 49 and len(CLASSIFICATIONS) == 12
-        further = default_settings.further_classifications()
-        assert len(further) == 8 and not further.keys() & CLASSIFICATIONS.keys()
 
     @pytest.mark.parametrize(
         "name", [name for group in ("other", "stress", "copies")
@@ -161,7 +159,7 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path, monkeypatch, capsys)
     assert set(pd.read_csv(tmp_path / "default-regressions.csv")["repeats"]) == {3}
 
 
-@pytest.mark.parametrize("name", ["rivals", "predictive", "further-classifications"])
+@pytest.mark.parametrize("name", ["rivals", "predictive", "classifications"])
 def test_every_part_has_its_page(name, tmp_path, monkeypatch, capsys):
     part = default_page.SIMULATIONS[name]
     groups = {
@@ -193,7 +191,7 @@ def test_the_classifications_have_tables():
     summary = pd.concat(parts).assign(median_best_beta=1.0, mean_excess=0.1, repeats=7)
     found = default_tables.classification_tables(summary)
     assert found["classifications measured"] == "2 settings, 7 data sets of each:"
-    assert "| reference, Jaakkola | 0.32 | 0.50 | 0 | 0 | 2.0 |" in found["classifications"]
+    assert "| 10-fold, beta | 0.32 | 0.50 | 0 | 0 | 2.0 |" in found["classifications"]
     assert found["classification settings"].splitlines()[2].startswith("| s0 | 1.00 | 0.1 | 0.50 |")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -10,8 +11,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special, stats
+from scipy import sparse, special, stats
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -20,19 +23,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import temperance
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, memory, models, strategies
 from temperance.diagnostics import TemperanceWarning
+from temperance.estimators.base import RISKS
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.coordinates import count_terms
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
+NO_AVERAGE = ("average", "draws")
+NUMBERS = ("beta", "alpha", "risk", "standard_error", "gain", "gain_standard_error")
 CHECKED = [
     GibbsRegressor(),
     GibbsRegressor(noise_variance=0.5, transfer="alpha"),
-    GibbsRegressor(degree=2, risk="predictive", standardize=False),
+    GibbsRegressor(degree=2, target="draws", standardize=False),
     GibbsRegressor(fit_intercept=False, prior_scale=0.5),
     GibbsClassifier(),
-    GibbsClassifier("laplace", risk="predictive"),
+    GibbsClassifier("laplace", target="draws", prior_scale=1.0),
     GibbsClassifier("jaakkola", strategy="bayes", degree=2),
 ]
 
@@ -90,11 +96,13 @@ def scaled(values, weights):
 class TestAgreementWithTheCore:
     """One line of each estimator is written out with the core alone."""
 
-    @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
-    @pytest.mark.parametrize("strategy", strategies.NAMES)
-    def test_regression(self, diabetes, strategy, risk):
+    @pytest.mark.parametrize(
+        ("strategy", "target"),
+        [pair for pair in itertools.product(strategies.NAMES, RISKS) if pair != NO_AVERAGE],
+    )
+    def test_regression(self, diabetes, strategy, target):
         X, y = (part.to_numpy() for part in diabetes)
-        ours = GibbsRegressor(strategy=strategy, risk=risk, random_state=3)
+        ours = GibbsRegressor(strategy=strategy, target=target, prior_scale=1.0, random_state=3)
         ours.fit(X, y, sample_weight=WEIGHTS)
         kept = WEIGHTS > 0
         X, y, weights = X[kept], y[kept], WEIGHTS[kept]
@@ -106,7 +114,7 @@ class TestAgreementWithTheCore:
             rows,
             scaled(y, weights),
             strategy,
-            risk=risk,
+            risk=RISKS[target],
             weights=weights,
             seed=3,
         )
@@ -119,41 +127,128 @@ class TestAgreementWithTheCore:
 
     def test_the_numbers_are_the_cores_to_the_last_digit(self, diabetes):
         X, y = diabetes
-        ours = GibbsRegressor(noise_variance=3000.0, random_state=0).fit(X, y)
-        core = calibrate(
-            models.GaussianLinear(noise_variance=3000.0 / ours._response.unit[0] ** 2),
-            ours.coordinates_.rows(X.to_numpy()),
-            ours._response(y.to_numpy()[:, None])[:, 0],
-            seed=0,
-        )
-        for name in ("beta", "alpha", "risk", "standard_error", "gain", "gain_standard_error"):
-            assert getattr(ours.calibration_, name) == getattr(core, name)
+        for target, risk in RISKS.items():
+            ours = GibbsRegressor(noise_variance=3000.0, target=target, prior_scale=1.0).fit(X, y)
+            core = calibrate(
+                models.GaussianLinear(noise_variance=3000.0 / ours._response.unit[0] ** 2),
+                ours.coordinates_.rows(X.to_numpy()),
+                ours._response(y.to_numpy()[:, None])[:, 0],
+                risk=risk,
+            )
+            for name in NUMBERS:
+                assert getattr(ours.calibration_, name) == getattr(core, name)
+
+    @pytest.mark.parametrize("noise_variance", ["unknown", 3000.0])
+    def test_forecasts_are_averaged_over_scales_of_the_prior(self, diabetes, noise_variance):
+        X, y = diabetes
+        ours = GibbsRegressor(noise_variance).fit(X, y)
+        rows = ours.coordinates_.rows(X.to_numpy())
+        response = ours._response(y.to_numpy()[:, None])[:, 0]
+        guess = guessed_noise_variance(rows, response, np.ones(len(y)))
+        known = None if noise_variance == "unknown" else 3000.0 / ours._response.unit[0] ** 2
+        model = models.HierarchicalLinear(known, a=0.1, b=0.1 * guess)
+        core = calibrate(model, rows, response, risk="predictive")
+        for name in NUMBERS:
+            ours_is = getattr(ours.calibration_, name)
+            assert ours_is == pytest.approx(getattr(core, name), rel=1e-8, abs=1e-12)
+        law = core.posterior.predictive(rows)
+        np.testing.assert_allclose(ours._response(ours.predict(X)[:, None])[:, 0], law.mean)
+
+    @pytest.mark.parametrize("noise_variance", ["unknown", 3000.0])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_draws_take_the_scale_of_largest_evidence(
+        self, diabetes, noise_variance, fit_intercept
+    ):
+        X, y = diabetes
+        options = {"noise_variance": noise_variance, "fit_intercept": fit_intercept}
+        ours = GibbsRegressor(target="draws", **options).fit(X, y, sample_weight=WEIGHTS)
+        model = ours.calibration_.model
+        assert isinstance(model, models.GaussianLinear | models.NormalInverseGammaLinear)
+        unit = getattr(model, "noise_variance", 1.0)
+        averaged = GibbsRegressor(**options, strategy="bayes").fit(X, y, sample_weight=WEIGHTS)
+        scales, weights = averaged.calibration_.posterior.scale_weights
+        best = scales[np.argmax(weights)] ** 2
+        level = [1e4] if fit_intercept else []
+        assert model.prior_cov / unit == pytest.approx([*level, *np.full(10, best)])
 
     @pytest.mark.parametrize("posterior", POSTERIORS)
     def test_two_classes(self, cancer, posterior):
         X, y = cancer
-        ours = GibbsClassifier(posterior, random_state=0).fit(X, y)
+        ours = GibbsClassifier(posterior, prior_scale=1.0).fit(X, y)
         rows = ours.coordinates_.rows(X)
-        core = calibrate(POSTERIORS[posterior](), rows, y, seed=0)
+        core = calibrate(POSTERIORS[posterior](), rows, y, risk="predictive")
         assert ours.inverse_temperature_ == core.beta
         assert ours.calibration_.risk == core.risk
         np.testing.assert_allclose(
             ours.predict_proba(X)[:, 1], core.posterior.predict(rows), rtol=1e-12
         )
 
-    def test_many_classes_are_told_from_the_rest_one_by_one(self, iris):
+    def test_many_classes_have_one_joint_posterior(self, iris):
         X, y = iris
-        ours = GibbsClassifier("laplace", random_state=0).fit(X, y)
+        names, codes = np.unique(y, return_inverse=True)
+        ours = GibbsClassifier(prior_scale=2.0, target="draws").fit(X, y)
         rows = ours.coordinates_.rows(X)
-        core = [calibrate(models.LaplaceLogistic(), rows, y == c, seed=0) for c in ours.classes_]
-        np.testing.assert_array_equal(ours.inverse_temperature_, [each.beta for each in core])
-        assert [each.risk for each in ours.calibration_] == [each.risk for each in core]
-        own = np.column_stack([each.posterior.predict(rows) for each in core])
-        np.testing.assert_allclose(
-            ours.predict_proba(X), own / own.sum(axis=1, keepdims=True), rtol=1e-12
-        )
+        core = calibrate(models.SoftmaxLogistic(4.0), rows, codes, seed=0)
+        assert ours.inverse_temperature_ == core.beta
+        assert ours.calibration_.risk == core.risk
+        np.testing.assert_array_equal(ours.predict_proba(X), core.posterior.predict(rows))
+        np.testing.assert_array_equal(ours.predict(X), names[ours.predict_proba(X).argmax(axis=1)])
+        assert [name for name, _ in ours.parts()] == list(names)
+
+    def test_coefficients_of_many_classes_give_their_probabilities(self, iris):
+        X, y = iris
+        ours = GibbsClassifier(strategy="bayes", prior_scale=1.0).fit(X, y)
         assert ours.coef_.shape == (3, 4)
         assert ours.intercept_.shape == (3,)
+        np.testing.assert_allclose(ours.coef_.sum(axis=0), 0, atol=1e-12)
+        mode = special.softmax(ours.intercept_ + X @ ours.coef_.T, axis=1)
+        theta = ours.calibration_.posterior.coefficients
+        expected = special.softmax(ours.coordinates_.rows(X) @ theta.T, axis=1)
+        np.testing.assert_allclose(mode, expected, rtol=1e-9)
+        # Draws of the coefficients, less their mean over the classes, have the law of each class.
+        draws = ours.calibration_.posterior.sample(40_000, seed=0).reshape(-1, 3, 5)
+        draws = draws - draws.mean(axis=1, keepdims=True)
+        law, unit = ours.coefficients(1), ours.coordinates_.terms.unit
+        np.testing.assert_allclose(law.scale[1:], (draws[:, 1, 1:] / unit).std(axis=0), rtol=0.02)
+
+    def test_intervals_of_many_classes_are_quantiles_of_draws(self, iris):
+        X, y = iris
+        ours = GibbsClassifier(strategy="bayes", prior_scale=1.0).fit(X, y)
+        ends = ours.predict_interval(X[60:65], 0.8)
+        assert ends.shape == (5, 3, 2)
+        theta = ours.calibration_.posterior.sample(40_000, seed=0).reshape(-1, 3, 5)
+        p = special.softmax(ours.coordinates_.rows(X[60:65]) @ theta.swapaxes(1, 2), axis=2)
+        expected = np.moveaxis(np.quantile(p, [0.1, 0.9], axis=0), 0, 2)
+        np.testing.assert_allclose(special.logit(ends), special.logit(expected), 0.02, 0.06)
+
+    def test_many_classes_forecast_no_worse_than_a_tuned_penalty(self, iris):
+        X, y = iris
+        model = GibbsClassifier(prior_scale=3.0, bounds=(0, 100), random_state=0)
+        tuned = make_pipeline(StandardScaler(), LogisticRegression(C=20.0, max_iter=1000))
+        ours, theirs = (
+            cross_val_score(each, X, y, cv=5, scoring="neg_log_loss").mean()
+            for each in (model, tuned)
+        )
+        assert ours > theirs - 0.01
+
+    def test_classes_take_the_prior_that_forecasts_best(self, cancer):
+        X, y = cancer
+        ours = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
+        model, data = ours.calibration_.model, ours.calibration_.data
+        level, *scales = np.sqrt(model.prior_cov)
+        assert level == 10
+        assert np.ptp(scales) == 0
+        folds, plan = strategies.KFold().planned(data, np.random.default_rng(0))
+
+        def risk(scale):
+            variances = np.array([100.0, *np.full(len(scales), scale**2)])
+            curve = models.LaplaceLogistic(prior_cov=variances).risk_curve(
+                folds, plan, "predictive"
+            )
+            return curve(np.array([2.0, 16.0])).min()
+
+        best = min(map(risk, np.geomspace(0.03, 10, 30)))
+        assert risk(scales[0]) < best + 1e-3
 
     def test_bayes_with_a_wide_prior_is_least_squares(self, diabetes):
         X, y = diabetes
@@ -187,7 +282,7 @@ class TestUnits:
     def test_coefficients_give_the_predictions(self, diabetes, degree, standardize, fit_intercept):
         X, y = diabetes[0].to_numpy()[:, :2], diabetes[1].to_numpy()
         model = GibbsRegressor(
-            degree=degree, standardize=standardize, fit_intercept=fit_intercept, random_state=0
+            degree=degree, standardize=standardize, fit_intercept=fit_intercept
         ).fit(X, y)
         inputs = X
         if degree > 1 and standardize:
@@ -215,7 +310,7 @@ class TestUnits:
 
     def test_logistic_coefficients_give_the_mean_of_the_predictor(self, cancer):
         X, y = cancer
-        model = GibbsClassifier(random_state=0).fit(X, y)
+        model = GibbsClassifier(strategy="k-fold").fit(X, y)
         predictor, _ = model.calibration_.posterior.linear_predictor(model.coordinates_.rows(X))
         np.testing.assert_allclose(
             (X @ model.coef_.T + model.intercept_)[:, 0], predictor, rtol=1e-8
@@ -245,7 +340,7 @@ class TestNoise:
             for f, *more in ((weak_noise_model, 0.3), (guessed_noise_variance,))
         )
         assert guess * model.prior_cov == pytest.approx(0.3)
-        assert (model.a, model.b) == (1.0, guess)
+        assert (model.a, model.b) == (0.1, 0.1 * guess)
 
     def test_the_guess_without_freedom_is_half_of_the_mean_square(self):
         X, y = np.random.default_rng(0).standard_normal((14, 10)), np.arange(14.0)
@@ -254,7 +349,7 @@ class TestNoise:
         assert guessed_noise_variance(X, np.zeros(14), np.ones(14)) == 0.5
 
     @pytest.mark.parametrize("n", [30, 100, 400])
-    @pytest.mark.parametrize("noise", [0.05, 0.5, 5.0])
+    @pytest.mark.parametrize("noise", [1e-5, 0.05, 0.5, 5.0])
     def test_forecasts_are_as_wide_as_the_noise(self, n, noise):
         rng = np.random.default_rng(0)
         X = rng.standard_normal((n + 4000, 3))
@@ -283,11 +378,12 @@ class TestNoise:
 class TestForecasts:
     def test_intervals_are_those_of_the_law(self, diabetes):
         X, y = diabetes
-        known = GibbsRegressor(noise_variance=3000.0, random_state=0).fit(X, y)
+        one = {"prior_scale": 1.0, "strategy": "k-fold"}
+        known = GibbsRegressor(noise_variance=3000.0, **one).fit(X, y)
         mean, deviation = known.predict(X, return_std=True)
         low, high = known.predict_interval(X, level=0.9).T
         np.testing.assert_allclose(low, stats.norm.ppf(0.05, mean, deviation), rtol=1e-10)
-        unknown = GibbsRegressor(random_state=0).fit(X, y)
+        unknown = GibbsRegressor(**one).fit(X, y)
         dof = 2 * unknown.calibration_.posterior.a
         mean, deviation = unknown.predict(X, return_std=True)
         low, high = unknown.predict_interval(X, level=0.9).T
@@ -301,9 +397,11 @@ class TestForecasts:
         assert draws.shape == (3, 20_000)
         np.testing.assert_array_equal(draws, model.sample_y(X[:3], 20_000, random_state=5))
         assert not np.array_equal(draws, model.sample_y(X[:3], 20_000, random_state=6))
-        law = model.forecast(X[:3])
-        for row, location, scale in zip(draws, law.location, law.scale, strict=True):
-            assert stats.kstest(row, stats.t(law.dof, location, scale).cdf).pvalue > 1e-3
+        for uniform in model.forecast(X[:3]).cdf(draws.T).T:
+            assert stats.kstest(uniform, "uniform").pvalue > 1e-3
+        at = [0.1, 0.9]
+        away = np.quantile(draws, at, axis=1) - model.quantile(X[:3], at)
+        assert np.all(np.abs(away) < 0.05 * draws.std(axis=1))
 
     def test_drawn_classes_follow_the_probabilities(self, iris):
         X, y = iris
@@ -333,9 +431,9 @@ class TestCitizenship:
     def test_weights_are_copies_for_every_class(self, iris):
         X, y = iris
         weights = np.random.default_rng(2).integers(0, 3, len(y))
-        one = GibbsClassifier("laplace", random_state=0).fit(X, y, sample_weight=weights)
+        one = GibbsClassifier("laplace").fit(X, y, sample_weight=weights)
         X_copies, y_copies = np.repeat(X, weights, axis=0), np.repeat(y, weights)
-        other = GibbsClassifier("laplace", random_state=0).fit(X_copies, y_copies)
+        other = GibbsClassifier("laplace").fit(X_copies, y_copies)
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-5)
 
     def test_pipelines_grids_and_scores(self, diabetes, cancer):
@@ -380,19 +478,25 @@ class TestCitizenship:
     def test_the_page_of_an_estimator_shows_its_arguments(self, diabetes):
         page = GibbsRegressor(strategy="bayes").fit(*diabetes)._repr_html_()
         assert "GibbsRegressor" in page
+        # Arguments that would be refused are no reason to fail here.
+        assert "fit" in dir(GibbsRegressor(target="mse", prior_scale="wide"))
         assert "bayes" in page
 
     def test_random_states(self, diabetes):
         X, y = diabetes
-        same = [
-            GibbsRegressor(random_state=state).fit(X, y).calibration_.risk
-            for state in (1, 1, np.random.RandomState(4), np.random.RandomState(4))
+        states = (1, 1, np.random.RandomState(4), np.random.RandomState(4), None, None, 0)
+        risk = [
+            GibbsRegressor(strategy="k-fold", random_state=state).fit(X, y).calibration_.risk
+            for state in states
         ]
-        assert same[0] == same[1]
-        assert same[2] == same[3]
-        assert same[0] != same[2]
-        free = {GibbsRegressor().fit(X, y).calibration_.risk for _ in range(4)}
-        assert len(free) > 1
+        assert risk[0] == risk[1] != risk[2] == risk[3]
+        assert risk[4] == risk[5] == risk[6] != risk[0]  # none given: one data set, one answer
+
+    def test_no_state_is_one_answer(self, diabetes, cancer):
+        for estimator, (X, y) in ((GibbsRegressor(), diabetes), (GibbsClassifier(), cancer)):
+            one, other = (clone(estimator).fit(X, y) for _ in range(2))
+            assert one.calibration_.risk == other.calibration_.risk
+            np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
     def test_the_estimators_are_found_in_the_package(self):
         assert {"GibbsClassifier", "GibbsRegressor", "__version__"} <= set(dir(temperance))
@@ -410,14 +514,18 @@ class TestCitizenship:
 
     def test_few_rows_have_few_folds(self, diabetes):
         X, y = diabetes
-        model = GibbsRegressor(random_state=0).fit(X[:6], y[:6])
+        model = GibbsRegressor(strategy="k-fold").fit(X[:6], y[:6])
         assert model.calibration_.strategy.n_folds == 6
+        classes = GibbsClassifier().fit(X[:6], y[:6] > y[:6].mean())
+        assert classes.calibration_.strategy == strategies.Average(strategies.KFold(6))
 
     def test_a_choice_at_the_bound_warns(self, diabetes):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(TemperanceWarning, match='with risk="predictive"'):
-                GibbsRegressor(noise_variance=1000.0, random_state=0).fit(*diabetes)
+            options = {"noise_variance": 1e5, "strategy": "k-fold"}
+            with pytest.raises(TemperanceWarning, match="at the upper bound beta = 3; widen"):
+                GibbsRegressor(**options).fit(*diabetes)
+            assert GibbsRegressor(**options, target="draws").fit(*diabetes).calibration_.at_bound
 
 
 REFUSED = {
@@ -468,7 +576,24 @@ REFUSED = {
         GibbsRegressor(transfer="gamma"),
         "transfer must be one of 'beta', 'alpha', got 'gamma'",
     ),
-    "risk": (GibbsRegressor(risk="mse"), "risk must be one of 'gibbs', 'predictive', got 'mse'"),
+    "prior_scale of text": (
+        GibbsRegressor(prior_scale="wide"),
+        "prior_scale must be a positive number or 'auto', got 'wide'",
+    ),
+    "target": (
+        GibbsRegressor(target="mse"),
+        "target must be one of 'forecasts', 'draws', got 'mse'",
+    ),
+    "average for draws": (
+        GibbsRegressor(target="draws", strategy="average"),
+        "Average is for forecasts: risk must be 'predictive' and optimiser 'deterministic', got "
+        "'gibbs' and 'deterministic'",
+    ),
+    "reference risk for scales that are averaged": (
+        GibbsRegressor(strategy="reference-risk"),
+        "model must have a reference for ReferenceRisk, as linear models have, got "
+        "HierarchicalLinear; use KFold()",
+    ),
     "bounds": (
         GibbsRegressor(bounds=(2, 1)),
         "bounds must satisfy 0 <= lower < upper <= 1e+100, got (2.0, 1.0)",
@@ -476,8 +601,7 @@ REFUSED = {
     "strategy": (
         GibbsRegressor(strategy="kfold"),
         "strategy must be one of bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, "
-        "leave-one-out, reference-risk, logistic-reference-risk, got 'kfold' (did you mean "
-        "'k-fold'?)",
+        "leave-one-out, average, reference-risk, got 'kfold' (did you mean 'k-fold'?)",
     ),
 }
 
@@ -552,6 +676,11 @@ BAD_DATA = {
         (SQUARE, np.array([1.0, np.nan] * 4, dtype=object)),
         "y must be finite, got nan in row 1",
     ),
+    "sparse": (
+        (sparse.csr_array(SQUARE), LINE),
+        "X must be dense, got a sparse csr_array: Sparse data are not supported, use X.toarray() "
+        "if it fits into memory",
+    ),
     "huge weights": (
         (SQUARE, LINE, np.full(8, 1e308)),
         "sample_weight must be 0 or between 1e-50 and 1e+50 in size, got at most 1e+308; change "
@@ -566,16 +695,17 @@ BAD_DATA = {
 
 @pytest.mark.parametrize(("data", "message"), BAD_DATA.values(), ids=BAD_DATA)
 def test_bad_data_get_one_line(data, message):
-    with pytest.raises(ValueError) as error:
-        GibbsRegressor().fit(*data)
-    assert str(error.value) == message
+    for estimator in (GibbsRegressor(), GibbsRegressor(target="draws")):
+        with pytest.raises((ValueError, TypeError)) as error:
+            estimator.fit(*data)
+        assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
     ("estimator", "X", "message"),
     [
         (
-            GibbsRegressor(1e-30, standardize=False),
+            GibbsRegressor(1e-30, standardize=False, prior_scale=1.0),
             1e20 * SQUARE,
             "X must say at most 1e60 times as much as the prior in one row, got 1e70; standardize, "
             "or take a smaller prior_scale or larger noise_variance",
@@ -625,10 +755,11 @@ def test_predictions_too_far_off_get_one_line():
     ],
 )
 @pytest.mark.parametrize("y", [LINE, 1e40 * LINE, 1e-40 * LINE, np.ones(8)], ids=str)
-def test_strange_data_get_an_answer(X, y):
+@pytest.mark.parametrize("target", ["forecasts", "draws"])
+def test_strange_data_get_an_answer(X, y, target):
     if np.ptp(X) == 0 and np.ptp(y) == 0:
         return  # one distinct row
-    model = GibbsRegressor(random_state=0).fit(X, y)
+    model = GibbsRegressor(target=target).fit(X, y)
     assert np.all(np.isfinite(model.predict_interval(X)))
     assert np.all(np.isfinite(model.coefficients().scale))
 
@@ -654,8 +785,12 @@ def test_bad_data_are_named(cancer):
         GibbsClassifier().fit(X, np.ones(90, dtype=int))
     with pytest.raises(ValueError, match=r"at least two classes, got 1 class: 0"):
         GibbsClassifier().fit(X, y, sample_weight=y == 0)
+    with pytest.raises(
+        ValueError, match=r"more than 2 observations for a reference of unknown variance"
+    ):
+        GibbsRegressor(target="draws").fit(np.ones((5, 2)), np.ones(5))
     with pytest.raises(ValueError, match=r"at least 2 distinct rows, got 1"):
-        GibbsRegressor().fit(np.ones((5, 2)), np.ones(5))
+        GibbsRegressor(strategy="k-fold").fit(np.ones((5, 2)), np.ones(5))
     classifier = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
     with pytest.raises(ValueError, match=r"y must hold the classes of the fit, \[0, 1\], got 7"):
         classifier.gains(X, np.full(90, 7))

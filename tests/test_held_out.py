@@ -10,7 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from temperance import GibbsClassifier, GibbsRegressor, expected_risk
+from temperance.estimators.base import RISKS
 from temperance.held_out import coverage, forecasts, hold_out
+from temperance.posteriors import StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -30,24 +32,40 @@ def classes(n=36, labels=("no", "yes"), seed=0):
 
 WEIGHTS = np.random.default_rng(1).integers(1, 4, 36).astype(float)
 THREE = ("high", "low", "middle")
+CHOICES = {
+    "default": {},
+    "one beta": {"strategy": "k-fold", "prior_scale": 1.0},
+    "draws": {"target": "draws"},
+}
 
 
 def lost(fitted, rows, y, beta, risk):
-    """Loss of one row, summed over the classes that are told from the rest, by the core alone."""
-    total = 0.0
-    for label, part in fitted.parts():
-        if hasattr(fitted, "classes_"):
-            response = float(str(y) == label)
-        else:
-            response = (y - fitted._response.centre[0]) / fitted._response.unit[0]
-        total += expected_risk(
-            part.model,
-            (part.data.X, part.data.y, part.data.weights),
-            (rows, [response]),
-            part.data.size * (part.beta if beta is None else beta),
-            risk=risk,
-        )
-    return total
+    """Loss of one row, by the core alone."""
+    chosen = fitted.calibration_
+    if hasattr(fitted, "classes_"):
+        response = float(list(fitted.classes_).index(y))
+    else:
+        response = (y - fitted._response.centre[0]) / fitted._response.unit[0]
+    betas, weights = [chosen.beta if beta is None else beta], [1.0]
+    if beta is None and chosen.average is not None:
+        betas, weights = chosen.average.betas, chosen.average.weights
+    losses = expected_risk(
+        chosen.model,
+        (chosen.data.X, chosen.data.y, chosen.data.weights),
+        (rows, [response]),
+        chosen.data.size * np.asarray(betas),
+        risk=risk,
+    )
+    return losses[0] if len(betas) == 1 else -np.log(weights @ np.exp(-losses))
+
+
+def law_of(forecast):
+    """Density and distribution function of the first row of a forecast, by scipy."""
+    if isinstance(forecast, StudentT):
+        student = stats.t(forecast.dof, forecast.location[0], forecast.scale[0])
+        return student.pdf, student.cdf
+    parts = stats.t(forecast.dof, forecast.location[:, 0], forecast.scale[:, 0])
+    return lambda y: forecast.weights @ parts.pdf(y), lambda y: forecast.weights @ parts.cdf(y)
 
 
 def naive(estimator, X, y, splits, weights=None):
@@ -59,18 +77,18 @@ def naive(estimator, X, y, splits, weights=None):
         for i in test:
             row = X[i : i + 1]
             rows = fitted.coordinates_.rows(row)
-            bayes, own = (lost(fitted, rows, y[i], beta, estimator.risk) for beta in (1.0, None))
+            risk = RISKS[estimator.target]
+            bayes, own = (lost(fitted, rows, y[i], beta, risk) for beta in (1.0, None))
             found["gain"][i] = bayes - own
             for name, beta in (("score", None), ("bayes score", 1.0)):
                 if hasattr(fitted, "classes_"):
                     [shares] = fitted.predict_proba(row, beta=beta)
                     found[name][i] = np.log(shares[list(fitted.classes_).index(y[i])])
                     continue
-                law = fitted.forecast(row, beta=beta)
-                student = stats.t(law.dof, law.location[0], law.scale[0])
-                found[name][i] = student.logpdf(y[i])
+                density, distribution = law_of(fitted.forecast(row, beta=beta))
+                found[name][i] = np.log(density(y[i]))
                 if beta is None:
-                    found["place"][i] = student.cdf(y[i])
+                    found["place"][i] = distribution(y[i])
     return found
 
 
@@ -84,24 +102,24 @@ def same(held, expected):
 
 
 class TestAgainstALoop:
-    @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+    @pytest.mark.parametrize("options", CHOICES.values(), ids=CHOICES)
     @pytest.mark.parametrize("noise", ["unknown", 1.0])
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_real_responses(self, risk, noise, weighted):
+    def test_real_responses(self, options, noise, weighted):
         X, y = line()
         weights = WEIGHTS[:30] if weighted else None
-        estimator = GibbsRegressor(noise, risk=risk, random_state=0, bounds=(0, 0.9))
+        estimator = GibbsRegressor(noise, **options, bounds=(0, 0.9))
         held = hold_out(estimator, X, y, weights, n_folds=4, seed=3)
         splits = KFold(4, shuffle=True, random_state=3).split(X)
         same(held, naive(estimator, X, y, splits, weights))
         assert np.ptp(held.gains) > 0
         assert held.calibrated.probabilities is None
 
-    @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+    @pytest.mark.parametrize("options", CHOICES.values(), ids=CHOICES)
     @pytest.mark.parametrize("labels", [("no", "yes"), (3, 7), THREE])
-    def test_classes(self, risk, labels):
+    def test_classes(self, options, labels):
         X, y = classes(labels=labels)
-        estimator = GibbsClassifier("laplace", risk=risk, random_state=0, bounds=(0, 0.8))
+        estimator = GibbsClassifier("laplace", **options, bounds=(0, 0.8))
         held = hold_out(estimator, X, y, WEIGHTS, n_folds=3, seed=5)
         splits = StratifiedKFold(3, shuffle=True, random_state=5).split(X, y)
         same(held, naive(estimator, X, y, splits, WEIGHTS))
@@ -124,15 +142,17 @@ class TestAgainstALoop:
 @pytest.mark.parametrize("noise", ["unknown", 1.0])
 def test_gains_in_the_predictive_risk_are_differences_of_log_scores(noise):
     X, y = line()
-    held = hold_out(GibbsRegressor(noise, risk="predictive", random_state=0), X, y)
-    differences = held.calibrated.log_score - held.bayes.log_score
-    np.testing.assert_allclose(held.gains, differences, rtol=1e-8, atol=1e-12)
-    gibbs = hold_out(GibbsRegressor(noise, risk="gibbs", random_state=0), X, y)
+    # Averaged forecasts leave parts of little weight out.
+    for options, close in ((CHOICES["one beta"], 1e-12), ({"prior_scale": 1.0}, 1e-12), ({}, 2e-3)):
+        held = hold_out(GibbsRegressor(noise, **options), X, y)
+        differences = held.calibrated.log_score - held.bayes.log_score
+        np.testing.assert_allclose(held.gains, differences, rtol=1e-8, atol=close)
+    gibbs = hold_out(GibbsRegressor(noise, target="draws"), X, y)
     assert not np.allclose(gibbs.gains, gibbs.calibrated.log_score - gibbs.bayes.log_score)
 
 
 def test_gains_of_two_classes_in_the_predictive_risk_are_differences_of_log_scores():
-    held = hold_out(GibbsClassifier("laplace", risk="predictive", random_state=0), *classes())
+    held = hold_out(GibbsClassifier("laplace"), *classes())
     differences = held.calibrated.log_score - held.bayes.log_score
     np.testing.assert_allclose(held.gains, differences, rtol=1e-8, atol=1e-12)
 
@@ -249,7 +269,7 @@ class TestWeights:
 class TestForecasts:
     def test_at_another_beta(self):
         X, y = line()
-        fitted = GibbsRegressor(random_state=0, risk="predictive").fit(X, y)
+        fitted = GibbsRegressor().fit(X, y)
         law = fitted.forecast(X, beta=0.3)
         at = forecasts(fitted, X, y, beta=0.3)
         np.testing.assert_array_equal(at.log_score, law.log_density(y))
@@ -278,7 +298,7 @@ def test_coverage_is_whether_a_response_lies_in_its_central_interval(level):
 def simulated(noise_variance, n_data_sets=60, n=40):
     """Shares of responses inside Bayes' 95 % intervals, one for each data set of the model."""
     random = np.random.default_rng(11)
-    model = GibbsRegressor(noise_variance, strategy="bayes", standardize=False)
+    model = GibbsRegressor(noise_variance, strategy="bayes", standardize=False, prior_scale=1.0)
     shares = []
     for _ in range(n_data_sets):
         X = random.normal(size=(n, 2))
@@ -303,7 +323,7 @@ def test_intervals_of_a_model_that_is_too_sure_do_not():
 def test_copies_are_not_tested_by_each_other():
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((40, 12)), rng.standard_normal(40)
-    model = GibbsRegressor(2.0, strategy="bayes")
+    model = GibbsRegressor(2.0, strategy="bayes", prior_scale=1.0)
     copies = np.repeat(X, 5, axis=0), np.repeat(y, 5)
     together = hold_out(model, *copies)
     weighted = hold_out(model, X, y, np.full(40, 5.0))

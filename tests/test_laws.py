@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import LINEAR, LOGISTIC, MODELS, RISKS, data_for, naive_losses
+from scenarios import LINEAR, LOGISTIC, MODELS, RISKS, SOFTMAX, data_for, naive_losses
 
 from temperance import calibrate, expected_risk, strategies
 from temperance.diagnostics import BoundWarning
@@ -79,10 +79,11 @@ def test_alpha_zero_is_the_prior(name):
     """All but Bayes by Backprop, whose stochastic gradients wander around the prior."""
     model, data = MODELS[name], data_for(name)
     posterior = model.posterior(data.X, data.y, 0.0)
-    prior = model.prior(len(posterior.mean))
+    classes = 3 if name in SOFTMAX else 1
+    prior = model.prior(len(posterior.mean) // classes)
     cov = np.diag(prior.root**2) if prior.root.ndim == 1 else prior.root @ prior.root.T
-    np.testing.assert_allclose(posterior.mean, prior.mean, atol=1e-12)
-    np.testing.assert_allclose(posterior.root.product(), cov, atol=1e-12)
+    np.testing.assert_allclose(posterior.mean, np.tile(prior.mean, classes), atol=1e-12)
+    np.testing.assert_allclose(posterior.root.product(), np.kron(np.eye(classes), cov), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LINEAR)

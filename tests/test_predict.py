@@ -407,7 +407,7 @@ class TestEightyColumns:
 
     @pytest.mark.parametrize("betas", ["0.0342", "0.163, 0.0899, 0.0598"])
     def test_only_betas_are_broken_in_a_ranking(self, betas, capsys):
-        row = ("6", "logistic-reference-risk", betas, "-0.02214 ± 0.00854", "-0.69596 ± 0.00185",
+        row = ("6", "a-strategy-of-a-long-name", betas, "-0.02214 ± 0.00854", "-0.69596 ± 0.00185",
                "46.5%")  # fmt: skip
         heads = ("", "strategy", "chosen beta", "gain over Bayes", "log score", "right")
         Output().print(_ranked_grid([heads, row], "k-fold", 80))

@@ -16,7 +16,7 @@ from scipy import stats
 from temperance import GibbsClassifier, GibbsRegressor, models, report
 from temperance.calibration import Calibration, KnownErrors
 from temperance.curves import RiskCurve
-from temperance.explanation import explain, explanations
+from temperance.explanation import explain
 from temperance.held_out import Forecasts, HeldOut, hold_out
 from temperance.optimise import Minimum
 from temperance.tables import prepare
@@ -50,8 +50,8 @@ class Case:
         self.held = hold_out(estimator, inputs, target, weight, n_folds=3) if held is None else held
         self.fitted = estimator.fit(inputs, target, sample_weight=weight)
         self.choices = choices or {
-            "bayes": [1.0] * len(self.fitted.parts()),
-            "k-fold": [part.beta for _, part in self.fitted.parts()],
+            "bayes": 1.0,
+            "k-fold": self.fitted.calibration_.beta,
         }
         self.contents = report.compute(
             self.fitted,
@@ -208,12 +208,11 @@ class TestParts:
             )
 
     def test_choices_are_those_of_the_strategies(self, case):
-        for part, k, calibration in case.pairs:
+        for part, _, calibration in case.pairs:
             assert [(each.strategy, each.beta, each.own) for each in part.choices] == [
                 ("bayes", 1.0, False),
                 ("k-fold", calibration.beta, True),
             ]
-            assert case.choices["k-fold"][k] == calibration.beta
 
     def test_the_page_can_be_drawn(self, case):
         assert report.render(case.contents).startswith("<!DOCTYPE html>")
@@ -229,13 +228,10 @@ class TestContents:
         assert contents.notices == ["A notice."]
         assert contents.ranking == [("", "strategy"), ("1", "k-fold")]
 
-    def test_the_words_begin_with_the_explanations(self):
+    def test_the_words_begin_with_the_explanation(self):
         case = made("three classes")
         assert [part.name for part in case.contents.parts] == list(THREE)
-        assert case.contents.words[:-1] == explanations(case.fitted)
-        alone = made("known variance")
-        assert alone.contents.words[:-1] == [explain(alone.fitted.calibration_)]
-        assert explanations(alone.fitted) == alone.contents.words[:-1]
+        assert case.contents.words[:-1] == [explain(case.fitted.calibration_)]
 
     def test_of_many_coefficients_the_twelve_surest_have_marginals(self):
         case = Case(GibbsRegressor(random_state=0), numbers(columns=15, n=80))
@@ -586,28 +582,6 @@ def test_two_standard_errors_are_clear(gain):
     clear = "is clear." in explain(choice(0.5, gain=gain))
     assert clear == (gain > 0.1)
     assert (NOTHING in explain(choice(0.5, gain=gain))) != clear
-
-
-def test_one_part_has_no_name_before_its_words():
-    class Fitted:
-        def __init__(self, parts):
-            self.parts = lambda: parts
-
-    one = choice(0.5)
-    assert explanations(Fitted([("yes", one)])) == [explain(one)]
-    others = {
-        "b": choice(2.0),
-        "c": choice(0.4),
-        "d": choice(3.0, at_bound=True),
-        "e": replace(one, errors=KnownErrors(0.1, 1.0)),
-    }
-    assert explanations(Fitted([("a", one), *others.items()])) == [
-        "Each class is told from the rest by a posterior with a β of its own. "
-        "Less trust than Bayes, with a clear gain: a (0.5), c (0.4). "
-        "More trust than Bayes, with a clear gain: b (2). "
-        "The risk is smallest at a bound: d (3). "
-        "No clear gain over Bayes: e (0.5)."
-    ]
 
 
 # --- from a file to a browser ---------------------------------------------------------------------

@@ -107,7 +107,13 @@ def test_bounds_that_hold_the_minimum_do_not_move_it(name, strategy, risk, upper
     one = choice(MODELS[name], X, y, strategy, (0.0, 1e4), risk=risk)
     if one.at_bound or one.beta > upper:
         return
-    other = choice(MODELS[name], X, y, strategy, (0.0, upper), risk=risk)
+    try:
+        other = choice(MODELS[name], X, y, strategy, (0.0, upper), risk=risk)
+    except ValueError as error:
+        # Prefixes of a few rows are separable: their fits at such betas are refused.
+        assert "no approximate posterior was found at beta = 1e+100" in str(error)
+        assert isinstance(strategy, SafeBayes) and upper == 1e100
+        return
     assert other.beta == pytest.approx(one.beta, rel=1e-6)
 
 

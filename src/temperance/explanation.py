@@ -39,32 +39,15 @@ def explain(calibration: Calibration) -> str:
     return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
 
 
-def explanations(fitted: Any) -> list[str]:
-    """Explain the calibration of a fitted estimator; of several classes all in one paragraph."""
-    parts = fitted.parts()
-    if len(parts) == 1:
-        return [explain(parts[0][1])]
-    kinds: dict[str, list[str]] = {}
-    for name, calibration in parts:
-        kinds.setdefault(_kind(calibration), []).append(f"{name} ({calibration.beta:.3g})")
-    told = " ".join(f"{kind}: {', '.join(names)}." for kind, names in kinds.items())
-    return [f"Each class is told from the rest by a posterior with a β of its own. {told}"]
-
-
-def name_of_choice(fitted: Any) -> str:
+def name_of_choice(calibration: Calibration) -> str:
     """Name what stands against Bayes."""
-    averaged = any(each.average is not None for _, each in fitted.parts())
-    return "average over β" if averaged else "chosen β"
+    return "chosen β" if calibration.average is None else "average over β"
 
 
-def unrepaired(fitted: Any, held: HeldOut) -> str:
+def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     """Say that intervals for forecasts are wrong in spite of the choice, or nothing."""
-    calibrations = [each for _, each in fitted.parts()]
-    aimed = all(
-        each.kind == "predictive" and (each.minimum.searched or each.average is not None)
-        for each in calibrations
-    )
-    shares = missed(held) if aimed else {}
+    aimed = calibration.minimum.searched or calibration.average is not None
+    shares = missed(held) if aimed and calibration.kind == "predictive" else {}
     if not shares:
         return ""
     levels, kept = (
@@ -81,7 +64,7 @@ def unrepaired(fitted: Any, held: HeldOut) -> str:
 def _listed(words: list[str]) -> str:
     """Join words by commas and the last by 'and'."""
     *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} and {last}"
 
 
 def modelled(fitted: Any, target: str) -> str:
@@ -90,22 +73,6 @@ def modelled(fitted: Any, target: str) -> str:
     if len(classes) != 2:
         return ""
     return f"probability of {target} = {classes[1]}, against {classes[0]}"
-
-
-def _kind(calibration: Calibration) -> str:
-    """Sort a calibration among its like, in a few words."""
-    if calibration.average is not None:
-        return "Averaged over β"
-    if not calibration.minimum.searched:
-        return "Given, not chosen"
-    if calibration.flat:
-        return "Nothing to choose by"
-    if calibration.at_bound:
-        return "The risk is smallest at a bound"
-    if _unclear(calibration):
-        return "No clear gain over Bayes"
-    trust = "Less" if calibration.beta < 1 else "More"
-    return f"{trust} trust than Bayes, with a clear gain"
 
 
 def _better_repair(calibration: Calibration) -> str:

@@ -54,6 +54,10 @@ class Record:
         """Return the name of a field within the file."""
         return f"{self._name}.{field}" if self._name else field
 
+    def has(self, field: str) -> bool:
+        """Whether a field is there."""
+        return field in self._value
+
     def text(self, field: str, accepted: Collection[str] | None = None) -> str:
         """Return text, or one of the texts that are ``accepted``."""
         value: str = self.take(field, str, "text")

@@ -51,8 +51,10 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
     low, high = calibration.beta_range
     if high > low:
-        said = f"not told apart: {low:.2g} to {high:.2g}"
+        kind = "not told apart" if calibration.average is None else "95 % of the weight"
+        said = f"{kind}: {low:.2g} to {high:.2g}"
         ax.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=said)
+    chosen = "choice" if calibration.average is None else "average, median"
     error = calibration.standard_error
     ax.errorbar(
         calibration.beta,
@@ -63,7 +65,7 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         markersize=8,
         capsize=4,
         zorder=4,
-        label=f"choice: β = {calibration.beta:.3g} (± standard error)",
+        label=f"{chosen}: β = {calibration.beta:.3g} (± standard error)",
     )
     ax.set_ylim(*_interesting(calibration, values))
     ax.set_xlabel("β = α / n, exponent on each observation's likelihood")

@@ -31,9 +31,6 @@ RESAMPLES_BESIDE = 100
 # three minutes with the rows held out where the comparison itself was asked for.
 MOST_COST_BESIDE, MOST_COST_COMPARED = 2_000_000, 7_000_000
 
-# What the strategies that every model takes are joined by.
-REFERENCE = {"regression": "reference-risk", "classification": "logistic-reference-risk"}
-
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
 
 
@@ -135,7 +132,6 @@ def calibrate(
             "average",
             "k-fold",
             "reference-risk",
-            "logistic-reference-risk",
             "leave-one-out",
             "bootstrap",
             "safe-bayes",
@@ -149,8 +145,8 @@ def calibrate(
             "-s",
             metavar="NAME",
             help="How beta is chosen: average (default for forecasts), k-fold, reference-risk "
-            "(default for draws of a regression), logistic-reference-risk, leave-one-out, "
-            "bootstrap, safe-bayes, sample-splitting, naive or bayes.",
+            "(default for draws of a regression), leave-one-out, bootstrap, safe-bayes, "
+            "sample-splitting, naive or bayes.",
             rich_help_panel=CHOICE,
         ),
     ] = None,
@@ -170,9 +166,13 @@ def calibrate(
         ),
     ] = "forecasts",
     bounds: Annotated[
-        tuple[float, float],
-        real_number("Where beta may lie; Bayes is 1.", "LOW HIGH", rich_help_panel=CHOICE),
-    ] = (0.0, 3.0),
+        tuple[float, float] | None,
+        real_number(
+            "Where beta may lie; Bayes is 1. By default 0 3, or 0 100 for several classes.",
+            "LOW HIGH",
+            rich_help_panel=CHOICE,
+        ),
+    ] = None,
     seed: Annotated[
         int,
         whole_number(
@@ -286,7 +286,7 @@ def run(request: Request) -> Result:
         own = request.own_strategy(estimator)
         offered = [*NAMES]
         if hasattr(estimator.kind_of_model(), "reference_curve"):
-            offered.append(REFERENCE[table.task])
+            offered.append("reference-risk")
         others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
         names = [own, *(name for name in others if name not in left_out)]
@@ -297,7 +297,7 @@ def run(request: Request) -> Result:
                 _trial(request, estimator, table, name, name in held_for, steps) for name in names
             ]
         if trials[0].held is not None:
-            sentences += filter(None, [unrepaired(trials[0].fitted, trials[0].held)])
+            sentences += filter(None, [unrepaired(trials[0].fitted.calibration_, trials[0].held)])
         for why in dict.fromkeys(left_out.values()):
             left = ", ".join(name for name, reason in left_out.items() if reason == why)
             sentences.append(f"Left out, {why}: {left}")
@@ -313,7 +313,7 @@ def run(request: Request) -> Result:
 
 def _reason_against(name: str, request: Request, table: Table) -> str | None:
     """Say why a strategy is not run beside the one that was asked for, or nothing."""
-    lower, upper = request.bounds
+    lower, upper = request.bounds or (0.0, 3.0)
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
     if name == "average" and request.risk != "predictive":
@@ -415,7 +415,7 @@ def _write_report(request: Request, result: Result) -> None:
     contents = report.compute(
         result.own.fitted,
         result.table,
-        {trial.name: [part.beta for _, part in trial.fitted.parts()] for trial in result.trials},
+        {trial.name: trial.fitted.calibration_.beta for trial in result.trials},
         result.own.name,
         result.own.held,
         ranking(result) if request.compare else [],

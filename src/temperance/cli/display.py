@@ -16,7 +16,7 @@ from temperance.calibration import Calibration, with_error
 from temperance.cli.calibrate import Result, Trial
 from temperance.cli.console import Output, printable
 from temperance.cli.request import PURPOSES, Request
-from temperance.explanation import explain, explanations, modelled
+from temperance.explanation import explain, modelled
 from temperance.held_out import HeldOut, coverage, hits
 from temperance.types import Risk
 
@@ -40,8 +40,7 @@ def show(request: Request, result: Result) -> None:
         console.print(_bulleted(notes))
     console.print()
     console.print(_choices(result.own.fitted))
-    for words in explanations(result.own.fitted):
-        console.print(Padding(escape(words), (1, 0, 0, 0)))
+    console.print(Padding(escape(explain(result.own.fitted.calibration_)), (1, 0, 0, 0)))
     if request.compare:
         console.print()
         console.print(_ranked_grid(ranking(result), result.own.name, console.width))
@@ -62,7 +61,7 @@ def _first(names_and_values: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def settings(request: Request, result: Result) -> list[tuple[str, str]]:
     """Return names and values that say what was done, the most important first."""
     fitted, table = result.own.fitted, result.table
-    first = fitted.parts()[0][1]
+    first = fitted.calibration_
     rows, columns = table.inputs.shape
     return [
         ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
@@ -98,8 +97,9 @@ def _units(fitted: Any) -> str:
 def _model(fitted: Any) -> str:
     degree = f", powers up to {fitted.degree}" if fitted.degree > 1 else ""
     if hasattr(fitted, "classes_"):
-        kinds = "" if len(fitted.classes_) == 2 else ", each class against the rest"
-        return f"logistic regression{degree}, {fitted.posterior} posterior{kinds}"
+        several = len(fitted.classes_) > 2
+        kind = "laplace posterior of all classes" if several else f"{fitted.posterior} posterior"
+        return f"logistic regression{degree}, {kind}"
     known = isinstance(fitted.noise_variance, str)
     noise = "unknown" if known else f"{fitted.noise_variance:g}"
     return f"linear regression{degree}, noise variance {noise}"
@@ -120,28 +120,8 @@ def _bulleted(sentences: list[str]) -> Grid:
 
 
 def _choices(fitted: Any) -> Grid:
-    """Return a line for each quantity, or one for each class where there are several."""
-    parts = fitted.parts()
-    if len(parts) > 1:
-        grid = _grid("class", "beta", "range", "alpha", "risk", "Bayes' risk", "gain", "minimum")
-        for name, each in parts:
-            values = [value for _, value in _quantities(each)]
-            grid.add_row(escape(name), *values[:-1], _where(each))
-        return grid
-    return _named(_quantities(parts[0][1]))
-
-
-def _where(part: Calibration) -> str:
-    """Where the minimum lies, in as few words as fit beside other columns."""
-    if part.average is not None:
-        return "average"
-    if not part.minimum.searched:
-        return "given"
-    if part.flat:
-        return "nowhere, flat"
-    if not part.at_bound:
-        return "inside"
-    return "upper bound" if part.beta == part.bounds[1] else "lower bound"
+    """Return a line for each quantity."""
+    return _named(_quantities(fitted.calibration_))
 
 
 def _quantities(part: Calibration) -> list[tuple[str, str]]:
@@ -202,11 +182,11 @@ def ranking(result: Result) -> list[tuple[str, ...]]:
     gains = [trial.held.mean(trial.held.gains) for trial in trials]
     for trial, gain in zip(trials, gains, strict=True):
         place = 1 + [mean for mean, _ in gains].index(gain[0])  # those that gain the same share it
-        betas = ", ".join(f"{part.beta:.3g}" for _, part in trial.fitted.parts())
+        beta = f"{trial.fitted.calibration_.beta:.3g}"
         held = trial.held
         score = held.mean(held.calibrated.log_score)
         share = f"{held.mean(hit(held, result))[0]:.1%}"
-        rows.append((str(place), trial.name, betas, with_error(*gain), with_error(*score), share))
+        rows.append((str(place), trial.name, beta, with_error(*gain), with_error(*score), share))
     return rows
 
 
@@ -249,7 +229,7 @@ def as_record(request: Request, result: Result) -> dict[str, Any]:
             column.name: column.reference for column in table.columns if column.kind == "levels"
         },
         "settings": dict(settings(request, result)),
-        "results": [_result(name, part) for name, part in fitted.parts()],
+        "results": [_result(fitted)],
         "coefficients": _coefficients(fitted),
         "notices": list(table.notices),
         "warnings": result.warnings,
@@ -263,9 +243,10 @@ def as_record(request: Request, result: Result) -> dict[str, Any]:
     return record
 
 
-def _result(name: str, part: Calibration) -> dict[str, Any]:
+def _result(fitted: Any) -> dict[str, Any]:
+    part, names = fitted.calibration_, [name for name, _ in fitted.parts()]
     return {
-        "class": name or None,
+        "class": names[0] or None if len(names) == 1 else None,
         "beta": part.beta,
         "beta_range": list(part.beta_range),
         "average": _average(part),
@@ -292,8 +273,9 @@ def _average(part: Calibration) -> dict[str, Any] | None:
 def _coefficients(fitted: Any) -> list[dict[str, Any]]:
     names = ["intercept", *fitted.terms_]
     found, first = [], 0 if fitted.fit_intercept else 1
-    for k, (label, _) in enumerate(fitted.parts()):
-        law = fitted.coefficients(k) if label else fitted.coefficients()
+    labels = [label for label, _ in fitted.parts()]
+    laws = fitted.class_coefficients() if labels[0] else [fitted.coefficients()]
+    for label, law in zip(labels, laws, strict=True):
         quantities = zip(names, law.mean, *law.interval(0.95).T, strict=True)
         for name, mean, low, high in list(quantities)[first:]:
             found.append(
@@ -308,7 +290,7 @@ def _compared(trial: Trial, result: Result) -> dict[str, Any]:
     score, score_error = held.mean(held.calibrated.log_score)
     return {
         "strategy": trial.name,
-        "results": [_result(name, part) for name, part in trial.fitted.parts()],
+        "results": [_result(trial.fitted)],
         "held_out_gain": gain,
         "held_out_gain_standard_error": gain_error,
         "held_out_log_score": score,

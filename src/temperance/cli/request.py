@@ -32,7 +32,7 @@ class Request:
     strategy: str | None = None
     transfer: Transfer = "beta"
     purpose: Purpose = "forecasts"
-    bounds: tuple[float, float] = (0.0, 3.0)
+    bounds: tuple[float, float] | None = None
     noise_variance: float | None = None
     degree: int | None = None
     posterior: PosteriorName | None = None
@@ -129,11 +129,8 @@ class Request:
             )
         if self.degree is not None and model not in ("polynomial", "logistic"):
             raise ValueError(f"--degree is for the models polynomial and logistic, not {model}")
-        reference = "logistic-reference-risk" if model == "logistic" else "reference-risk"
-        if self.strategy in FOR_SOME_MODELS and self.strategy != reference:
-            raise ValueError(
-                f"--strategy {self.strategy} is not for the model {model}; use {reference}"
-            )
+        if self.strategy in FOR_SOME_MODELS and model == "logistic":
+            raise ValueError(f"--strategy {self.strategy} is not for the model logistic")
         if self.posterior is not None and model != "logistic":
             raise ValueError(f"--posterior is for the model logistic, not {model}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, Self
 
@@ -25,10 +24,11 @@ from temperance.estimators.stored import without_data
 from temperance.selection import stack
 from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
 from temperance.strategies.default import average_for, fitting, holding
-from temperance.types import Array, Data, Model, Risk, Strategy, Transfer
+from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "draws"]
+BOUNDS, FAR_BOUNDS = (0.0, 3.0), (0.0, 100.0)
 RISKS: dict[str, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
 
 
@@ -39,14 +39,14 @@ class GibbsEstimator(BaseEstimator):
     strategy: Strategy | str | None
     transfer: Transfer
     target: Target
-    bounds: tuple[float, float]
+    bounds: tuple[float, float] | None
     prior_scale: float | Literal["auto"]
     standardize: bool
     fit_intercept: bool
     random_state: Any
     keep_data: bool
     coordinates_: Coordinates
-    calibration_: Calibration | list[Calibration]
+    calibration_: Calibration
 
     @property
     def terms_(self) -> list[str]:
@@ -54,22 +54,25 @@ class GibbsEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.coordinates_.names(_check_feature_names_in(self))
 
-    @property
     def _risk(self) -> Risk:
-        """The risk that serves the target."""
+        """Return the risk that serves the target."""
         one_of("target", self.target, RISKS)
         return RISKS[self.target]
 
-    @property
+    def _bounds(self, model: Model) -> tuple[float, float]:
+        if self.bounds is not None:
+            return self.bounds
+        far = self._risk() == "predictive" and hasattr(model, "spread_of_beta")
+        return FAR_BOUNDS if far else BOUNDS
+
     def _learns_scale(self) -> bool:
-        """Whether the prior learns its scale."""
+        """Return whether the prior learns its scale."""
         if isinstance(self.prior_scale, str) and self.prior_scale != "auto":
             raise ValueError(
                 f"prior_scale must be a positive number or 'auto', got {self.prior_scale!r}"
             )
         return isinstance(self.prior_scale, str)
 
-    @property
     def _prior_variance(self) -> float:
         scale = positive("prior_scale", self.prior_scale)
         if not 1e-100 < scale < 1e100:
@@ -91,39 +94,40 @@ class GibbsEstimator(BaseEstimator):
         refuse_certainty(model, data.X, data.weights)
         strategy, seed = self.strategy, as_seed(self.random_state)
         if groups is not None:
-            strategy = by_groups(strategy, as_groups(groups, weights), self._risk)
+            labels = as_groups(groups, weights)
+            strategy = by_groups(strategy, labels, self._risk(), self.transfer)
         return calibrate(
             model,
             data.X,
             data.y,
-            as_strategy(strategy, self.transfer, model, data, self._risk),
-            bounds=self.bounds,
-            risk=self._risk,
+            as_strategy(strategy, self.transfer, model, data, self._risk()),
+            bounds=self._bounds(model),
+            risk=self._risk(),
             weights=data.weights,
             seed=seed,
         )
 
     def usual_strategy(self) -> Strategy:
         """Return the strategy that is taken where none is given, for data of any size."""
-        return default_strategy(self.kind_of_model(), self._risk, self.transfer)
+        return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
     def kind_of_model(self) -> Any:
         """Return a model of the kind that would be calibrated."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrates")
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return each calibration with its name: of the class it tells from the rest, or none."""
+        """Return the calibration with each class that has coefficients, or with no name."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
 
-    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
-        """Yield each calibration with other rows and responses as its model sees them."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
+    def _problem(self, rows: Array, y: Array) -> Data:
+        """Return other rows and responses as the model sees them."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its model sees")
 
     def gains(self, X: ArrayLike, y: ArrayLike) -> Array:
         r"""Loss of each row under Bayes' posterior less that under the calibrated one.
 
         The loss is that of the risk asked for: ``E[-log p(y | x, theta)]`` under the posterior, or
-        ``-log E[p(y | x, theta)]``.  For more than two classes it is the sum over the classes.
+        ``-log E[p(y | x, theta)]``.
 
         Parameters
         ----------
@@ -134,11 +138,8 @@ class GibbsEstimator(BaseEstimator):
         -------
         array of shape (n,)
         """
-        gains = [
-            _gains(known, new, self._risk)
-            for known, new in self._problems(self._rows(X), np.asarray(y))
-        ]
-        return np.sum(gains, axis=0)
+        check_is_fitted(self)
+        return _gains(self.calibration_, self._problem(self._rows(X), np.asarray(y)), self._risk())
 
     def _rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -152,9 +153,7 @@ class GibbsEstimator(BaseEstimator):
         state: dict[str, Any] = super().__getstate__()
         if self.keep_data or "calibration_" not in state:
             return state
-        held = self.calibration_
-        stored = list(map(without_data, held)) if isinstance(held, list) else without_data(held)
-        return {**state, "calibration_": stored}
+        return {**state, "calibration_": without_data(self.calibration_)}
 
     def __copy__(self) -> Self:
         """Return a copy for this process, which shares all there is."""
@@ -184,15 +183,16 @@ def as_strategy(
     one_of("transfer", transfer, ("beta", "alpha"))
     if strategy is None:
         return fitting(default_strategy(model, risk, transfer), data)
-    if isinstance(strategy, str) and strategy == "average":
-        return fitting(average_for(model), data)
     if isinstance(strategy, str):
-        return fitting(holding(strategy_named(strategy), transfer), data)
+        named = average_for(model) if strategy == "average" else strategy_named(strategy)
+        return fitting(holding(named, transfer), data)
     return strategy
 
 
-def by_groups(strategy: Strategy | str | None, groups: Array, risk: Risk) -> Strategy:
-    """Return the default that keeps groups together, or refuse a strategy that would not."""
+def by_groups(
+    strategy: Strategy | str | None, groups: Labels, risk: Risk, transfer: Transfer
+) -> Strategy:
+    """Return the strategy that keeps groups together, or refuse one that would not."""
     from sklearn.model_selection import GroupKFold
 
     count = len(np.unique(groups))
@@ -203,5 +203,7 @@ def by_groups(strategy: Strategy | str | None, groups: Array, risk: Risk) -> Str
         )
     if count < 2:
         raise ValueError(f"groups must hold at least 2 groups, got {count}")
-    apart = FromSplitter(GroupKFold(min(10, count)), groups=groups)
-    return Average(apart) if risk == "predictive" and strategy != "k-fold" else apart
+    one_of("transfer", transfer, ("beta", "alpha"))
+    apart = FromSplitter(GroupKFold(min(10, count)), transfer, groups)
+    by_default = strategy is None and risk == "predictive" and transfer == "beta"
+    return Average(apart) if strategy == "average" or by_default else apart

@@ -2,7 +2,6 @@ r"""Calibrated Bayesian classification as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -14,13 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
-from temperance.estimators.inputs import as_seed, as_weights, validated
-from temperance.estimators.prior_scale import most_evident_variances
+from temperance.estimators.inputs import (
+    as_seed,
+    as_weights,
+    refuse_labels_of_several_kinds,
+    validated,
+)
+from temperance.estimators.prior_scale import most_predictive_classes
 from temperance.models import (
     FullCovarianceLogistic,
     JaakkolaLogistic,
     LaplaceLogistic,
     MeanFieldLogistic,
+    SoftmaxLogistic,
 )
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.types import Array, Data, Strategy, Transfer
@@ -47,7 +52,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Parameters
     ----------
     posterior : {"mean-field", "jaakkola", "laplace", "full"}
-        Gaussian approximation of the posterior.
+        Gaussian approximation of the posterior of two classes; that of more is Laplace's.
     degree : int
         Highest total degree of the powers and products of inputs that enter.
     strategy : str, Strategy or None
@@ -59,11 +64,12 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     target : {"forecasts", "draws"}
         What should be right: probabilities of the classes, or single draws from the posterior,
         whose mean loss is the Gibbs risk.
-    bounds : (float, float)
-        Where beta may lie.
+    bounds : (float, float) or None
+        Where beta may lie; by default (0, 3), and (0, 100) for Laplace posteriors, which at
+        beta = 1 may be far from Bayes.
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: that
-        of largest Laplace evidence, on all rows and at beta = 1, the same in all parts of a
+        which forecasts best in ten folds of all rows at beta = 1, the same in all parts of a
         strategy; an intercept then has 10.
     standardize : bool
         Give inputs and terms mean 0 and variance 1 before fitting.
@@ -79,12 +85,13 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    inverse_temperature_ : float, or array of shape (n_classes,) for more than two classes
+    inverse_temperature_ : float
         The exponent beta on each observation's likelihood; Bayes is 1.
     coef_, intercept_ : arrays of shape (1, terms) and (1,), or (n_classes, terms) and (n_classes,)
         Posterior means, per unit of the term.  The terms are the inputs; with ``degree`` above 1
-        the powers and products of the standardised inputs.
-    calibration_ : Calibration, or a list of one for each class
+        the powers and products of the standardised inputs.  Of more than two classes each has its
+        row, less the mean over the classes, which probabilities do not depend on.
+    calibration_ : Calibration
     terms_ : list of str
         What the coefficients belong to: the inputs, or their powers and products.
     coordinates_ : Coordinates
@@ -100,8 +107,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Notes
     -----
     The probability of a class is the posterior expectation of the logistic function, by quadrature,
-    not its value at the posterior mean.  With more than two classes each class is told from the
-    rest by a posterior and a beta of its own, and the probabilities are divided by their sum.
+    not its value at the posterior mean.  More than two classes have one joint posterior and one
+    beta, see :class:`temperance.models.SoftmaxLogistic`.
 
     A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
     ``"bayes"``; the other strategies go by rows or by their order.
@@ -131,7 +138,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
         target: Target = "forecasts",
-        bounds: tuple[float, float] = (0, 3),
+        bounds: tuple[float, float] | None = None,
         prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
         fit_intercept: bool = True,
@@ -157,7 +164,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> GibbsClassifier:
-        """Choose beta and fit the posterior at it, for each class if there are more than two.
+        """Choose beta and fit the posterior at it.
 
         Parameters
         ----------
@@ -174,7 +181,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """
         one_of("posterior", self.posterior, POSTERIORS)
         inputs, labels = validated(self, X, y, ensure_min_samples=2)
-        _refuse_labels_of_several_kinds(labels)
+        refuse_labels_of_several_kinds("y", labels)
         check_classification_targets(labels)
         weights = as_weights(sample_weight, inputs)
         self.classes_ = np.unique(labels[weights > 0])
@@ -183,42 +190,27 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         rows = self.coordinates_.rows(inputs)
-        found = [
-            self._told(rows, (labels == label).astype(float), weights, groups)
-            for label in self._told_apart
-        ]
-        binary = len(found) == 1
-        self.calibration_ = found[0] if binary else found
-        betas = np.array([each.beta for each in found])
-        means = np.stack([self.coefficients(k).mean for k in range(len(betas))])
+        codes = np.searchsorted(self.classes_, labels).astype(float)
+        model = self._model(rows, codes, weights)
+        self.calibration_ = self._calibrate(model, rows, codes, weights, groups)
+        self.inverse_temperature_ = self.calibration_.beta
+        means = np.stack([law.mean for law in self.class_coefficients()])
         self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
-        self.inverse_temperature_ = float(betas[0]) if binary else betas
         return self
 
-    def _told(self, rows: Array, y: Array, weights: Array, groups: ArrayLike | None) -> Calibration:
-        """Tell class 1 from class 0."""
-        prior: Any
-        if self._learns_scale:
-            used = weights > 0
-            prior = most_evident_variances(rows[used], y[used], weights[used], self.fit_intercept)
-        else:
-            prior = self._prior_variance
-        model = POSTERIORS[self.posterior](prior_cov=prior)
-        return self._calibrate(model, rows, y, weights, groups)
+    def _model(self, rows: Array, codes: Array, weights: Array) -> Any:
+        kind = type(self.kind_of_model())
+        if not self._learns_scale():
+            return kind(prior_cov=self._prior_variance())
+        used = weights > 0
+        return most_predictive_classes(
+            kind, rows[used], codes[used], weights[used], self.fit_intercept
+        )
 
     def kind_of_model(self) -> Any:
-        return POSTERIORS[self.posterior]()
-
-    @property
-    def _calibrations(self) -> list[Calibration]:
-        """One calibration for each class that is told from the rest."""
-        held = self.calibration_
-        return held if isinstance(held, list) else [held]
-
-    @property
-    def _told_apart(self) -> Array:
-        """Classes that are told from the rest; of two, the second is enough."""
-        return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        """Return a model of the kind that is calibrated."""
+        several = len(getattr(self, "classes_", ())) > 2
+        return SoftmaxLogistic() if several else POSTERIORS[self.posterior]()
 
     def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT | StudentMixture:
         """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.
@@ -226,22 +218,27 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         By default at the choice, or at another ``beta``.
         """
         check_is_fitted(self)
-        if whole("k", k, 0) >= len(self._calibrations):
-            raise ValueError(f"k must be less than {len(self._calibrations)}, got {k!r}")
-        return self.coordinates_.coefficients(self._posterior(k, beta))
+        rows = len(self.classes_) if len(self.classes_) > 2 else 1
+        if whole("k", k, 0) >= rows:
+            raise ValueError(f"k must be less than {rows}, got {k!r}")
+        return self.class_coefficients(beta=beta)[k]
+
+    def class_coefficients(self, *, beta: float | None = None) -> list[StudentT | StudentMixture]:
+        """Return the laws of (intercept, coefficients) of all rows of ``coef_``."""
+        check_is_fitted(self)
+        posterior = self._posterior(beta)
+        blocks = [posterior]
+        if len(self.classes_) > 2:
+            blocks = [posterior.of_class(k) for k in range(len(self.classes_))]
+        return [self.coordinates_.coefficients(block) for block in blocks]
 
     def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return log probabilities of the classes, shape (n, n_classes).
 
-        By default at the choice, or at another ``beta`` for all classes.
+        By default at the choice, or at another ``beta``.
         """
-        rows = self._rows(X)
-        if len(self.classes_) == 2:
-            return np.column_stack(self._posterior(0, beta).log_predict(rows))
-        own = np.column_stack(
-            [self._posterior(k, beta).log_predict(rows)[1] for k in range(len(self.classes_))]
-        )
-        return own - special.logsumexp(own, axis=1, keepdims=True)
+        found = self._posterior(beta).log_predict(self._rows(X))
+        return np.column_stack(found) if len(self.classes_) == 2 else found
 
     def predict_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return probabilities of the classes, shape (n, n_classes): posterior expectations."""
@@ -257,15 +254,13 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     ) -> Array:
         """Return the ends of central credible intervals of the probabilities.
 
-        Of the second of two classes, shape (n, 2); of each of more classes against the rest, shape
-        (n, n_classes, 2).
+        Of the second of two classes, shape (n, 2); of each of more classes, shape (n, n_classes,
+        2).
         """
-        rows = self._rows(X)
-        ends = [
-            special.expit(self._posterior(k, beta).combination(rows).interval(level))
-            for k in range(len(self._calibrations))
-        ]
-        return ends[0] if len(ends) == 1 else np.stack(ends, axis=1)
+        rows, posterior = self._rows(X), self._posterior(beta)
+        if len(self.classes_) > 2:
+            return posterior.interval(rows, level)
+        return special.expit(posterior.combination(rows).interval(level))
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw classes at ``X``, each from its probabilities, shape (n, n_samples)."""
@@ -275,32 +270,21 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self.classes_[(uniform > steps).sum(axis=2)]
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return each calibration with the class that it tells from the rest."""
+        """Return the calibration with each class that has a row of ``coef_``."""
         check_is_fitted(self)
-        return list(zip(map(str, self._told_apart), self._calibrations, strict=True))
+        named = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return [(str(label), self.calibration_) for label in named]
 
-    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+    def _problem(self, rows: Array, y: Array) -> Data:
         strange = ~np.isin(y, self.classes_)
         if strange.any():
             raise ValueError(
                 f"y must hold the classes of the fit, {shown(self.classes_)}, got "
                 f"{shown(y[strange][0])}"
             )
-        for label, calibration in zip(self._told_apart, self._calibrations, strict=True):
-            yield calibration, as_data(rows, (y == label).astype(float))
+        return as_data(rows, np.searchsorted(self.classes_, y).astype(float))
 
-    def _posterior(self, k: int, beta: float | None = None) -> Any:
-        chosen = self._calibrations[k]
+    def _posterior(self, beta: float | None = None) -> Any:
+        check_is_fitted(self)
+        chosen = self.calibration_
         return chosen.posterior if beta is None else chosen.posterior_at(beta)
-
-
-def _refuse_labels_of_several_kinds(labels: Array) -> None:
-    """Refuse labels that have no order, of which scikit-learn would not say which."""
-    if labels.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in labels})
-        try:
-            np.unique(labels)
-        except TypeError:
-            raise ValueError(
-                f"y must hold labels of one kind, text or numbers, got {', '.join(kinds)}"
-            ) from None

@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from temperance.diagnostics import WeightWarning, warn
-from temperance.types import Array
+from temperance.types import Array, Labels
 from temperance.validation import LARGEST, as_numbers, refuse_non_finite, shown
 
 FEW_OBSERVATIONS = 0.1  # share of the rows, below which weights look normalised
@@ -110,12 +110,30 @@ def as_weights(sample_weight: Any, X: Array) -> Array:
     return weights
 
 
-def as_groups(groups: ArrayLike, weights: Array) -> NDArray[Any]:
-    """Return the group of each row of positive weight."""
+def as_groups(groups: ArrayLike, weights: Array) -> Labels:
+    """Return the number of the group of each row of positive weight."""
     labels = np.asarray(groups)
     if labels.shape != weights.shape:
         raise ValueError(f"groups must have shape {weights.shape}, got shape {labels.shape}")
-    return labels[weights > 0]
+    missing = np.array([label is None or label != label for label in labels.tolist()])
+    if missing.any():
+        raise ValueError(
+            f"groups must be known, got {shown(labels[missing][0])} in row {missing.argmax()}"
+        )
+    refuse_labels_of_several_kinds("groups", labels)
+    return np.unique(labels[weights > 0], return_inverse=True)[1]
+
+
+def refuse_labels_of_several_kinds(name: str, labels: NDArray[Any]) -> None:
+    """Refuse labels that have no order, of which numpy would not say which."""
+    if labels.dtype.kind == "O":
+        kinds = sorted({type(label).__name__ for label in labels})
+        try:
+            np.unique(labels)
+        except TypeError:
+            raise ValueError(
+                f"{name} must hold labels of one kind, text or numbers, got {', '.join(kinds)}"
+            ) from None
 
 
 def as_seed(random_state: Any) -> int:

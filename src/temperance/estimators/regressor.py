@@ -2,7 +2,6 @@ r"""Calibrated Bayesian regression as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_strange_units, validated
 from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
-from temperance.estimators.prior_scale import most_evident_regression
+from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
 from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.types import Array, Data, Strategy, Transfer
@@ -58,8 +57,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     target : {"forecasts", "draws"}
         What should be right: forecasts of new responses, or single draws from the posterior, whose
         mean loss is the Gibbs risk.
-    bounds : (float, float)
-        Where beta may lie.
+    bounds : (float, float) or None
+        Where beta may lie; by default (0, 3).
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: the
         data decide, by the evidence; forecasts are averaged over scales, for draws the scale of
@@ -141,7 +140,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
         target: Target = "forecasts",
-        bounds: tuple[float, float] = (0, 3),
+        bounds: tuple[float, float] | None = None,
         prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
         fit_intercept: bool = True,
@@ -207,19 +206,21 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             known = self._scaled_variance(positive("noise_variance", self.noise_variance))
         else:
             one_of("noise_variance", self.noise_variance, ("unknown",))
-        if not self._learns_scale:
+        if not self._learns_scale():
             if known is None:
-                return weak_noise_model(rows, y, weights, self._prior_variance)
-            return GaussianLinear(noise_variance=known, prior_cov=self._prior_variance)
+                return weak_noise_model(rows, y, weights, self._prior_variance())
+            return GaussianLinear(noise_variance=known, prior_cov=self._prior_variance())
         guess = guessed_noise_variance(rows, y, weights)
-        model = HierarchicalLinear(known, SHAPE, SHAPE * guess, intercept=self.fit_intercept)
-        if self._risk == "predictive":
+        scales = averaged_scales(y, weights, guess if known is None else known)
+        model = HierarchicalLinear(known, SHAPE, SHAPE * guess, scales, self.fit_intercept)
+        if self._risk() == "predictive":
             return model
         used = weights > 0
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
     def kind_of_model(self) -> LinearModel:
-        if self._learns_scale and self._risk == "predictive":
+        """Return a linear model of the kind that was asked for."""
+        if self._learns_scale() and self._risk() == "predictive":
             return HierarchicalLinear()
         known = not isinstance(self.noise_variance, str)
         return GaussianLinear() if known else NormalInverseGammaLinear()
@@ -273,9 +274,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         check_is_fitted(self)
         return [("", self.calibration_)]
 
-    def _problems(self, rows: Array, y: Array) -> Iterator[tuple[Calibration, Data]]:
+    def _problem(self, rows: Array, y: Array) -> Data:
         response = as_numbers("y", y)[:, None]
-        yield self.calibration_, as_data(rows, self._response(response)[:, 0])
+        return as_data(rows, self._response(response)[:, 0])
 
     def _posterior(self, beta: float | None = None) -> Any:
         chosen = self.calibration_

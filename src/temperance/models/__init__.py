@@ -12,6 +12,7 @@ from temperance.models.laplace_logistic import LaplaceLogistic
 from temperance.models.mean_field_logistic import MeanFieldLogistic
 from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.models.polynomial import Polynomial
+from temperance.models.softmax_logistic import SoftmaxLogistic
 
 if TYPE_CHECKING:
     from temperance.models.gibbs_model import GibbsModel as GibbsModel
@@ -29,6 +30,7 @@ __all__ = [
     "MeanFieldLogistic",
     "NormalInverseGammaLinear",
     "Polynomial",
+    "SoftmaxLogistic",
 ]
 
 # Models that need an extra wait until they are asked for.

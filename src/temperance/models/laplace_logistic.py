@@ -3,6 +3,7 @@ r"""Logistic regression with the Laplace approximation."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +35,7 @@ class LaplaceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
+    spread_of_beta: ClassVar[float] = 2.0  # at beta = 1 it may be far from Bayes
 
     def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the equations of the mode."""

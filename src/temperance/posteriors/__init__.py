@@ -9,6 +9,7 @@ from temperance.posteriors.gaussian import (
 from temperance.posteriors.hierarchical import HierarchicalPosterior
 from temperance.posteriors.mixture import MixturePosterior, StudentMixture
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
+from temperance.posteriors.softmax import SoftmaxPosterior
 from temperance.posteriors.student import StudentT
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LowRankRoot",
     "MixturePosterior",
     "NormalInverseGammaPosterior",
+    "SoftmaxPosterior",
     "StudentMixture",
     "StudentT",
 ]

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from temperance.models.prior import GaussianPrior
 from temperance.plain import Record
 from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
 from temperance.posteriors.gaussian import GaussianRegressionPosterior, LogisticPosterior
 from temperance.posteriors.hierarchical import HierarchicalPosterior, Parts
 from temperance.posteriors.mixture import MixturePosterior
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
+from temperance.posteriors.softmax import ContrastLaw, SoftmaxMixture, SoftmaxPosterior
 from temperance.validation import as_inputs
 
 
@@ -141,22 +143,45 @@ def _hierarchical_of(record: Record) -> HierarchicalPosterior:
     )
 
 
-def _mixture_of(record: Record) -> MixturePosterior:
+def _mixture_of(record: Record, kind: type[MixturePosterior]) -> MixturePosterior:
     weights = record.array("weights", 1, positive=True)
     parts = [from_plain(each) for each in record.records("parts")]
     if len(parts) != len(weights) or len({type(part) for part in parts}) != 1:
         raise ValueError(f"{record.name_of('parts')} must be {len(weights)} of one kind")
     if not np.isclose(weights.sum(), 1.0, atol=1e-6):
         raise ValueError(f"{record.name_of('weights')} must have the sum 1, got {weights.sum():g}")
-    return MixturePosterior(weights, tuple(parts))
+    return kind(weights, tuple(parts))
+
+
+def _softmax(each: SoftmaxPosterior) -> dict[str, Any]:
+    law = each.law
+    basis = {} if law.basis is None else {"basis": law.basis}
+    return {"mean": law.mean, "root": law.root, "prior_root": law.prior.root, **basis}
+
+
+def _softmax_of(record: Record) -> SoftmaxPosterior:
+    mean, prior = record.array("mean", 2), record.array("prior_root", (1, 2))
+    size, d = mean.size, len(prior)
+    root = record.array("root", 2, (size, size))
+    basis = record.array("basis", 2, (d, mean.shape[1])) if record.has("basis") else None
+    if basis is None and mean.shape[1] != d:
+        raise ValueError(f"{record.name_of('mean')} must have {d} columns, got {mean.shape[1]}")
+    law = ContrastLaw(mean, root, GaussianPrior(np.zeros(d), prior), basis)
+    return SoftmaxPosterior(law.coefficients.ravel(), law.covariance_root(), as_inputs, law)
+
+
+def _written_parts(each: MixturePosterior) -> dict[str, Any]:
+    return {"weights": each.weights, "parts": [as_plain(part) for part in each.parts]}
 
 
 KINDS: dict[str, Kind] = {
+    "softmax": Kind(SoftmaxPosterior, _softmax, _softmax_of),
+    "softmax mixture": Kind(
+        SoftmaxMixture, _written_parts, lambda record: _mixture_of(record, SoftmaxMixture)
+    ),
     "hierarchical": Kind(HierarchicalPosterior, _hierarchical, _hierarchical_of),
     "mixture": Kind(
-        MixturePosterior,
-        lambda each: {"weights": each.weights, "parts": [as_plain(p) for p in each.parts]},
-        _mixture_of,
+        MixturePosterior, _written_parts, lambda record: _mixture_of(record, MixturePosterior)
     ),
     "root": Kind(
         CovarianceRoot,

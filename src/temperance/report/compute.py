@@ -12,7 +12,7 @@ from scipy import special
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
-from temperance.explanation import explanations, modelled, name_of_choice
+from temperance.explanation import explain, modelled, name_of_choice
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.report.contents import (
     Band,
@@ -45,7 +45,7 @@ Law = StudentT | StudentMixture
 def compute(
     fitted: Any,
     table: Table,
-    choices: Mapping[str, list[float]],
+    choices: Mapping[str, float],
     own: str,
     held: held_out.HeldOut,
     ranking: list[tuple[str, ...]],
@@ -59,7 +59,7 @@ def compute(
     ----------
     fitted : GibbsRegressor or GibbsClassifier, fitted to the table
     table : Table
-    choices : the beta of each part, by each strategy's name
+    choices : the beta by each strategy's name
     own : name of the strategy that was asked for
     held : forecasts of rows held out
     ranking : strategies on rows held out, below a row of headings; empty if they were not compared
@@ -67,21 +67,25 @@ def compute(
     settings : names and values to reproduce the result
     command : the command that makes the report again
     """
-    parts = []
-    for k, (name, calibration) in enumerate(fitted.parts()):
-        chosen = [
-            Choice(strategy, betas[k], strategy == own) for strategy, betas in choices.items()
-        ]
-        parts.append(_part(fitted, table, k, name, calibration, chosen))
+    calibration = fitted.calibration_
+    chosen = [Choice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
+    betas = _betas(calibration, calibration.curve.ruler(calibration.bounds))
+    risk = calibration.curve(betas)
+    # At its place stands the choice itself, which may be an average over betas.
+    asked = [None if beta == calibration.beta else float(beta) for beta in betas]
+    laws = [_laws(fitted, beta) for beta in asked]
+    parts = [
+        _part(fitted, table, k, name, chosen, betas, risk, asked, [each[k] for each in laws])
+        for k, (name, _) in enumerate(fitted.parts())
+    ]
     kept = _held_out(fitted, table, held)
-    kind = fitted.parts()[0][1].kind
     which = modelled(fitted, table.target_name)
-    words = [*([f"The model gives the {which}."] if which else []), *explanations(fitted)]
+    words = [*([f"The model gives the {which}."] if which else []), explain(calibration)]
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _fared(held, kind, name_of_choice(fitted))],
-        risk_name=kind,
-        choice_name=name_of_choice(fitted),
+        words=[*words, _fared(held, calibration.kind, name_of_choice(calibration))],
+        risk_name=calibration.kind,
+        choice_name=name_of_choice(calibration),
         reading=_reading(table),
         parts=parts,
         held_out=kept,
@@ -117,21 +121,25 @@ def _betas(calibration: Calibration, ruler: Ruler) -> Array:
 
 
 def _part(
-    fitted: Any, table: Table, k: int, name: str, calibration: Calibration, choices: list[Choice]
+    fitted: Any,
+    table: Table,
+    k: int,
+    name: str,
+    choices: list[Choice],
+    betas: Array,
+    risk: Array,
+    asked: list[float | None],
+    laws: list[Law],
 ) -> Part:
-    ruler = calibration.curve.ruler(calibration.bounds)
-    betas = _betas(calibration, ruler)
+    calibration = fitted.calibration_
     names = ["intercept", *fitted.terms_]
     at = int(np.searchsorted(betas, calibration.beta))
-    # At its place stands the choice itself, which may be an average over betas.
-    asked = [None if i == at else float(beta) for i, beta in enumerate(betas)]
-    laws = [_coefficients(fitted, k, beta) for beta in asked]
     given = calibration.average is None and not calibration.minimum.searched
     return Part(
         name=name,
         betas=betas,
-        grain=ruler.grain,
-        risk=calibration.curve(betas),
+        grain=calibration.curve.ruler(calibration.bounds).grain,
+        risk=risk,
         at=at,
         averaged=calibration.average is not None,
         beta_range=None if given else calibration.beta_range,
@@ -141,16 +149,18 @@ def _part(
         gain=calibration.gain,
         gain_error=calibration.gain_standard_error,
         choices=choices,
-        coefficients=_table(fitted, names, _coefficients(fitted, k, 1.0), laws[at]),
+        coefficients=_table(fitted, names, _laws(fitted, 1.0)[k], laws[at]),
         n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
         marginals=_marginals(names, laws, laws[at]),
         band=_band(fitted, table, k, name, asked),
     )
 
 
-def _coefficients(fitted: Any, k: int, beta: float | None) -> Law:
-    which = (k,) if hasattr(fitted, "classes_") else ()
-    return fitted.coefficients(*which, beta=beta)
+def _laws(fitted: Any, beta: float | None) -> list[Law]:
+    """Return the law of the coefficients of each part."""
+    if hasattr(fitted, "classes_"):
+        return fitted.class_coefficients(beta=beta)
+    return [fitted.coefficients(beta=beta)]
 
 
 def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[Coefficient]:
@@ -160,8 +170,7 @@ def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[C
     some = [_some(law, listed) for law in (bayes, calibrated)]
     ends = [np.column_stack([law.mean, law.interval(0.95)]).tolist() for law in some]
     return [
-        Coefficient(names[j], *(Interval(*each[i]) for each in ends))
-        for i, j in enumerate(listed)
+        Coefficient(names[j], *(Interval(*each[i]) for each in ends)) for i, j in enumerate(listed)
     ]
 
 
@@ -208,9 +217,7 @@ def _rounded(values: Array) -> Array:
         return np.where(np.isfinite(unit) & (unit > 0), np.round(values / unit) * unit, values)
 
 
-def _band(
-    fitted: Any, table: Table, k: int, name: str, betas: list[float | None]
-) -> Band | None:
+def _band(fitted: Any, table: Table, k: int, name: str, betas: list[float | None]) -> Band | None:
     if table.inputs.shape[1] != 1:
         return None
     column = table.inputs.columns[0]

@@ -71,7 +71,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One calibration: the only one, or that of one class against the rest.
+    """The calibration, with the coefficients of the model or of one class.
 
     ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
     there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the place of the choice,
@@ -129,8 +129,9 @@ class HeldOut:
 class Contents:
     """A whole report.
 
-    ``choice_name`` says what stands against Bayes: one beta, or an average.  ``reading`` says what coefficients compare with, if there is anything to say.  ``ranking`` is a
-    table of strategies on rows held out, its first row the headings, or empty.
+    ``choice_name`` says what stands against Bayes: one beta, or an average.  ``reading`` says what
+    coefficients compare with, if there is anything to say.  ``ranking`` is a table of strategies on
+    rows held out, its first row the headings, or empty.
     """
 
     title: str

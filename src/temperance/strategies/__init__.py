@@ -10,7 +10,6 @@ from temperance.strategies.default import default_strategy
 from temperance.strategies.from_splitter import FromSplitter
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
-from temperance.strategies.logistic_reference_risk import LogisticReferenceRisk
 from temperance.strategies.naive import Naive
 from temperance.strategies.oracle import Oracle
 from temperance.strategies.reference_risk import ReferenceRisk
@@ -27,7 +26,6 @@ __all__ = [
     "FromSplitter",
     "KFold",
     "LeaveOneOut",
-    "LogisticReferenceRisk",
     "NAMES",
     "Naive",
     "Oracle",
@@ -50,11 +48,8 @@ NAMES: dict[str, type] = {
     "average": Average,
 }
 
-# Names that not every model can take: the first is for linear models, the second for logistic ones.
-FOR_SOME_MODELS: dict[str, type] = {
-    "reference-risk": ReferenceRisk,
-    "logistic-reference-risk": LogisticReferenceRisk,
-}
+# Names that not every model can take: linear models alone.
+FOR_SOME_MODELS: dict[str, type] = {"reference-risk": ReferenceRisk}
 
 
 def strategy_named(name: str, **options: Any) -> Strategy:

@@ -29,8 +29,8 @@ from temperance.types import AnyPlan, Array, CountsParameters, Data, Model, Risk
 from temperance.validation import positive
 
 LEAST = 1e-4  # beta, below which there is no forecast to average
-STEP = 0.5  # of the first grid, in log beta
-POINTS = 15  # of the second
+STEP = 0.5  # on the way to these ends, in log beta
+POINTS = 11  # between the ends of the weight
 NEGLIGIBLE = 1e-3  # weight of a beta that is left out
 LEAST_FREE = 0.02  # share of the rows, in place of 0
 REPLICATES = 500  # of the sums, and as many mirrored
@@ -107,11 +107,7 @@ class Average(CurveStrategy):
         rows, plan = self.source.planned(data, rng)
         held_out = model.risk_curve(rows, plan, risk)
         found = _Losses(held_out, model, data, rows.weights, self.spread)
-        betas = _first_grid(bounds)
-        weights = found.weights(betas)
-        near = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
-        low, high = (betas[i] for i in (max(near[0] - 1, 0), min(near[-1] + 1, len(betas) - 1)))
-        betas = np.geomspace(low, high, POINTS) if high > low else betas[:1]
+        betas = found.support(_grid(bounds))
         weights = found.weights(betas)
         kept = weights > NEGLIGIBLE * weights.max()
         average = BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
@@ -131,7 +127,7 @@ class Average(CurveStrategy):
         )
 
 
-def _first_grid(bounds: tuple[float, float]) -> Array:
+def _grid(bounds: tuple[float, float]) -> Array:
     """Return betas that are even in log beta, 1 among them if it may be."""
     low, high = np.log(max(bounds[0], LEAST)), np.log(bounds[1])
     inside = STEP * np.arange(np.ceil(low / STEP), np.floor(high / STEP) + 1)
@@ -164,6 +160,32 @@ class _Losses:
         prior = np.log(betas) ** 2 / (2 * self.spread**2 * trust)
         shares = special.softmax(-trust * sums - prior, axis=1)
         return shares.mean(axis=0)
+
+    def support(self, grid: Array) -> Array:
+        """Return betas, even in log beta, from one end of the weight to the other.
+
+        Looks from Bayes outwards, on either side until the weight has gone and the risk rises.
+        """
+        start = int(np.argmin(np.abs(np.log(grid))))
+        first, last = max(start - 1, 0), min(start + 1, len(grid) - 1)
+        while True:
+            betas = grid[first : last + 1]
+            weights = self.weights(betas)
+            risk = self.mean_losses(betas)
+            gone = weights < NEGLIGIBLE * weights.max()
+            lower = first > 0 and not (gone[0] and risk[0] >= risk[1])
+            higher = last < len(grid) - 1 and not (gone[-1] and risk[-1] >= risk[-2])
+            if not lower and not higher:
+                break
+            first, last = first - int(lower), last + int(higher)
+        near = np.flatnonzero(~gone)
+        low, high = (betas[i] for i in (max(near[0] - 1, 0), min(near[-1] + 1, len(betas) - 1)))
+        return np.geomspace(low, high, POINTS) if high > low else betas[:1]
+
+    def mean_losses(self, betas: Array) -> Array:
+        """Return the estimated risk at betas."""
+        losses, share = self.rows(betas)
+        return losses @ share / share.sum()
 
     def averaged(self, average: BetaWeights) -> tuple[Array, Array]:
         """Return the loss of each row under the average, and its weight."""

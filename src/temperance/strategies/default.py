@@ -40,9 +40,13 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
 
 
 def average_for(model: object) -> Average:
-    """Return the average by what the model can afford: leave-one-out or ten folds."""
+    """Return the average by what the model can afford: leave-one-out or ten folds.
+
+    A model whose posterior at beta = 1 may be far from Bayes has the attribute ``spread_of_beta``.
+    """
     cheap = getattr(model, "cheap_leave_one_out", False)
-    return Average(LeaveOneOut() if cheap else KFold())
+    spread = getattr(model, "spread_of_beta", Average.spread)
+    return Average(LeaveOneOut() if cheap else KFold(), spread)
 
 
 def fitting(strategy: Any, data: Data) -> Any:
@@ -59,4 +63,6 @@ def fitting(strategy: Any, data: Data) -> Any:
 
 def holding(strategy: Any, transfer: Transfer) -> Any:
     """Return a strategy that carries ``transfer`` from a part of the rows to the whole."""
+    if isinstance(strategy, Average):
+        return replace(strategy, source=holding(strategy.source, transfer))
     return replace(strategy, transfer=transfer) if hasattr(strategy, "transfer") else strategy

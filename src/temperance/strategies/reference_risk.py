@@ -10,7 +10,6 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.grouping import joined_rows, takes_few_values
-from temperance.optimise import Minimum
 from temperance.selection import conclude, minimum_of, warn_of_minimum
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.veto import closest_tolerated
@@ -105,7 +104,7 @@ class ReferenceRisk:
         counts = rows.weights if apart else np.ones(len(rows))
         reference = self.reference(model, rows, counts, risk)
         method = f"{reference.method}, reference model with free scales"
-        choice = self.locate(reference, bounds)
+        choice = minimum_of(reference, bounds)
         if self.veto is None:
             tested = Data(rows.X[:1], rows.y[:1], np.ones(1))
             losses: _Total | _Scattered = _Total(reference)
@@ -127,13 +126,9 @@ class ReferenceRisk:
         if not isinstance(model, HasReference):
             raise ValueError(
                 "model must have a reference for ReferenceRisk, as linear models have, got "
-                f"{type(model).__name__}; use KFold(), or LogisticReferenceRisk() if it is logistic"
+                f"{type(model).__name__}; use KFold()"
             )
         return model.reference_curve(rows, counts, risk)
-
-    def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
-        """Choose a point on a curve; its minimum."""
-        return minimum_of(curve, bounds)
 
     def _apart(self, rows: Data) -> bool:
         if self.duplicates == "auto":

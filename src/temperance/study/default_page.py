@@ -19,7 +19,6 @@ from temperance.strategies import (
     Bootstrap,
     KFold,
     LeaveOneOut,
-    LogisticReferenceRisk,
     Naive,
     ReferenceRisk,
     SafeBayes,
@@ -29,7 +28,6 @@ from temperance.study import default_settings, rivals
 from temperance.study.compare import compare
 from temperance.study.default_tables import (
     classification_tables,
-    further_tables,
     predictive_tables,
     real_tables,
     regression_tables,
@@ -67,18 +65,7 @@ STRATEGIES: dict[str, Strategy] = {
     "reference risk, no veto": ReferenceRisk(veto=None),
     "reference risk, copies apart": ReferenceRisk(duplicates="apart"),
 }
-LOGISTIC_STRATEGIES: dict[str, Strategy] = {
-    "Bayes": Bayes(),
-    "10-fold, beta": KFold(),
-    "reference, Jaakkola": LogisticReferenceRisk(evidence="jaakkola", spread=2.0, caution=0.0),
-    "reference, Laplace, veto": LogisticReferenceRisk(spread=1.5, caution=0.0, veto=2.0),
-    "reference, Laplace": LogisticReferenceRisk(spread=2.0, caution=0.0),
-    "reference, Laplace, cautious": LogisticReferenceRisk(),
-}
-FURTHER_STRATEGIES = {
-    name: LOGISTIC_STRATEGIES[name]
-    for name in ("Bayes", "10-fold, beta", "reference, Laplace", "reference, Laplace, cautious")
-}
+LOGISTIC_STRATEGIES: dict[str, Strategy] = {"Bayes": Bayes(), "10-fold, beta": KFold()}
 RIVALS: dict[str, Strategy] = {
     "Bayes": Bayes(),
     "10-fold": KFold(),
@@ -128,7 +115,6 @@ SIMULATIONS = {
     "classifications": Part(
         default_settings.CLASSIFICATIONS, LOGISTIC_STRATEGIES, classification_tables
     ),
-    "further-classifications": Part(default_settings.FURTHER, FURTHER_STRATEGIES, further_tables),
 }
 REAL = "real-data"
 PARTS = (*SIMULATIONS, REAL)

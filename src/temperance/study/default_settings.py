@@ -2,8 +2,7 @@ r"""The settings on which the default strategy is chosen, in groups.
 
 *thesis*: every regression of the thesis, as stated and as coded.  *other*: rows, columns, noise
 and design between and beyond those.  *stress*: truths that the models do not know.  *copies*:
-every row more than once.  *logistic*: classifications.  *further*: classifications on which no
-rule was chosen.
+every row more than once.  *logistic*: classifications.
 """
 
 from __future__ import annotations
@@ -112,21 +111,6 @@ def classifications() -> dict[str, Setting]:
     )
 
 
-def further_classifications() -> dict[str, Setting]:
-    """Return 8 classifications that played no part in the choice of a rule."""
-    s = NoisyLabelSetting
-    return _named(
-        s(30, 10, "laplace"),
-        s(25, 3, "laplace", noise=0.2),
-        s(60, 60, "laplace"),
-        s(120, 30, "laplace", scale=1.0),
-        s(40, 20, "jaakkola", size=2.0),
-        s(100, 5, "mean-field", noise=0.4),
-        s(80, 40, "full-covariance", scale=0.3),
-        s(150, 15, "full-covariance", size=0.5),
-    )
-
-
 def _named(*settings: Setting) -> dict[str, Setting]:
     return {setting.name: setting for setting in settings}
 
@@ -141,4 +125,3 @@ REGRESSIONS: dict[str, Group] = {
 }
 WITHOUT_COPIES = {name: group for name, group in REGRESSIONS.items() if name != "copies"}
 CLASSIFICATIONS: dict[str, Group] = {"logistic": classifications}
-FURTHER: dict[str, Group] = {"further": further_classifications}

@@ -54,15 +54,6 @@ def rival_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
     """Return the tables of the classifications."""
-    return _classified(summary, "classification")
-
-
-def further_tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the tables of classifications on which no rule was chosen."""
-    return _classified(summary, "further classification")
-
-
-def _classified(summary: pd.DataFrame, label: str) -> dict[str, str]:
     names = [name for name in summary["strategy"].unique() if name != "Bayes"]
     lines = []
     for name in names:
@@ -70,9 +61,9 @@ def _classified(summary: pd.DataFrame, label: str) -> dict[str, str]:
         lines.append([name, *_counts(part), _milliseconds(part)])
     header = ["strategy", "excess risk, Bayes = 1", "worst", "better", "worse", "ms"]
     return {
-        f"{label}s measured": _measured(summary),
-        f"{label}s": table(header, lines),
-        f"{label} settings": _ratios(summary, {name: name for name in names}),
+        "classifications measured": _measured(summary),
+        "classifications": table(header, lines),
+        "classification settings": _ratios(summary, {name: name for name in names}),
     }
 
 

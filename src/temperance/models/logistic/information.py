@@ -37,14 +37,18 @@ TOLD_APART = 1e-6
 
 def plan_scale(rows: Rows, plan: AnyPlan, forces: Callable[[Array, Array], Forces]) -> Scale:
     """Return the betas between which the plan's curve moves."""
-    if isinstance(plan, Plan):
-        weights, alone = plan.likelihood_weights.max(axis=0), True
-    elif isinstance(plan, PrefixPlan):
-        most = max(float(plan.exponents(order).max()) for order in plan.orders)
-        weights, alone = most * plan.weights, True
-    else:
-        weights, alone = float(plan.exponents.max()) * plan.weights, False
+    weights, alone = largest_weights(plan)
     return Scale(*beta_scale(replace(rows, weights=weights[None]), forces, alone))
+
+
+def largest_weights(plan: AnyPlan) -> tuple[Array, bool]:
+    """Return the largest weight of each row in any training set, and if some may be of one row."""
+    if isinstance(plan, Plan):
+        return plan.likelihood_weights.max(axis=0), True
+    if isinstance(plan, PrefixPlan):
+        most = max(float(plan.exponents(order).max()) for order in plan.orders)
+        return most * plan.weights, True
+    return float(plan.exponents.max()) * plan.weights, False
 
 
 def beta_scale(
@@ -70,7 +74,13 @@ def beta_scale(
     force = forces(rows.sign * rows.offset, lengths)
     pull = np.linalg.norm((weights * rows.sign * force.pull) @ rows.Z)
     curvature = float((weights * force.curvature) @ lengths)  # the eigenvalues' sum
-    rate = max(curvature, float(pull) * min(1.0, float(np.sqrt(lengths.max(initial=0.0)))))
+    return scale_of_forces(rows, float(pull), curvature, alone)
+
+
+def scale_of_forces(rows: Rows, pull: float, curvature: float, alone: bool) -> tuple[float, float]:
+    """Return the scale from the length of the loss's slope at the prior and its curvature."""
+    weights, lengths = rows.weights[0], rows.lengths
+    rate = max(curvature, pull * min(1.0, float(np.sqrt(lengths.max(initial=0.0)))))
     if not rate > 0:
         return np.inf, np.inf
     each, least = weights * lengths, float(weights[weights > 0].min())

@@ -74,9 +74,9 @@ class LogisticRegression(Regression):
     def whitened(self, Z: Array) -> tuple[Array, Array, GaussianPrior]:
         """Return rows whitened, their predictor at the prior mean, and the prior."""
         prior = self.prior(Z.shape[1])
+        rows = whitened_rows(Z, prior)
         with np.errstate(over="ignore", invalid="ignore"):
-            rows, offset = prior.whiten(Z), Z @ prior.mean
-        refuse_large(rows)
+            offset = Z @ prior.mean
         refuse_log_odds(offset)
         return rows, offset, prior
 
@@ -153,6 +153,14 @@ class LogisticRegression(Regression):
         method = method_of(plan) if isinstance(plan, PrefixPlan) else QUADRATURE
         paired = replace(rows, weights=pairs.likelihood_weights)
         return logistic_risk_curve(paired, pairs, risk, self, method)
+
+
+def whitened_rows(Z: Array, prior: GaussianPrior) -> Array:
+    """Return rows whose coefficients are standard normal under the prior; refuse large ones."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = prior.whiten(Z)
+    refuse_large(rows)
+    return rows
 
 
 def check_labels(y: Array) -> None:

@@ -1,0 +1,1 @@
+"""What softmax regression is made of: equations of the mode, curves, leave-one-out."""
