@@ -40,15 +40,20 @@ def betas_with(choice, upper=3.0, count=61):
     return np.unique(np.concatenate([betas, [choice], [1.0] if upper >= 1 else []]))
 
 
-def intervals(marginals, at):
-    reach = 1.96 * marginals.scale[at]
+def intervals(mean, scale):
     return [
-        Interval(float(m), float(m - r), float(m + r))
-        for m, r in zip(marginals.mean[at], reach, strict=True)
+        Interval(float(m), float(m - 1.96 * s), float(m + 1.96 * s))
+        for m, s in zip(mean, scale, strict=True)
     ]
 
 
-def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.inf, band=None):
+def gaussian_marginals(names, mean, scale):
+    steps = np.linspace(-3.6, 3.6, 25)
+    height = np.broadcast_to(np.exp(-0.5 * steps**2), (*mean.shape, 25))
+    return Marginals(list(names), mean, scale[..., None] * steps, height, len(names))
+
+
+def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, band=None):
     """Posterior that shrinks towards 0 as beta does, over a risk curve with a steep start."""
     betas = betas_with(choice, upper)
     at = int(np.flatnonzero(betas == choice)[0])
@@ -56,17 +61,13 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         weight = betas / (betas + 0.02)
         spread = np.minimum(1 / np.sqrt(betas), 40.0)
     risk = 1.5 + 0.9 * (np.sqrt(betas) - np.sqrt(choice)) ** 2 + 4 * np.exp(-betas / 0.004)
-    marginals = Marginals(
-        names=list(names),
-        mean=weight[:, None] * np.asarray(means),
-        scale=spread[:, None] * np.asarray(scales),
-        dof=np.full(len(betas), dof),
-        total=len(names),
-    )
+    mean, scale = weight[:, None] * np.asarray(means), spread[:, None] * np.asarray(scales)
     bayes = int(np.argmin(np.abs(betas - 1)))
     coefficients = [
         Coefficient(*each)
-        for each in zip(names, intervals(marginals, bayes), intervals(marginals, at), strict=True)
+        for each in zip(
+            names, intervals(mean[bayes], scale[bayes]), intervals(mean[at], scale[at]), strict=True
+        )
     ]
     taken = [choice, choice, 0.0, 0.07, upper, upper]
     choices = [Choice(s, b, own=s == "k-fold") for s, b in zip(STRATEGIES, taken, strict=True)] + [
@@ -78,6 +79,9 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         grain=1e-3,
         risk=risk,
         at=at,
+        averaged=False,
+        beta_range=(0.5 * choice, min(4 * choice, upper)),
+        choice_risk=float(risk[at]),
         standard_error=0.0554,
         bayes_risk=float(risk[bayes]),
         gain=float(risk[bayes] - risk[at]),
@@ -85,7 +89,7 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         choices=choices,
         coefficients=coefficients,
         n_coefficients=len(coefficients),
-        marginals=marginals,
+        marginals=gaussian_marginals(names, mean, scale),
         band=band(betas) if band else None,
     )
 
@@ -116,6 +120,7 @@ def contents_of(*parts, kind="intervals", notices=()):
             "and those of the chosen β 95 %.",
         ],
         risk_name="predictive",
+        choice_name="chosen β",
         reading="Levels of text are compared: 'hue' with 'red'.",
         parts=list(parts),
         held_out=held_out_of(kind),
@@ -160,13 +165,15 @@ def regression():
 
 
 def wide_regression():
-    """Eighty coefficients of very different sizes, the marginals of twelve; Student's."""
+    """Eighty coefficients of very different sizes, the marginals of twelve."""
     random = np.random.default_rng(0)
     sizes = 10.0 ** random.uniform(-2, 2, 80)
     names = [f"column {j}" for j in range(80)]
-    part = part_of(names, sizes * random.normal(size=80), 0.1 * sizes, dof=7.0)
+    part = part_of(names, sizes * random.normal(size=80), 0.1 * sizes)
     kept = part.marginals
-    few = Marginals(kept.names[:12], kept.mean[:, :12], kept.scale[:, :12], kept.dof, 80)
+    few = Marginals(
+        kept.names[:12], kept.mean[:, :12], kept.offset[:, :12], kept.height[:, :12], 80
+    )
     notices = ["The smallest risk is at the upper bound: allow larger β.", "Two rows are the same."]
     return contents_of(replace(part, marginals=few), notices=notices)
 
@@ -175,7 +182,7 @@ def like_sized_regression():
     """Ten coefficients that share a scale."""
     random = np.random.default_rng(5)
     names = ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"]
-    return contents_of(part_of(names, random.normal(0, 0.4, 10), np.full(10, 0.03), dof=219.0))
+    return contents_of(part_of(names, random.normal(0, 0.4, 10), np.full(10, 0.03)))
 
 
 def two_classes():
@@ -236,7 +243,7 @@ def test_data_are_those_of_the_contents():
     [drawn] = data["parts"]
     for name in ("betas", "risk"):
         np.testing.assert_allclose(drawn[name], getattr(part, name), rtol=1e-5)
-    for name in ("mean", "scale", "dof"):
+    for name in ("mean", "offset", "height"):
         np.testing.assert_allclose(
             drawn["marginals"][name], getattr(part.marginals, name), rtol=1e-5
         )
