@@ -369,7 +369,9 @@ class TestPlainPosteriors:
     def test_other_kinds_are_refused(self):
         with pytest.raises(ValueError, match="posterior cannot be stored, got object"):
             posteriors.as_plain(object())
-        with pytest.raises(ValueError, match="kind must be one of 'hierarchical', .*, got 'pickle'"):
+        with pytest.raises(
+            ValueError, match="kind must be one of 'hierarchical', .*, got 'pickle'"
+        ):
             posteriors.from_plain(Record({"kind": "pickle"}))
 
 

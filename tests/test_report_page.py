@@ -50,7 +50,8 @@ def intervals(mean, scale):
 def gaussian_marginals(names, mean, scale):
     steps = np.linspace(-3.6, 3.6, 25)
     height = np.broadcast_to(np.exp(-0.5 * steps**2), (*mean.shape, 25))
-    return Marginals(list(names), mean, scale[..., None] * steps, height, len(names))
+    offset = np.vectorize(lambda x: float(f"{x:.4g}"))(scale[..., None] * steps)
+    return Marginals(list(names), mean, offset, height.round(3), len(names))
 
 
 def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, band=None):
@@ -234,7 +235,7 @@ def test_page_refers_to_nothing_outside(make):
     text = render(make())
     assert text.startswith("<!DOCTYPE html>")
     assert not re.search(r"https?:|//[a-z]|url\(|@import|\bsrc=(?!x onerror)", text)
-    assert len(text.encode()) < 250_000
+    assert len(text.encode()) < 350_000
 
 
 def test_data_are_those_of_the_contents():
@@ -262,13 +263,13 @@ def test_numbers_that_are_not_finite_are_absent():
         part,
         standard_error=np.nan,
         risk=np.where(part.betas == 0, np.inf, part.risk),
-        marginals=replace(part.marginals, dof=np.full(len(part.betas), np.inf)),
+        marginals=replace(part.marginals, mean=np.full_like(part.marginals.mean, np.inf)),
     )
     text = render(replace(contents, parts=[part]))
     [drawn] = data_of(text)["parts"]
     assert drawn["standard_error"] is None
     assert drawn["risk"][0] is None and drawn["risk"][1] is not None
-    assert set(drawn["marginals"]["dof"]) == {None}
+    assert set(np.ravel(drawn["marginals"]["mean"])) == {None}
 
 
 def test_hostile_names_add_no_element():
@@ -434,7 +435,8 @@ def test_select_switches_between_classes(visit):
     assert select.locator("option").all_text_contents() == ["setosa", "versicolor", "virginica"]
     for part in contents.parts:
         select.select_option(label=part.name)
-        assert seen.text("#tile-beta") == f"{part.betas[part.at]:.3g}"
+        low, high = part.beta_range
+        assert seen.text("#tile-beta") == f"{part.betas[part.at]:.3g} {low:.3g} to {high:.3g}"
         assert seen.attribute("#slider", "max") == str(len(part.betas) - 1)
         assert seen.page.locator("#slider").input_value() == str(part.at)
         row = seen.page.locator(".coefficients tbody tr").nth(1)
@@ -543,12 +545,9 @@ def test_unknown_standard_error(visit):
     assert seen.text("#tile-risk") == f"{part.risk[part.at]:.4g}"
 
 
-@pytest.mark.parametrize(("dof", "half"), [(np.inf, np.sqrt(2 * np.log(2))), (2.0, 1.0838)])
-def test_densities_are_as_wide_as_they_should_be(visit, dof, half):
-    # Half width at half height of Student's t: sqrt(dof (2**(2 / (dof + 1)) - 1)).
-    if np.isfinite(dof):
-        assert np.sqrt(dof * (2 ** (2 / (dof + 1)) - 1)) == pytest.approx(half, rel=1e-3)
-    contents = contents_of(part_of(["only"], [0.0], [1.0], dof=dof, choice=1.0))
+def test_densities_are_as_wide_as_they_should_be(visit):
+    half = np.sqrt(2 * np.log(2))  # width at half height of a standard Gaussian
+    contents = contents_of(part_of(["only"], [0.0], [1.0], choice=1.0))
     [part] = contents.parts
     seen = visit(contents)
     # Around zero the picture ends 3.6 scales from the mean, on both sides.
@@ -562,7 +561,7 @@ def test_densities_are_as_wide_as_they_should_be(visit, dof, half):
         level = (base + peak) / 2
         crossings = x[y <= level]
         pixels = (crossings.max() - crossings.min()) / 2
-        expected = half * part.marginals.scale[index, 0] * (right - left) / 7.2
+        expected = half * part.marginals.offset[index, 0, -1] / 3.6 * (right - left) / 7.2
         assert pixels == pytest.approx(expected, rel=0.06)
 
 
@@ -644,13 +643,13 @@ def test_long_names_that_differ_at_their_ends_are_told_apart(visit):
 def test_a_flat_prior_and_missing_numbers_are_drawn(visit):
     contents = regression()
     [part] = contents.parts
-    flat = part.marginals.scale.copy()
-    flat[0] = np.inf
+    flat = part.marginals.offset.copy()
+    flat[0] *= np.inf
     band = replace(part.band, low=part.band.low.copy(), high=part.band.high.copy())
     band.low[0], band.high[0] = -np.inf, np.inf
     risk = np.where(part.betas == 0, np.nan, part.risk)
     empty = Reliability(np.array([0.5, 0.9]), np.array([np.nan, 0.8]), np.array([np.nan, 0.1]))
-    part = replace(part, risk=risk, band=band, marginals=replace(part.marginals, scale=flat))
+    part = replace(part, risk=risk, band=band, marginals=replace(part.marginals, offset=flat))
     held_out = replace(contents.held_out, calibrated=empty)
     seen = visit(replace(contents, parts=[part], held_out=held_out))
     seen.slide(0)
@@ -662,6 +661,48 @@ def test_a_flat_prior_and_missing_numbers_are_drawn(visit):
         "NaN" not in seen.page.content()
         and "Infinity" not in seen.page.locator("main").inner_html()
     )
+
+
+def test_a_known_coefficient_is_a_line(visit):
+    contents = regression()
+    [part] = contents.parts
+    height = np.full_like(part.marginals.height, np.nan)
+    known = replace(part.marginals, offset=0 * part.marginals.offset, height=height)
+    seen = visit(replace(contents, parts=[replace(part, marginals=known)]))
+    assert seen.said == []
+    assert all(np.ptp(coordinates(d)[:, 0]) == 0 for d in seen.ridges())
+
+
+def test_the_range_is_a_band_and_a_tile(visit):
+    contents = regression()
+    [part] = contents.parts
+    seen = visit(contents)
+    assert seen.text("#tile-beta") == "0.0448 0.0224 to 0.179"
+    assert seen.text("#range-meaning") == "not told apart"
+    choice, low = (float(seen.attribute(*each)) for each in (("#choice-dot", "cx"),
+                                                             ("#beta-range", "x")))  # fmt: skip
+    assert low < choice < low + float(seen.attribute("#beta-range", "width"))
+    given = visit(replace(contents, parts=[replace(part, beta_range=None)]))
+    assert given.text("#tile-beta") == "0.0448"
+    assert given.page.locator("#beta-range").count() == 0
+    assert not given.page.locator(".range-key").is_visible()
+
+
+def test_an_average_stands_at_the_place_of_the_choice(visit):
+    contents = regression()
+    [part] = contents.parts
+    averaged = replace(part, averaged=True, choice_risk=part.risk[part.at] - 0.05)
+    seen = visit(replace(contents, parts=[averaged], choice_name="average over β"))
+    assert seen.text("#readout-beta") == "β averaged"
+    assert seen.text("#readout-risk") == f"risk {averaged.choice_risk:.3f} (choice)"
+    assert seen.text("#tile-risk") == f"{averaged.choice_risk:.3f} ± 0.055"
+    assert seen.text("#range-meaning") == "95 % of the weights"
+    heads = seen.page.locator(".coefficients thead th").all_text_contents()
+    assert heads[:3] == ["Coefficient", "Bayes", "Average over β"]
+    assert seen.page.locator(".scores thead th").all_text_contents()[2] == "Average over β"
+    seen.slide(part.at + 1)
+    assert seen.text("#readout-beta") == f"β = {part.betas[part.at + 1]:.3g}"
+    assert seen.text("#readout-risk") == f"risk {part.risk[part.at + 1]:.3f}"
 
 
 def test_reads_without_scripts(visit):

@@ -200,12 +200,25 @@ def _marginals(names: list[str], laws: list[Law], chosen: Law) -> Marginals:
 
 def _outline(law: Law) -> tuple[Array, Array]:
     """Return points of the densities, from the mean, and the heights there over the largest."""
-    points = law.quantile(DRAWN)
+    points = _quantiles(law)
     with np.errstate(all="ignore"):  # a law may have no width, or no end of it
         log_density = law.log_density(points)
         height = np.exp(log_density - log_density.max(axis=0))
     # As many digits as a picture shows: there are many of them.
     return _rounded(points - law.mean).T, height.round(3).T
+
+
+def _quantiles(law: Law) -> Array:
+    """Return about the quantiles of a law; a mixture's lie among those of its parts."""
+    if isinstance(law, StudentT):
+        return law.quantile(DRAWN)
+    parts = zip(law.location, law.scale, law.dof, strict=True)
+    found = np.concatenate([StudentT(*each).quantile(DRAWN[::3]) for each in parts])
+    found.sort(axis=0)
+    with np.errstate(all="ignore"):
+        below = law.cdf(found)
+    each = zip(below.T, found.T, strict=True)
+    return np.column_stack([np.interp(DRAWN, *pair) for pair in each])
 
 
 def _rounded(values: Array) -> Array:
