@@ -680,6 +680,8 @@ def test_intervals_that_miss_are_told(shares, rows, told):
         "of rows held out, which is not chance and no β repairs: transform the response (its "
         "logarithm, say), or take a model whose noise has heavier tails or varies with the inputs."
     ) or (said == "" and not told)
+    known = unrepaired(choice(0.9, model=models.GaussianLinear()), held)
+    assert known.endswith("no β repairs: let the model infer its noise variance.") == told
     assert unrepaired(choice(0.9, kind="gibbs"), held) == ""
     assert unrepaired(choice(1.0, searched=False), held) == ""
 

@@ -54,10 +54,15 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
         _listed([f"{100 * each:.0f}" for each in values])
         for values in (shares.keys(), shares.values())
     )
+    remedy = (
+        "transform the response (its logarithm, say), or take a model whose noise has heavier "
+        "tails or varies with the inputs"
+        if getattr(calibration.model, "noise_variance", None) is None
+        else "let the model infer its noise variance"
+    )
     return (
         f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
-        "chance and no β repairs: transform the response (its logarithm, say), or take a model "
-        "whose noise has heavier tails or varies with the inputs."
+        f"chance and no β repairs: {remedy}."
     )
 
 
