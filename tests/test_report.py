@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import Visit, launched
-from scipy import stats
+from scipy import optimize, stats
 
 from temperance import GibbsClassifier, GibbsRegressor, models, report
-from temperance.calibration import Calibration, KnownErrors
+from temperance.calibration import BetaWeights, Calibration, KnownErrors
 from temperance.curves import RiskCurve
-from temperance.explanation import explain
+from temperance.explanation import explain, unrepaired
 from temperance.held_out import Forecasts, HeldOut, hold_out
 from temperance.optimise import Minimum
 from temperance.tables import prepare
@@ -72,32 +72,29 @@ class Case:
         return list(zip(self.contents.parts, range(len(calibrations)), calibrations, strict=True))
 
     def law(self, k, beta):
+        """The coefficients at a beta, or at the choice."""
+        beta = None if beta == self.fitted.calibration_.beta else beta
         if hasattr(self.fitted, "classes_"):
             return self.fitted.coefficients(k, beta=beta)
         return self.fitted.coefficients(beta=beta)
 
 
 CASES = {
-    "unknown variance": lambda: Case(
-        GibbsRegressor(risk="predictive", random_state=0), numbers(columns=3)
-    ),
-    "known variance": lambda: Case(
-        GibbsRegressor(1.0, risk="predictive", random_state=0), numbers()
-    ),
-    "polynomial": lambda: Case(
-        GibbsRegressor(1.0, degree=3, risk="predictive", random_state=0), numbers()
-    ),
+    "unknown variance": lambda: Case(GibbsRegressor(random_state=0), numbers(columns=3)),
+    "known variance": lambda: Case(GibbsRegressor(1.0, random_state=0), numbers()),
+    "polynomial": lambda: Case(GibbsRegressor(1.0, degree=3, random_state=0), numbers()),
     "no intercept": lambda: Case(
-        GibbsRegressor(0.5, risk="predictive", fit_intercept=False, random_state=0),
+        GibbsRegressor(0.5, fit_intercept=False, random_state=0),
         numbers(columns=2),
     ),
-    "upper bound": lambda: Case(GibbsRegressor(random_state=0), numbers(columns=2)),
-    "two classes": lambda: Case(
-        GibbsClassifier("laplace", risk="predictive", random_state=0), labels()
+    "one beta": lambda: Case(
+        GibbsRegressor(strategy="k-fold", prior_scale=1.0, random_state=0), numbers(columns=2)
     ),
+    "draws": lambda: Case(GibbsRegressor(target="draws", random_state=0), numbers(columns=2)),
+    "two classes": lambda: Case(GibbsClassifier("laplace", random_state=0), labels()),
     "three classes": lambda: Case(GibbsClassifier("laplace", random_state=0), labels(THREE)),
     "weights": lambda: Case(
-        GibbsRegressor(random_state=0, risk="predictive"),
+        GibbsRegressor(random_state=0),
         numbers(columns=2).assign(weight=np.arange(40.0) % 3),
         weights="weight",
     ),
@@ -112,6 +109,29 @@ def made(name):
 @pytest.fixture(params=CASES)
 def case(request):
     return made(request.param)
+
+
+class mixture:  # noqa: N801
+    """The law of one number, by scipy."""
+
+    def __init__(self, law, j):
+        dof = np.atleast_1d(law.dof)
+        location, scale = (np.atleast_2d(each)[:, j] for each in (law.location, law.scale))
+        self.weights = getattr(law, "weights", np.ones(1))
+        self.parts = stats.t(dof, location, scale)
+
+    def density(self, x):
+        return self.parts.pdf(np.reshape(x, (-1, 1))) @ self.weights
+
+    def cdf(self, x):
+        return self.parts.cdf(np.reshape(x, (-1, 1))) @ self.weights
+
+    def quantiles(self, levels):
+        low, high = self.parts.ppf(1e-9).min(), self.parts.ppf(1 - 1e-9).max()
+        return [
+            optimize.brentq(lambda x, q=q: self.cdf(x)[0] - q, low, high, xtol=1e-14)
+            for q in levels
+        ]
 
 
 def at(part, beta):
@@ -134,8 +154,14 @@ class TestParts:
         for part, _, calibration in case.pairs:
             one_by_one = [calibration.curve(beta) for beta in part.betas]
             np.testing.assert_allclose(part.risk, one_by_one, rtol=1e-12)
-            assert part.risk[part.at] == pytest.approx(calibration.risk, rel=1e-12)
+            assert part.averaged == (calibration.average is not None)
+            if not part.averaged:
+                assert part.risk[part.at] == pytest.approx(calibration.risk, rel=1e-12)
             assert part.risk[at(part, 1.0)] == pytest.approx(calibration.bayes_risk, rel=1e-12)
+            assert (part.choice_risk, part.beta_range) == (
+                calibration.risk,
+                calibration.beta_range,
+            )
             assert (part.standard_error, part.bayes_risk, part.gain, part.gain_error) == (
                 calibration.standard_error,
                 calibration.bayes_risk,
@@ -152,10 +178,10 @@ class TestParts:
                 law = case.law(k, beta)
                 for j, coefficient in enumerate(part.coefficients, first):
                     interval = getattr(coefficient, side)
-                    student = stats.t(law.dof, law.location[j], law.scale[j])
+                    ends = mixture(law, j).quantiles([0.025, 0.975])
                     found = (interval.mean, interval.low, interval.high)
-                    wanted = (law.location[j], *student.interval(0.95))
-                    assert found == pytest.approx(wanted, rel=1e-9)
+                    wanted = (law.mean[j], *ends)
+                    assert found == pytest.approx(wanted, rel=1e-6, abs=1e-9)
 
     def test_coefficients_at_the_choice_are_those_of_the_fit(self, case):
         coefficients = np.atleast_2d(case.fitted.coef_)
@@ -171,9 +197,15 @@ class TestParts:
             assert part.marginals.names == names
             for i, beta in enumerate(part.betas):
                 law = case.law(k, beta)
-                np.testing.assert_array_equal(part.marginals.mean[i], law.location[1:])
-                np.testing.assert_array_equal(part.marginals.scale[i], law.scale[1:])
-                assert part.marginals.dof[i] == law.dof
+                np.testing.assert_array_equal(part.marginals.mean[i], law.mean[1:])
+                for j in range(len(names)) if i % 7 == 0 or i == part.at else ():
+                    points = law.mean[1 + j] + part.marginals.offset[i, j]
+                    assert np.all(np.diff(points) > 0)
+                    density = mixture(law, 1 + j).density(points)
+                    height = part.marginals.height[i, j]
+                    np.testing.assert_allclose(height, density / density.max(), atol=0.005)
+                    tails = mixture(law, 1 + j).cdf(points[[0, -1]])
+                    np.testing.assert_allclose(tails, stats.norm.cdf([-3.6, 3.6]), atol=1e-3)
 
     def test_a_single_input_has_a_band_of_95_percent(self, case):
         fitted, inputs = case.fitted, case.table.inputs
@@ -185,17 +217,20 @@ class TestParts:
             reach = 0.05 * np.ptp(inputs["x0"])
             assert part.band.grid[0] == pytest.approx(inputs["x0"].min() - reach)
             assert part.band.grid[-1] == pytest.approx(inputs["x0"].max() + reach)
-            for i, beta in list(enumerate(part.betas))[::7]:
+            places = list(enumerate(part.betas))
+            for i, beta in [*places[::7], places[part.at]]:
                 if hasattr(fitted, "classes_"):
+                    beta = None if i == part.at else beta
                     ends = fitted.predict_interval(grid, 0.95, beta=beta).reshape(len(grid), -1, 2)
                     low, high = ends[:, k].T
                     mean = fitted.predict_proba(grid, beta=beta)[
                         :, k if len(fitted.classes_) > 2 else 1
                     ]
                 else:
-                    law = fitted.forecast(grid, beta=beta)
-                    low, high = stats.t(law.dof, law.location, law.scale).interval(0.95)
-                    mean = law.location
+                    law = fitted.forecast(grid, beta=None if i == part.at else beta)
+                    low, high = law.interval(0.95).T
+                    mean = law.mean
+                    np.testing.assert_allclose(law.cdf(low), 0.025, rtol=1e-6)
                 np.testing.assert_allclose(part.band.mean[i], mean, rtol=1e-10)
                 np.testing.assert_allclose(part.band.low[i], low, rtol=1e-9)
                 np.testing.assert_allclose(part.band.high[i], high, rtol=1e-9)
@@ -237,10 +272,10 @@ class TestContents:
         case = Case(GibbsRegressor(random_state=0), numbers(columns=15, n=80))
         [part] = case.contents.parts
         law = case.fitted.coefficients()
-        sure = np.sort(np.argsort(-np.abs(law.mean[1:]) / law.scale[1:])[:12])
+        sure = np.sort(np.argsort(-np.abs(law.mean[1:]) / law.std[1:])[:12])
         assert part.marginals.names == [f"x{j}" for j in sure]
         np.testing.assert_array_equal(part.marginals.mean[part.at], law.mean[1 + sure])
-        assert part.marginals.scale.shape == (len(part.betas), 12)
+        assert part.marginals.height.shape == (len(part.betas), 12, 25)
         assert len(part.coefficients) == 16
 
     @pytest.mark.parametrize("intercept", [True, False])
@@ -251,7 +286,7 @@ class TestContents:
         assert part.n_coefficients == 230 + intercept
         assert len(part.coefficients) == 200
         law = case.fitted.coefficients()
-        strength = np.abs(law.mean[1:]) / law.scale[1:]
+        strength = np.abs(law.mean[1:]) / law.std[1:]
         kept = [int(each.name[1:]) for each in part.coefficients[int(intercept) :]]
         assert (part.coefficients[0].name == "intercept") == intercept
         assert kept == sorted(kept)
@@ -261,8 +296,8 @@ class TestContents:
         assert '"n_coefficients":' in report.render(case.contents)
 
     def test_bounds_without_bayes(self):
-        estimator = GibbsRegressor(risk="predictive", bounds=(0.01, 0.3), random_state=0)
-        case = Case(estimator, numbers(columns=2), choices={"k-fold": [0.2]})
+        estimator = GibbsRegressor(bounds=(0.01, 0.3), random_state=0)
+        case = Case(estimator, numbers(columns=2), choices={"k-fold": 0.2})
         [part] = case.contents.parts
         assert 1.0 not in part.betas
         assert part.betas[0] == 0.01
@@ -280,7 +315,7 @@ class TestContents:
 
     def test_the_slider_resolves_betas_on_which_the_curve_moves(self):
         # The prior is so wide that everything happens at tiny betas.
-        estimator = GibbsRegressor(1.0, risk="predictive", prior_scale=1e4, random_state=0)
+        estimator = GibbsRegressor(1.0, prior_scale=1e4, strategy="k-fold", random_state=0)
         [part] = Case(estimator, numbers(columns=2)).contents.parts
         middle = (part.risk.min() + part.risk[0]) / 2
         [half] = np.flatnonzero(np.diff(part.risk < middle))
@@ -436,41 +471,42 @@ def with_scores(kind, difference, places=(0.5, 0.5)):
 
 ERROR = f"{0.1 / np.sqrt(39):.4f}"
 INTERVALS = (
-    "On rows held out, Bayes' 95 % intervals held 50 % of the responses and those of the chosen "
-    "β 90 %; the log score per row changed by"
+    "On rows held out, Bayes' 95 % intervals held 50 % of the responses and those of the {} 90 %; "
+    "the log score per row changed by"
 )
+AVERAGE, ONE = INTERVALS.format("average over β"), INTERVALS.format("chosen β")
 FARED = {
     "better": (
         "known variance",
         0.5,
-        f"{INTERVALS} 0.5000 ± {ERROR}: forecasts by the chosen β were clearly better.",
+        f"{AVERAGE} 0.5000 ± {ERROR}: forecasts by the average over β were clearly better.",
     ),
     "worse": (
         "known variance",
         -0.5,
-        f"{INTERVALS} -0.5000 ± {ERROR}: forecasts by the chosen β were clearly worse.",
+        f"{AVERAGE} -0.5000 ± {ERROR}: forecasts by the average over β were clearly worse.",
     ),
     "worse by the gibbs risk": (
-        "upper bound",
+        "draws",
         -0.5,
-        f"{INTERVALS} -0.5000 ± {ERROR}: forecasts by the chosen β were clearly worse; --for "
+        f"{ONE} -0.5000 ± {ERROR}: forecasts by the chosen β were clearly worse; --for "
         "forecasts would aim at them.",
     ),
     "a little better": (
         "known variance",
         0.02,
-        f"{INTERVALS} 0.0200 ± {ERROR}, which is no clear difference.",
+        f"{AVERAGE} 0.0200 ± {ERROR}, which is no clear difference.",
     ),
     "a little worse": (
-        "upper bound",
+        "one beta",
         -0.02,
-        f"{INTERVALS} -0.0200 ± {ERROR}, which is no clear difference.",
+        f"{ONE} -0.0200 ± {ERROR}, which is no clear difference.",
     ),
     "classes": (
         "two classes",
         0.5,
         f"On rows held out, the log score per row changed by 0.5000 ± {ERROR}: forecasts by "
-        "the chosen β were clearly better.",
+        "the average over β were clearly better.",
     ),
     "no difference": (
         "three classes",
@@ -486,8 +522,17 @@ def test_words_on_rows_held_out(kind, difference, words):
     assert with_scores(kind, difference, places=(0.5, 0.9)) == words
 
 
-def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", model=None, **found):
-    return Calibration(
+def choice(
+    beta,
+    gain=0.3,
+    error=0.05,
+    bounds=(0.0, 3.0),
+    kind="predictive",
+    model=None,
+    between=(0.03, 4.0),
+    **found,
+):
+    found_choice = Calibration(
         model=model,
         data=None,
         strategy=None,
@@ -498,10 +543,13 @@ def choice(beta, gain=0.3, error=0.05, bounds=(0.0, 3.0), kind="predictive", mod
         errors=KnownErrors(0.1, error),
         curve=RiskCurve(lambda beta: (1.0 + gain + 0 * beta, 0 * beta), rows=None, method=""),
     )
+    vars(found_choice)["beta_range"] = between
+    return found_choice
 
 
-CLEAR = "The estimated gain over Bayes, 0.3000 ± 0.0500 per observation, is clear."
-NOTHING = "is within two standard errors of nothing: Bayes would do about as well."
+RANGE = "The data do not tell β from 0.03 to 4 apart."
+CLEAR = f"The estimated gain over Bayes, 0.3000 ± 0.0500 per observation, is clear. {RANGE}"
+NOTHING = f"is within two standard errors of nothing: the data do not tell. {RANGE}"
 EXPLAINED = {
     "given": (
         choice(1.0, searched=False),
@@ -520,9 +568,8 @@ EXPLAINED = {
     ),
     "upper bound, gibbs": (
         choice(3.0, at_bound=True, kind="gibbs"),
-        "The gibbs risk falls up to the upper bound, β = 3: it rewards narrow posteriors, so "
-        "choose the predictive risk if intervals and probabilities are what you are after. "
-        f"{CLEAR}",
+        "The gibbs risk falls up to the upper bound, β = 3: it rewards narrow posteriors and "
+        f"mostly does, so the bound is a convention. {CLEAR}",
     ),
     "upper bound, predictive": (
         choice(0.5, at_bound=True, bounds=(0.0, 0.5)),
@@ -547,7 +594,7 @@ EXPLAINED = {
         f"wrong should be. {CLEAR}",
     ),
     "known variance": (
-        replace(choice(0.5), model=models.GaussianLinear()),
+        choice(0.5, model=models.GaussianLinear()),
         "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
         "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
         f"should be. {CLEAR} If the noise variance is a guess, a model that infers it is the "
@@ -563,11 +610,30 @@ EXPLAINED = {
         "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.0600 ± "
         f"0.0500 per observation, {NOTHING}",
     ),
+    "one beta is left": (
+        choice(0.9, gain=0.06, between=(0.9, 0.9)),
+        "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.0600 ± "
+        "0.0500 per observation, is within two standard errors of nothing: the data do not tell.",
+    ),
+    "about as well": (
+        choice(0.9, gain=0.002, error=0.001 + 0.002),
+        "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.00200 ± "
+        f"0.00300 per observation, is at most 0.01: Bayes would do about as well. {RANGE}",
+    ),
+    "average": (
+        replace(
+            choice(1.2, searched=False, between=()),
+            average=BetaWeights(np.array([0.6, 1.2, 2.4]), np.array([0.25, 0.5, 0.25])),
+        ),
+        "Forecasts are averaged over β, by how they fared on rows held out: 95 % of the weight "
+        "lies between 0.6 and 2.4, half of it below 1.2. The estimated gain over Bayes, 0.3000 ± 0.0500 "
+        "per observation, is clear.",
+    ),
     "no error": (
         choice(0.5, error=np.nan),
         "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
         "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
-        "should be. The estimated gain over Bayes is 0.3 per observation.",
+        "should be. The estimated gain over Bayes is 0.3 per observation. " + RANGE,
     ),
 }
 
@@ -582,6 +648,42 @@ def test_two_standard_errors_are_clear(gain):
     clear = "is clear." in explain(choice(0.5, gain=gain))
     assert clear == (gain > 0.1)
     assert (NOTHING in explain(choice(0.5, gain=gain))) != clear
+
+
+def places(shares, rows):
+    """Held-out rows of which so many shares fell into intervals of 50, 80 and 95 %."""
+    ends = [0.0, 0.5, 0.8, 0.95, 1.0]
+    steps = np.diff([0.0, *shares, 1.0])
+    middles = (np.array(ends[1:]) + ends[:-1]) / 2
+    inside = np.repeat(middles, np.round(rows * steps).astype(int))
+    forecasts = Forecasts(np.zeros(rows), place=0.5 + inside / 2)
+    return HeldOut(forecasts, forecasts, np.zeros(rows), np.ones(rows))
+
+
+@pytest.mark.parametrize(
+    ("shares", "rows", "told"),
+    [
+        ((0.5, 0.8, 0.95), 400, False),
+        ((0.54, 0.84, 0.95), 4000, False),  # less than a twentieth
+        ((0.57, 0.8, 0.95), 400, False),  # less than three standard errors
+        ((0.6, 0.8, 0.95), 400, True),
+        ((0.5, 0.8, 0.88), 400, True),
+    ],
+)
+def test_intervals_that_miss_are_told(shares, rows, told):
+    held = places(shares, rows)
+    said = unrepaired(choice(0.9), held)
+    first, second, third = (f"{100 * share:.0f}" for share in shares)
+    assert said == (
+        told
+        * f"Intervals of 50, 80 and 95 % held {first}, {second} and {third} % of the responses "
+        "of rows held out, which is not chance and no β repairs: transform the response (its "
+        "logarithm, say), or take a model whose noise has heavier tails or varies with the inputs."
+    ) or (said == "" and not told)
+    known = unrepaired(choice(0.9, model=models.GaussianLinear()), held)
+    assert known.endswith("no β repairs: let the model infer its noise variance.") == told
+    assert unrepaired(choice(0.9, kind="gibbs"), held) == ""
+    assert unrepaired(choice(1.0, searched=False), held) == ""
 
 
 # --- from a file to a browser ---------------------------------------------------------------------
@@ -614,12 +716,10 @@ def test_a_file_becomes_a_page_that_works(browser, tmp_path):
     assert page.evaluate("document.scripts.length") == 2
     names = page.locator(".coefficients tbody th").all_text_contents()
     assert names == ["intercept", script]
-    fitted = GibbsRegressor(risk="predictive", random_state=0).fit(
-        frame[[script]], frame.iloc[:, 1]
-    )
-    beta = f"{fitted.inverse_temperature_:.3g}"
-    assert seen.text("#readout-beta") == f"β = {beta}"
-    assert seen.text("#tile-beta") == beta
+    fitted = GibbsRegressor(random_state=0).fit(frame[[script]], frame.iloc[:, 1])
+    low, high = fitted.calibration_.beta_range
+    assert seen.text("#readout-beta") == "β averaged"
+    assert seen.text("#tile-beta") == f"{fitted.inverse_temperature_:.3g} {low:.3g} to {high:.3g}"
     assert f"{fitted.coef_[0]:.3g}" in page.locator(".coefficients tbody tr").nth(1).text_content()
     before = seen.state()
     seen.slide(5)

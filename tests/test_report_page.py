@@ -40,15 +40,21 @@ def betas_with(choice, upper=3.0, count=61):
     return np.unique(np.concatenate([betas, [choice], [1.0] if upper >= 1 else []]))
 
 
-def intervals(marginals, at):
-    reach = 1.96 * marginals.scale[at]
+def intervals(mean, scale):
     return [
-        Interval(float(m), float(m - r), float(m + r))
-        for m, r in zip(marginals.mean[at], reach, strict=True)
+        Interval(float(m), float(m - 1.96 * s), float(m + 1.96 * s))
+        for m, s in zip(mean, scale, strict=True)
     ]
 
 
-def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.inf, band=None):
+def gaussian_marginals(names, mean, scale):
+    steps = np.linspace(-3.6, 3.6, 25)
+    height = np.broadcast_to(np.exp(-0.5 * steps**2), (*mean.shape, 25))
+    offset = np.vectorize(lambda x: float(f"{x:.4g}"))(scale[..., None] * steps)
+    return Marginals(list(names), mean, offset, height.round(3), len(names))
+
+
+def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, band=None):
     """Posterior that shrinks towards 0 as beta does, over a risk curve with a steep start."""
     betas = betas_with(choice, upper)
     at = int(np.flatnonzero(betas == choice)[0])
@@ -56,17 +62,13 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         weight = betas / (betas + 0.02)
         spread = np.minimum(1 / np.sqrt(betas), 40.0)
     risk = 1.5 + 0.9 * (np.sqrt(betas) - np.sqrt(choice)) ** 2 + 4 * np.exp(-betas / 0.004)
-    marginals = Marginals(
-        names=list(names),
-        mean=weight[:, None] * np.asarray(means),
-        scale=spread[:, None] * np.asarray(scales),
-        dof=np.full(len(betas), dof),
-        total=len(names),
-    )
+    mean, scale = weight[:, None] * np.asarray(means), spread[:, None] * np.asarray(scales)
     bayes = int(np.argmin(np.abs(betas - 1)))
     coefficients = [
         Coefficient(*each)
-        for each in zip(names, intervals(marginals, bayes), intervals(marginals, at), strict=True)
+        for each in zip(
+            names, intervals(mean[bayes], scale[bayes]), intervals(mean[at], scale[at]), strict=True
+        )
     ]
     taken = [choice, choice, 0.0, 0.07, upper, upper]
     choices = [Choice(s, b, own=s == "k-fold") for s, b in zip(STRATEGIES, taken, strict=True)] + [
@@ -78,6 +80,9 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         grain=1e-3,
         risk=risk,
         at=at,
+        averaged=False,
+        beta_range=(0.5 * choice, min(4 * choice, upper)),
+        choice_risk=float(risk[at]),
         standard_error=0.0554,
         bayes_risk=float(risk[bayes]),
         gain=float(risk[bayes] - risk[at]),
@@ -85,7 +90,7 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, dof=np.i
         choices=choices,
         coefficients=coefficients,
         n_coefficients=len(coefficients),
-        marginals=marginals,
+        marginals=gaussian_marginals(names, mean, scale),
         band=band(betas) if band else None,
     )
 
@@ -116,6 +121,7 @@ def contents_of(*parts, kind="intervals", notices=()):
             "and those of the chosen β 95 %.",
         ],
         risk_name="predictive",
+        choice_name="chosen β",
         reading="Levels of text are compared: 'hue' with 'red'.",
         parts=list(parts),
         held_out=held_out_of(kind),
@@ -160,13 +166,15 @@ def regression():
 
 
 def wide_regression():
-    """Eighty coefficients of very different sizes, the marginals of twelve; Student's."""
+    """Eighty coefficients of very different sizes, the marginals of twelve."""
     random = np.random.default_rng(0)
     sizes = 10.0 ** random.uniform(-2, 2, 80)
     names = [f"column {j}" for j in range(80)]
-    part = part_of(names, sizes * random.normal(size=80), 0.1 * sizes, dof=7.0)
+    part = part_of(names, sizes * random.normal(size=80), 0.1 * sizes)
     kept = part.marginals
-    few = Marginals(kept.names[:12], kept.mean[:, :12], kept.scale[:, :12], kept.dof, 80)
+    few = Marginals(
+        kept.names[:12], kept.mean[:, :12], kept.offset[:, :12], kept.height[:, :12], 80
+    )
     notices = ["The smallest risk is at the upper bound: allow larger β.", "Two rows are the same."]
     return contents_of(replace(part, marginals=few), notices=notices)
 
@@ -175,7 +183,7 @@ def like_sized_regression():
     """Ten coefficients that share a scale."""
     random = np.random.default_rng(5)
     names = ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"]
-    return contents_of(part_of(names, random.normal(0, 0.4, 10), np.full(10, 0.03), dof=219.0))
+    return contents_of(part_of(names, random.normal(0, 0.4, 10), np.full(10, 0.03)))
 
 
 def two_classes():
@@ -227,7 +235,7 @@ def test_page_refers_to_nothing_outside(make):
     text = render(make())
     assert text.startswith("<!DOCTYPE html>")
     assert not re.search(r"https?:|//[a-z]|url\(|@import|\bsrc=(?!x onerror)", text)
-    assert len(text.encode()) < 250_000
+    assert len(text.encode()) < 350_000
 
 
 def test_data_are_those_of_the_contents():
@@ -236,7 +244,7 @@ def test_data_are_those_of_the_contents():
     [drawn] = data["parts"]
     for name in ("betas", "risk"):
         np.testing.assert_allclose(drawn[name], getattr(part, name), rtol=1e-5)
-    for name in ("mean", "scale", "dof"):
+    for name in ("mean", "offset", "height"):
         np.testing.assert_allclose(
             drawn["marginals"][name], getattr(part.marginals, name), rtol=1e-5
         )
@@ -255,13 +263,13 @@ def test_numbers_that_are_not_finite_are_absent():
         part,
         standard_error=np.nan,
         risk=np.where(part.betas == 0, np.inf, part.risk),
-        marginals=replace(part.marginals, dof=np.full(len(part.betas), np.inf)),
+        marginals=replace(part.marginals, mean=np.full_like(part.marginals.mean, np.inf)),
     )
     text = render(replace(contents, parts=[part]))
     [drawn] = data_of(text)["parts"]
     assert drawn["standard_error"] is None
     assert drawn["risk"][0] is None and drawn["risk"][1] is not None
-    assert set(drawn["marginals"]["dof"]) == {None}
+    assert set(np.ravel(drawn["marginals"]["mean"])) == {None}
 
 
 def test_hostile_names_add_no_element():
@@ -427,7 +435,8 @@ def test_select_switches_between_classes(visit):
     assert select.locator("option").all_text_contents() == ["setosa", "versicolor", "virginica"]
     for part in contents.parts:
         select.select_option(label=part.name)
-        assert seen.text("#tile-beta") == f"{part.betas[part.at]:.3g}"
+        low, high = part.beta_range
+        assert seen.text("#tile-beta") == f"{part.betas[part.at]:.3g} {low:.3g} to {high:.3g}"
         assert seen.attribute("#slider", "max") == str(len(part.betas) - 1)
         assert seen.page.locator("#slider").input_value() == str(part.at)
         row = seen.page.locator(".coefficients tbody tr").nth(1)
@@ -536,12 +545,9 @@ def test_unknown_standard_error(visit):
     assert seen.text("#tile-risk") == f"{part.risk[part.at]:.4g}"
 
 
-@pytest.mark.parametrize(("dof", "half"), [(np.inf, np.sqrt(2 * np.log(2))), (2.0, 1.0838)])
-def test_densities_are_as_wide_as_they_should_be(visit, dof, half):
-    # Half width at half height of Student's t: sqrt(dof (2**(2 / (dof + 1)) - 1)).
-    if np.isfinite(dof):
-        assert np.sqrt(dof * (2 ** (2 / (dof + 1)) - 1)) == pytest.approx(half, rel=1e-3)
-    contents = contents_of(part_of(["only"], [0.0], [1.0], dof=dof, choice=1.0))
+def test_densities_are_as_wide_as_they_should_be(visit):
+    half = np.sqrt(2 * np.log(2))  # width at half height of a standard Gaussian
+    contents = contents_of(part_of(["only"], [0.0], [1.0], choice=1.0))
     [part] = contents.parts
     seen = visit(contents)
     # Around zero the picture ends 3.6 scales from the mean, on both sides.
@@ -555,7 +561,7 @@ def test_densities_are_as_wide_as_they_should_be(visit, dof, half):
         level = (base + peak) / 2
         crossings = x[y <= level]
         pixels = (crossings.max() - crossings.min()) / 2
-        expected = half * part.marginals.scale[index, 0] * (right - left) / 7.2
+        expected = half * part.marginals.offset[index, 0, -1] / 3.6 * (right - left) / 7.2
         assert pixels == pytest.approx(expected, rel=0.06)
 
 
@@ -637,13 +643,13 @@ def test_long_names_that_differ_at_their_ends_are_told_apart(visit):
 def test_a_flat_prior_and_missing_numbers_are_drawn(visit):
     contents = regression()
     [part] = contents.parts
-    flat = part.marginals.scale.copy()
-    flat[0] = np.inf
+    flat = part.marginals.offset.copy()
+    flat[0] *= np.inf
     band = replace(part.band, low=part.band.low.copy(), high=part.band.high.copy())
     band.low[0], band.high[0] = -np.inf, np.inf
     risk = np.where(part.betas == 0, np.nan, part.risk)
     empty = Reliability(np.array([0.5, 0.9]), np.array([np.nan, 0.8]), np.array([np.nan, 0.1]))
-    part = replace(part, risk=risk, band=band, marginals=replace(part.marginals, scale=flat))
+    part = replace(part, risk=risk, band=band, marginals=replace(part.marginals, offset=flat))
     held_out = replace(contents.held_out, calibrated=empty)
     seen = visit(replace(contents, parts=[part], held_out=held_out))
     seen.slide(0)
@@ -655,6 +661,48 @@ def test_a_flat_prior_and_missing_numbers_are_drawn(visit):
         "NaN" not in seen.page.content()
         and "Infinity" not in seen.page.locator("main").inner_html()
     )
+
+
+def test_a_known_coefficient_is_a_line(visit):
+    contents = regression()
+    [part] = contents.parts
+    height = np.full_like(part.marginals.height, np.nan)
+    known = replace(part.marginals, offset=0 * part.marginals.offset, height=height)
+    seen = visit(replace(contents, parts=[replace(part, marginals=known)]))
+    assert seen.said == []
+    assert all(np.ptp(coordinates(d)[:, 0]) == 0 for d in seen.ridges())
+
+
+def test_the_range_is_a_band_and_a_tile(visit):
+    contents = regression()
+    [part] = contents.parts
+    seen = visit(contents)
+    assert seen.text("#tile-beta") == "0.0448 0.0224 to 0.179"
+    assert seen.text("#range-meaning") == "not told apart"
+    choice, low = (float(seen.attribute(*each)) for each in (("#choice-dot", "cx"),
+                                                             ("#beta-range", "x")))  # fmt: skip
+    assert low < choice < low + float(seen.attribute("#beta-range", "width"))
+    given = visit(replace(contents, parts=[replace(part, beta_range=None)]))
+    assert given.text("#tile-beta") == "0.0448"
+    assert given.page.locator("#beta-range").count() == 0
+    assert not given.page.locator(".range-key").is_visible()
+
+
+def test_an_average_stands_at_the_place_of_the_choice(visit):
+    contents = regression()
+    [part] = contents.parts
+    averaged = replace(part, averaged=True, choice_risk=part.risk[part.at] - 0.05)
+    seen = visit(replace(contents, parts=[averaged], choice_name="average over β"))
+    assert seen.text("#readout-beta") == "β averaged"
+    assert seen.text("#readout-risk") == f"risk {averaged.choice_risk:.3f} (choice)"
+    assert seen.text("#tile-risk") == f"{averaged.choice_risk:.3f} ± 0.055"
+    assert seen.text("#range-meaning") == "95 % of the weights"
+    heads = seen.page.locator(".coefficients thead th").all_text_contents()
+    assert heads[:3] == ["Coefficient", "Bayes", "Average over β"]
+    assert seen.page.locator(".scores thead th").all_text_contents()[2] == "Average over β"
+    seen.slide(part.at + 1)
+    assert seen.text("#readout-beta") == f"β = {part.betas[part.at + 1]:.3g}"
+    assert seen.text("#readout-risk") == f"risk {part.risk[part.at + 1]:.3f}"
 
 
 def test_reads_without_scripts(visit):

@@ -669,7 +669,7 @@ def test_contrasts_can_be_read():
         "place=bay": 5,
         "place=inland": -3,
     }
-    low, high = fitted.coefficients().interval(0.95)
+    low, high = fitted.coefficients().interval(0.95).T
     assert np.all(high - low < 1)
 
 

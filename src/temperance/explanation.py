@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
+from temperance.held_out import HeldOut, missed
 from temperance.selection import suspects
 
 
@@ -32,9 +33,43 @@ def explain(calibration: Calibration) -> str:
     if not calibration.at_bound and _unclear(calibration):
         return (
             f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
+            f"{_range(calibration)}"
         )
-    gain = _gain(calibration)
+    gain = f"{_gain(calibration)}{_range(calibration)}"
     return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+
+
+def name_of_choice(calibration: Calibration) -> str:
+    """Name what stands against Bayes."""
+    return "chosen β" if calibration.average is None else "average over β"
+
+
+def unrepaired(calibration: Calibration, held: HeldOut) -> str:
+    """Say that intervals for forecasts are wrong in spite of the choice, or nothing."""
+    aimed = calibration.minimum.searched or calibration.average is not None
+    shares = missed(held) if aimed and calibration.kind == "predictive" else {}
+    if not shares:
+        return ""
+    levels, kept = (
+        _listed([f"{100 * each:.0f}" for each in values])
+        for values in (shares.keys(), shares.values())
+    )
+    remedy = (
+        "transform the response (its logarithm, say), or take a model whose noise has heavier "
+        "tails or varies with the inputs"
+        if getattr(calibration.model, "noise_variance", None) is None
+        else "let the model infer its noise variance"
+    )
+    return (
+        f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
+        f"chance and no β repairs: {remedy}."
+    )
+
+
+def _listed(words: list[str]) -> str:
+    """Join words by commas and the last by 'and'."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}"
 
 
 def modelled(fitted: Any, target: str) -> str:
@@ -55,6 +90,14 @@ def _better_repair(calibration: Calibration) -> str:
         " If the noise variance is a guess, a model that infers it is the better repair: "
         f"β {effect} forecasts and coefficients alike."
     )
+
+
+def _range(calibration: Calibration) -> str:
+    """Say which betas would do as well, unless it is one."""
+    low, high = calibration.beta_range
+    if f"{low:.3g}" == f"{high:.3g}":
+        return ""
+    return f" The data do not tell β from {low:.3g} to {high:.3g} apart."
 
 
 def _meaning(calibration: Calibration) -> str:

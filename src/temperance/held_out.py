@@ -14,6 +14,9 @@ from temperance.grouping import distinct_rows, takes_few_values
 from temperance.types import Array, Data
 from temperance.validation import shown
 
+JUDGED = (0.5, 0.8, 0.95)  # levels of intervals
+LEAST_MISS = 0.05  # of their shares that is worth a word
+
 
 @dataclass(frozen=True, eq=False)
 class Forecasts:
@@ -193,6 +196,23 @@ def _joined(parts: list[Forecasts], order: NDArray[np.intp]) -> Forecasts:
 def hits(forecasts: Forecasts, y: NDArray[Any], classes: NDArray[Any]) -> Array:
     """Whether each row was given its class, as 0 or 1."""
     return (classes[np.argmax(forecasts.probabilities, axis=1)] == y).astype(float)
+
+
+def missed(held: HeldOut) -> dict[float, float]:
+    """Return the levels and shares of central intervals of the choice, if one of them is far off.
+
+    Far is more than three standard errors of a share of so many rows, and more than a twentieth.
+    """
+    if held.calibrated.place is None:
+        return {}
+    shares = {level: held.mean(coverage(held.calibrated.place, level))[0] for level in JUDGED}
+    count = held.weights.sum()
+
+    def far(level: float, share: float) -> bool:
+        chance = 3 * np.sqrt(level * (1 - level) / count)
+        return abs(share - level) > max(chance, LEAST_MISS)
+
+    return shares if any(far(*each) for each in shares.items()) else {}
 
 
 def coverage(place: Array, level: float) -> Array:

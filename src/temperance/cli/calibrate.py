@@ -16,6 +16,7 @@ from temperance.cli.console import Steps, one_line_errors
 from temperance.cli.options import number_or, real_number, refuse_unwritable, whole_number
 from temperance.cli.request import ModelName, PosteriorName, Purpose, Request, as_written
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
+from temperance.explanation import unrepaired
 from temperance.files import write_whole
 from temperance.models.logistic.cost import cost_of_fits, fits_to_leave_one_out
 from temperance.strategies import NAMES, Bootstrap
@@ -128,6 +129,7 @@ def calibrate(
     ] = True,
     strategy: Annotated[
         Literal[
+            "average",
             "k-fold",
             "reference-risk",
             "leave-one-out",
@@ -213,8 +215,8 @@ def calibrate(
     """Choose how much a model should trust a table of data; say what that changes.
 
     Fits a Bayesian regression of the target on all other columns, estimates
-    the risk of every exponent beta on the likelihood (Bayes is 1), and takes
-    the beta with the smallest.
+    the risk of every exponent beta on the likelihood (Bayes is 1), and averages
+    forecasts over beta or takes the beta with the smallest.
 
     \b
     temperance calibrate
@@ -294,6 +296,8 @@ def run(request: Request) -> Result:
             trials = [
                 _trial(request, estimator, table, name, name in held_for, steps) for name in names
             ]
+        if trials[0].held is not None:
+            sentences += filter(None, [unrepaired(trials[0].fitted.calibration_, trials[0].held)])
         for why in dict.fromkeys(left_out.values()):
             left = ", ".join(name for name, reason in left_out.items() if reason == why)
             sentences.append(f"Left out, {why}: {left}")
@@ -312,6 +316,8 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     lower, upper = request.bounds or (0.0, 3.0)
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
+    if name == "average" and request.risk != "predictive":
+        return "because it is for forecasts"
     if table.task != "classification":
         return None
     from temperance.estimators.coordinates import count_terms

@@ -127,13 +127,19 @@ def _choices(fitted: Any) -> Grid:
 def _quantities(part: Calibration) -> list[tuple[str, str]]:
     return [
         ("beta", f"{part.beta:.4g}"),
-        ("range", "{:.3g} to {:.3g}".format(*part.beta_range)),
+        ("range", _range(part)),
         ("alpha", f"{part.alpha:.4g}"),
         ("risk", with_error(part.risk, part.standard_error)),
         ("Bayes' risk", f"{part.bayes_risk:.5g}"),
         ("gain", with_error(part.gain, part.gain_standard_error)),
         ("minimum", part.where),
     ]
+
+
+def _range(part: Calibration) -> str:
+    if part.average is None and not part.minimum.searched:
+        return "–"
+    return "{:.3g} to {:.3g}".format(*part.beta_range)
 
 
 def _grid(*headings: str) -> Grid:
@@ -242,6 +248,8 @@ def _result(fitted: Any) -> dict[str, Any]:
     return {
         "class": names[0] or None if len(names) == 1 else None,
         "beta": part.beta,
+        "beta_range": list(part.beta_range),
+        "average": _average(part),
         "alpha": part.alpha,
         "n": part.data.size,
         "risk": part.risk,
@@ -256,13 +264,19 @@ def _result(fitted: Any) -> dict[str, Any]:
     }
 
 
+def _average(part: Calibration) -> dict[str, Any] | None:
+    if part.average is None:
+        return None
+    return {"betas": part.average.betas.tolist(), "weights": part.average.weights.tolist()}
+
+
 def _coefficients(fitted: Any) -> list[dict[str, Any]]:
     names = ["intercept", *fitted.terms_]
     found, first = [], 0 if fitted.fit_intercept else 1
     labels = [label for label, _ in fitted.parts()]
     laws = fitted.class_coefficients() if labels[0] else [fitted.coefficients()]
     for label, law in zip(labels, laws, strict=True):
-        quantities = zip(names, law.mean, *law.interval(0.95), strict=True)
+        quantities = zip(names, law.mean, *law.interval(0.95).T, strict=True)
         for name, mean, low, high in list(quantities)[first:]:
             found.append(
                 {"class": label or None, "name": name, "mean": mean, "low": low, "high": high}

@@ -111,7 +111,7 @@ def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pan
             columns["forecast"] = law.mean
             for level in levels or [0.95]:
                 percent = f"{100 * level:.10g}"
-                columns[f"low_{percent}"], columns[f"high_{percent}"] = law.interval(level)
+                columns[f"low_{percent}"], columns[f"high_{percent}"] = law.interval(level).T
     return pandas.DataFrame(columns)
 
 

@@ -75,10 +75,11 @@ class StudentMixture:
         found, goal = np.tensordot(self.weights, parts, 1), at[..., None]
         smallest = PRECISION * self.scale.max(axis=0)
         for _ in range(STEPS):
-            missing = goal - self.cdf(found)
-            low, high = np.where(missing > 0, found, low), np.where(missing > 0, high, found)
+            # Numbers without a scale are known, and their bracket is a point.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                missing = goal - self.cdf(found)
                 newton = found + missing / np.exp(self.log_density(found))
+            low, high = np.where(missing > 0, found, low), np.where(missing > 0, high, found)
             following = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
             done = np.all(np.abs(following - found) <= smallest)
             found = following

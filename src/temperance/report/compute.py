@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from temperance import held_out
 from temperance.calibration import Calibration, with_error
-from temperance.explanation import explain, modelled
-from temperance.posteriors import StudentT
+from temperance.explanation import explain, modelled, name_of_choice
+from temperance.posteriors import StudentMixture, StudentT
 from temperance.report.contents import (
     Band,
     Choice,
@@ -32,8 +34,12 @@ MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200
 GRID = 80
 STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's own ruler and over the bounds
+# Probabilities between which densities are drawn by lines: even steps of a Gaussian.
+DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
+
+Law = StudentT | StudentMixture
 
 
 def compute(
@@ -64,9 +70,12 @@ def compute(
     calibration = fitted.calibration_
     chosen = [Choice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
     betas = _betas(calibration, calibration.curve.ruler(calibration.bounds))
-    risk, laws = calibration.curve(betas), [_laws(fitted, beta) for beta in betas]
+    risk = calibration.curve(betas)
+    # At its place stands the choice itself, which may be an average over betas.
+    asked = [None if beta == calibration.beta else float(beta) for beta in betas]
+    laws = [_laws(fitted, beta) for beta in asked]
     parts = [
-        _part(fitted, table, k, name, chosen, betas, risk, [each[k] for each in laws])
+        _part(fitted, table, k, name, chosen, betas, risk, asked, [each[k] for each in laws])
         for k, (name, _) in enumerate(fitted.parts())
     ]
     kept = _held_out(fitted, table, held)
@@ -74,8 +83,9 @@ def compute(
     words = [*([f"The model gives the {which}."] if which else []), explain(calibration)]
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _fared(held, calibration.kind)],
+        words=[*words, _fared(held, calibration.kind, name_of_choice(calibration))],
         risk_name=calibration.kind,
+        choice_name=name_of_choice(calibration),
         reading=_reading(table),
         parts=parts,
         held_out=kept,
@@ -118,17 +128,22 @@ def _part(
     choices: list[Choice],
     betas: Array,
     risk: Array,
-    laws: list[StudentT],
+    asked: list[float | None],
+    laws: list[Law],
 ) -> Part:
     calibration = fitted.calibration_
     names = ["intercept", *fitted.terms_]
     at = int(np.searchsorted(betas, calibration.beta))
+    given = calibration.average is None and not calibration.minimum.searched
     return Part(
         name=name,
         betas=betas,
         grain=calibration.curve.ruler(calibration.bounds).grain,
         risk=risk,
         at=at,
+        averaged=calibration.average is not None,
+        beta_range=None if given else calibration.beta_range,
+        choice_risk=calibration.risk,
         standard_error=calibration.standard_error,
         bayes_risk=calibration.bayes_risk,
         gain=calibration.gain,
@@ -137,48 +152,85 @@ def _part(
         coefficients=_table(fitted, names, _laws(fitted, 1.0)[k], laws[at]),
         n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
         marginals=_marginals(names, laws, laws[at]),
-        band=_band(fitted, table, k, name, betas),
+        band=_band(fitted, table, k, name, asked),
     )
 
 
-def _laws(fitted: Any, beta: float) -> list[StudentT]:
+def _laws(fitted: Any, beta: float | None) -> list[Law]:
     """Return the law of the coefficients of each part."""
     if hasattr(fitted, "classes_"):
         return fitted.class_coefficients(beta=beta)
     return [fitted.coefficients(beta=beta)]
 
 
-def _table(
-    fitted: Any, names: list[str], bayes: StudentT, calibrated: StudentT
-) -> list[Coefficient]:
+def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[Coefficient]:
     """Return the intercept, if there is one, and the surest of the other coefficients."""
     intercept = [0] if fitted.fit_intercept else []
-    laws = (bayes, calibrated)
-    ends = [np.column_stack([law.mean, *law.interval(0.95)]).tolist() for law in laws]
+    listed = np.array([*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))])
+    some = [_some(law, listed) for law in (bayes, calibrated)]
+    ends = [np.column_stack([law.mean, law.interval(0.95)]).tolist() for law in some]
     return [
-        Coefficient(names[j], *(Interval(*each[j]) for each in ends))
-        for j in [*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))]
+        Coefficient(names[j], *(Interval(*each[i]) for each in ends)) for i, j in enumerate(listed)
     ]
 
 
-def _surest(law: StudentT, most: int) -> NDArray[np.intp]:
+def _some(law: Law, places: NDArray[np.intp]) -> Law:
+    """Return the law of some of its numbers."""
+    return replace(law, location=law.location[..., places], scale=law.scale[..., places])
+
+
+def _surest(law: Law, most: int) -> NDArray[np.intp]:
     """Return the places of the coefficients that are the most standard deviations from zero."""
-    strength = np.abs(law.mean[1:]) / law.scale[1:]
+    strength = np.abs(law.mean[1:]) / law.std[1:]
     return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _marginals(names: list[str], laws: list[StudentT], chosen: StudentT) -> Marginals:
+def _marginals(names: list[str], laws: list[Law], chosen: Law) -> Marginals:
     shown = _surest(chosen, MOST_MARGINALS)
+    some = [_some(law, shown) for law in laws]
+    offset, height = zip(*map(_outline, some), strict=True)
     return Marginals(
         [names[j] for j in shown],
-        np.stack([law.location[shown] for law in laws]),
-        np.stack([law.scale[shown] for law in laws]),
-        np.array([law.dof for law in laws]),
+        np.stack([law.mean for law in some]),
+        np.stack(offset),
+        np.stack(height),
         len(names) - 1,
     )
 
 
-def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | None:
+def _outline(law: Law) -> tuple[Array, Array]:
+    """Return points of the densities, from the mean, and the heights there over the largest."""
+    points = _quantiles(law)
+    with np.errstate(all="ignore"):  # a law may have no width, or no end of it
+        log_density = law.log_density(points)
+        height = np.exp(log_density - log_density.max(axis=0))
+    # As many digits as a picture shows: there are many of them.
+    return _rounded(points - law.mean).T, height.round(3).T
+
+
+def _quantiles(law: Law) -> Array:
+    """Return about the quantiles of a law; a mixture's lie among those of its parts."""
+    if isinstance(law, StudentT):
+        return law.quantile(DRAWN)
+    parts = zip(law.location, law.scale, law.dof, strict=True)
+    found = np.concatenate([StudentT(*each).quantile(DRAWN[::3]) for each in parts])
+    found.sort(axis=0)
+    with np.errstate(all="ignore"):
+        below = law.cdf(found)
+    each = zip(below.T, found.T, strict=True)
+    return np.column_stack([np.interp(DRAWN, *pair) for pair in each])
+
+
+def _rounded(values: Array) -> Array:
+    """Round to four digits of the largest number in each column."""
+    largest = np.abs(values).max(axis=0)
+    digits = 4 - np.ceil(np.log10(np.where(largest > 0, largest, 1.0)))
+    with np.errstate(all="ignore"):
+        unit = 10.0**-digits
+        return np.where(np.isfinite(unit) & (unit > 0), np.round(values / unit) * unit, values)
+
+
+def _band(fitted: Any, table: Table, k: int, name: str, betas: list[float | None]) -> Band | None:
     if table.inputs.shape[1] != 1:
         return None
     column = table.inputs.columns[0]
@@ -195,14 +247,15 @@ def _band(fitted: Any, table: Table, k: int, name: str, betas: Array) -> Band | 
     return Band(column, label, grid, mean, low, high, np.column_stack([inputs, response]))
 
 
-def _forecast(fitted: Any, k: int, frame: Any, beta: float) -> tuple[Array, Array, Array]:
+def _forecast(fitted: Any, k: int, frame: Any, beta: float | None) -> tuple[Array, Array, Array]:
     if hasattr(fitted, "classes_"):
         ends = fitted.predict_interval(frame, 0.95, beta=beta)
         low, high = (ends if ends.ndim == 2 else ends[:, k]).T
         own = 1 if len(fitted.classes_) == 2 else k
         return fitted.predict_proba(frame, beta=beta)[:, own], low, high
     law = fitted.forecast(frame, beta=beta)
-    return law.mean, *law.interval(0.95)
+    low, high = law.interval(0.95).T
+    return law.mean, low, high
 
 
 def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
@@ -258,7 +311,7 @@ def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -
     return Reliability(mean, share, np.sqrt(cautious * (1 - cautious) / (count[used] + 2)))
 
 
-def _fared(held: held_out.HeldOut, risk: str) -> str:
+def _fared(held: held_out.HeldOut, risk: str, choice: str) -> str:
     with np.errstate(invalid="ignore"):  # a class that has no weight scores -inf, twice
         change = held.calibrated.log_score - held.bayes.log_score
     difference, error = held.mean(change)
@@ -270,12 +323,12 @@ def _fared(held: held_out.HeldOut, risk: str) -> str:
         )
         said += (
             f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and those of the "
-            f"chosen β {100 * calibrated:.0f} %; "
+            f"{choice} {100 * calibrated:.0f} %; "
         )
     said += f"the log score per row changed by {with_error(difference, error)}"
     if difference > 2 * error:
-        return f"{said}: forecasts by the chosen β were clearly better."
+        return f"{said}: forecasts by the {choice} were clearly better."
     if difference < -2 * error:
         advice = "; --for forecasts would aim at them" if risk == "gibbs" else ""
-        return f"{said}: forecasts by the chosen β were clearly worse{advice}."
+        return f"{said}: forecasts by the {choice} were clearly worse{advice}."
     return f"{said}, which is no clear difference."

@@ -37,22 +37,23 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Posterior of some coefficients at each beta: Student-t, or Gaussian where dof is infinite.
+    """Posterior densities of some coefficients at each beta; those of the choice at its place.
 
-    Shapes: ``names`` (p,), ``mean`` and ``scale`` (betas, p), ``dof`` (betas,).  ``total`` is the
-    number of coefficients of which these are some.
+    The density at ``mean + offset`` is ``height`` times the largest one.  Shapes: ``names`` (p,),
+    ``mean`` (betas, p), ``offset`` and ``height`` (betas, p, points), offsets ascending.  ``total``
+    is the number of coefficients of which these are some.
     """
 
     names: list[str]
     mean: Array
-    scale: Array
-    dof: Array
+    offset: Array
+    height: Array
     total: int
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Predictive mean and 95 % band along a single input, at each beta.
+    """Predictive mean and 95 % band along a single input, at each beta; the choice at its place.
 
     For a response of two classes the mean is the probability of the second, and the band its
     credible interval.  Shapes: ``grid`` (m,), ``mean``, ``low`` and ``high`` (betas, m), ``points``
@@ -73,9 +74,11 @@ class Part:
     """The calibration, with the coefficients of the model or of one class.
 
     ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
-    there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the index of the
-    choice.  ``coefficients`` are all ``n_coefficients`` of them, or those the most standard
-    deviations away from zero.
+    there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the place of the choice,
+    which may be an average over betas: then the median of their weights is there, and
+    ``choice_risk`` differs from the curve.  ``beta_range`` holds the betas that the data do not
+    tell from the choice, or 95 % of the weights; nothing if beta was given.  ``coefficients`` are
+    all ``n_coefficients`` of them, or those the most standard deviations away from zero.
     """
 
     name: str
@@ -83,6 +86,9 @@ class Part:
     grain: float
     risk: Array
     at: int
+    averaged: bool
+    beta_range: tuple[float, float] | None
+    choice_risk: float
     standard_error: float
     bayes_risk: float
     gain: float
@@ -123,13 +129,15 @@ class HeldOut:
 class Contents:
     """A whole report.
 
-    ``reading`` says what coefficients compare with, if there is anything to say.  ``ranking`` is a
-    table of strategies on rows held out, its first row the headings, or empty.
+    ``choice_name`` says what stands against Bayes: one beta, or an average.  ``reading`` says what
+    coefficients compare with, if there is anything to say.  ``ranking`` is a table of strategies on
+    rows held out, its first row the headings, or empty.
     """
 
     title: str
     words: list[str]
     risk_name: str
+    choice_name: str
     reading: str
     parts: list[Part]
     held_out: HeldOut

@@ -22,6 +22,8 @@ function rounded(value, error) {
   return value.toFixed(clamp(1 - Math.floor(Math.log10(error)), 0, 8));
 }
 
+/** The words with a capital letter. */
+const capital = (words) => words.slice(0, 1).toUpperCase() + words.slice(1);
 const shown = (name) => (name.trim() === "" ? "(no name)" : name);
 
 /** Linear map from an interval of numbers to one of pixels; what is absent stays so. */

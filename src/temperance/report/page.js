@@ -4,6 +4,8 @@ const data = JSON.parse(byId("data").textContent);
 const state = { part: data.parts[0], index: 0, movers: [] };
 
 const bayesIndex = (part) => part.betas.indexOf(1);
+/** The risk at a place of the slider, which at that of the choice may be that of an average. */
+const riskAt = (part, index) => (index === part.at ? part.choice_risk : part.risk[index]);
 
 // --- risk curve ---------------------------------------------------------------------------------
 
@@ -11,7 +13,7 @@ const bayesIndex = (part) => part.betas.indexOf(1);
 function interesting(part) {
   const values = part.risk.filter(known);
   const error = part.standard_error ?? 0;
-  const risk = part.risk[part.at] ?? values[0] ?? 0;
+  const risk = part.choice_risk ?? values[0] ?? 0;
   const low = Math.min(...values, risk - error);
   let high = Math.max(quantile(values, 0.5), risk + error);
   if (bayesIndex(part) >= 0 && known(part.bayes_risk)) high = Math.max(high, part.bayes_risk);
@@ -82,6 +84,11 @@ function drawRisk(part) {
   const from = lower > grain ? "" : ` above ${format(grain, 1)}`;
   svg("text", chart, title, logarithmic ? `β, on a logarithmic scale${from}` : "β");
 
+  if (part.beta_range) {
+    const [from, to] = part.beta_range.map(at);
+    const size = { width: Math.max(to - from, 1), height: bottom - 26 };
+    svg("rect", chart, { x: from, y: 26, ...size, class: "range-fill", id: "beta-range" });
+  }
   const bayes = bayesIndex(part);
   if (bayes >= 0) line(chart, at(1), 26, at(1), end, "bayes dashed");
   const follower = line(chart, 0, 26, 0, end, "now-thin");
@@ -99,12 +106,12 @@ function drawRisk(part) {
     follower.setAttribute("x1", x);
     follower.setAttribute("x2", x);
     marker.setAttribute("cx", x);
-    marker.setAttribute("cy", clamp(height(part.risk[index] ?? range[1]), 20, bottom));
+    marker.setAttribute("cy", clamp(height(riskAt(part, index) ?? range[1]), 20, bottom));
   });
 }
 
 function drawChoice(chart, part, place, height) {
-  const risk = part.risk[part.at];
+  const risk = part.choice_risk;
   if (!known(risk)) return;
   const [x, error] = [place(part.betas[part.at]), part.standard_error];
   if (known(error)) {
@@ -133,38 +140,49 @@ function spans(rows) {
 
 /** Intervals that hold the densities of the choice and of Bayes, one for each coefficient. */
 function densitySpans(part) {
-  const { mean, scale: width, names } = part.marginals;
+  const { names } = part.marginals;
   const at = [part.at, bayesIndex(part)].filter((i) => i >= 0);
   return spans(names.map((_, j) => {
-    const drawn = at.filter((i) => known(mean[i][j]) && known(width[i][j]));
-    if (drawn.length === 0) return [-1, 1];
-    const ends = drawn.flatMap((i) => [-3.6, 3.6].map((z) => mean[i][j] + z * width[i][j]));
-    return [Math.min(...ends), Math.max(...ends)];
+    const drawn = at.map((i) => densityPoints(part.marginals, i, j)).filter((d) => d.wide);
+    const ends = drawn.flatMap((d) => d.xs.filter((_, k) => d.heights[k] > 0.0015));
+    return ends.length === 0 ? [-1, 1] : [Math.min(...ends), Math.max(...ends)];
   }));
 }
 
-/** Student's density over its peak; a Gaussian's where the degrees of freedom are infinite. */
-function density(z, dof) {
-  return known(dof) ? (1 + (z * z) / dof) ** (-(dof + 1) / 2) : Math.exp((-z * z) / 2);
+/** Points of a density; it is wide unless it has no width, or no end of it. */
+function densityPoints(marginals, index, row) {
+  const [mean, offsets] = [marginals.mean[index][row], marginals.offset[index][row]];
+  const [heights, last] = [marginals.height[index][row], offsets.length - 1];
+  const flat = !known(offsets[0]) || !known(offsets[last]);
+  const wide = known(mean) && !flat && offsets[last] > offsets[0] && heights.every(known);
+  return { mean, xs: offsets.map((offset) => mean + offset), heights, flat, wide };
 }
 
-/** Where to evaluate a density: over the whole range, and closely about its mean. */
-function densityGrid(mean, width, [low, high]) {
-  const xs = [];
+/** Height at x on the line through the points, and nothing beyond them. */
+function between(xs, heights, x) {
+  const above = xs.findIndex((each) => each >= x);
+  if (above < 0) return 0;
+  if (xs[above] === x) return heights[above];
+  if (above === 0) return 0;
+  const share = (x - xs[above - 1]) / (xs[above] - xs[above - 1]);
+  return heights[above - 1] + share * (heights[above] - heights[above - 1]);
+}
+
+/** Where to evaluate a density: over the whole range, and at its points. */
+function densityGrid(points, [low, high]) {
+  const xs = [...points];
   for (let k = 0; k <= 60; k++) xs.push(low + (k / 60) * (high - low));
-  for (let k = -60; known(width) && k <= 60; k++) xs.push(mean + (k / 12) * width);
   return xs.filter((x) => x >= low && x <= high).sort((a, b) => a - b);
 }
 
 /** Outline of a density without its flat tails, and the area beneath it. */
 function densityPaths(marginals, index, row, range, place, base, tall) {
-  const [mean, width] = [marginals.mean[index][row], marginals.scale[index][row]];
-  const dof = marginals.dof[index];
+  const { mean, xs: points, heights, flat, wide } = densityPoints(marginals, index, row);
   if (!known(mean)) return { outline: "", area: "" };
-  if (width === 0) return { outline: `M${place(mean)} ${base}V${base - tall}`, area: "" };
-  // Without a scale the posterior is flat, as an improper prior is.
-  const tallness = (x) => (known(width) ? density((x - mean) / width, dof) : 1);
-  const xs = densityGrid(mean, width, range).filter((x) => tallness(x) > 0.004);
+  if (!wide && !flat) return { outline: `M${place(mean)} ${base}V${base - tall}`, area: "" };
+  // Without an end the posterior is flat, as an improper prior is.
+  const tallness = (x) => (wide ? between(points, heights, x) : 1);
+  const xs = densityGrid(wide ? points : [], range).filter((x) => tallness(x) > 0.0015);
   if (xs.length === 0) return { outline: "", area: "" };
   const outline = path(xs.map(place), xs.map((x) => base - tall * tallness(x)));
   const [from, to] = [place(xs[0]), place(xs[xs.length - 1])].map((x) => x.toFixed(1));
@@ -322,7 +340,7 @@ function coefficientRow(body, coefficient, span) {
 function coefficientTable(parent, coefficients, span) {
   const table = html("table", parent, null, { class: "coefficients" });
   const head = html("tr", html("thead", table));
-  for (const name of ["Coefficient", "Bayes", "Chosen β", ""]) {
+  for (const name of ["Coefficient", "Bayes", capital(data.choice_name), ""]) {
     const column = html("th", head, name, { scope: "col" });
     if (name === "") html("span", column, "Picture", { class: "spoken" });
   }
@@ -344,8 +362,8 @@ function drawCoefficients({ coefficients, n_coefficients: all }) {
     : "";
   byId("coefficients-caption").textContent =
     `Posterior mean and 95 % interval${which}. ${data.reading} ${how}; a vertical line is zero. ` +
-    "Widths at the chosen β are those of the tempered posterior: β was chosen for its risk, not " +
-    "for them.";
+    `Widths under the ${data.choice_name} are those of tempered posteriors: β was chosen for its ` +
+    "risk, not for them.";
   const place = byId("coefficients");
   place.replaceChildren();
   const most = coefficients.length <= 18 ? coefficients.length : 15;
@@ -401,8 +419,14 @@ function drawKept(chart, reliability, place, height, kind, fill) {
 
 function drawTiles(part) {
   byId("tile-beta").textContent = format(part.betas[part.at]);
+  if (part.beta_range) {
+    const [low, high] = part.beta_range.map((beta) => format(beta));
+    html("small", byId("tile-beta"), ` ${low} to ${high}`);
+  }
+  for (const key of document.querySelectorAll(".range-key")) key.hidden = !part.beta_range;
+  byId("range-meaning").textContent = part.averaged ? "95 % of the weights" : "not told apart";
   const error = part.standard_error;
-  byId("tile-risk").textContent = rounded(part.risk[part.at], error);
+  byId("tile-risk").textContent = rounded(part.choice_risk, error);
   byId("tile-bayes").textContent = rounded(part.bayes_risk, error);
   byId("tile-gain").textContent = rounded(part.gain, part.gain_error);
   byId("error-key").hidden = !known(error);
@@ -415,11 +439,12 @@ function move(index) {
   const { part } = state;
   state.index = index;
   const where = index === part.at ? "choice" : index === bayesIndex(part) ? "Bayes" : "";
-  const beta = format(part.betas[index]);
-  const risk = rounded(part.risk[index], part.standard_error);
+  const averaged = part.averaged && index === part.at;
+  const beta = averaged ? "averaged" : `= ${format(part.betas[index])}`;
+  const risk = rounded(riskAt(part, index), part.standard_error);
   byId("slider").value = index;
   byId("slider").setAttribute("aria-valuetext", `beta ${beta}, risk ${risk} ${where}`.trim());
-  byId("readout-beta").textContent = `β = ${beta}`;
+  byId("readout-beta").textContent = `β ${beta}`;
   byId("readout-risk").textContent = `risk ${risk}${where ? ` (${where})` : ""}`;
   document.body.dataset.at = where;
   for (const mover of state.movers) mover(index);

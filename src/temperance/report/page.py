@@ -48,7 +48,8 @@ def render(contents: Contents) -> str:
         notices=_notices(contents.notices),
         words="\n".join(f"<p>{_escape(paragraph)}</p>" for paragraph in contents.words),
         held_out=_escape(_held_out(contents.held_out)),
-        scores=_scores(contents.held_out.scores),
+        choice=_escape(contents.choice_name),
+        scores=_scores(contents.held_out.scores, contents.choice_name),
         ranking=_ranking(contents.ranking),
         settings=_settings(contents.settings),
         command=_escape(contents.command),
@@ -82,6 +83,7 @@ def _data(contents: Contents) -> str:
     plain = _plain(
         {
             "risk_name": contents.risk_name,
+            "choice_name": contents.choice_name,
             "reading": contents.reading,
             "parts": parts,
             "held_out": contents.held_out,
@@ -141,7 +143,7 @@ def _held_out(held_out: HeldOut) -> str:
     )
 
 
-def _scores(scores: list[tuple[str, str, str]]) -> str:
+def _scores(scores: list[tuple[str, str, str]], choice: str) -> str:
     if not scores:
         return ""
     body = "".join(
@@ -149,7 +151,8 @@ def _scores(scores: list[tuple[str, str, str]]) -> str:
         f'<td class="calibrated">{_escape(calibrated)}</td></tr>'
         for measure, bayes, calibrated in scores
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Bayes", "Chosen β"))
+    names = ("Measure", "Bayes", choice[:1].upper() + choice[1:])
+    head = "".join(f'<th scope="col">{_escape(name)}</th>' for name in names)
     return f'<table class="scores"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
