@@ -141,6 +141,7 @@ def numpyro_model(linear):
 
 
 class TestNumPyro:
+    @pytest.mark.slow
     def test_draws(self, numpyro_model):
         check_draws(numpyro_model.sampler(as_data(X, Y)))
 
@@ -151,6 +152,7 @@ class TestNumPyro:
         check_posterior(numpyro_model, X, Y, least=0.5)
 
     @quiet
+    @pytest.mark.slow
     def test_every_strategy(self, linear):
         few = models.NumPyroModel(linear, chains=2, draws=100, warmup=100)
         for strategy in (
@@ -171,6 +173,7 @@ class TestNumPyro:
         assert numpyro_model.sampler(as_data(-X, Y)).program is first
         assert numpyro_model.sampler(as_data(X[:12], Y[:12])).program is not first
 
+    @pytest.mark.slow
     def test_a_model_that_looks_at_the_data(self, numpyro):
         """It is compiled for the data at hand, and again for others."""
         from numpyro import distributions as dist
@@ -190,6 +193,7 @@ class TestNumPyro:
         losses = 0.5 * (np.array([1.0, 4.0]) - mean) ** 2 + CONSTANT
         np.testing.assert_allclose(drawn.losses, losses, atol=1e-4)
 
+    @pytest.mark.slow
     def test_prior_as_a_factor(self, numpyro):
         from numpyro import distributions as dist
 
@@ -208,6 +212,7 @@ class TestNumPyro:
         assert largest_z(drawn.theta["theta"], np.zeros(2), 0.5 * np.eye(2)) < 4
         assert largest_z(drawn.theta["theta"], np.zeros(2), np.eye(2)) > 4
 
+    @pytest.mark.slow
     def test_several_sites_and_columns(self, numpyro):
         """Losses of a row add up over sites and over what belongs to the row."""
         from numpyro import distributions as dist
@@ -227,6 +232,7 @@ class TestNumPyro:
         losses = 3 * (EXACT.loss(drawn.theta["theta"].reshape(-1, 2), X, Y) + CONSTANT)
         np.testing.assert_allclose(drawn.losses.reshape(-1, 24), losses, atol=1e-3)
 
+    @pytest.mark.slow
     def test_impossible_rows_without_weight_play_no_part(self, numpyro):
         """A row outside the support of its likelihood has an infinite loss, at exponent 0 too."""
         from numpyro import distributions as dist
@@ -274,6 +280,7 @@ class TestNumPyro:
         with pytest.raises(ValueError, match="optimiser must be 'deterministic'"):
             calibrate(models.NumPyroModel(linear), X, Y, optimiser="stochastic")
 
+    @pytest.mark.slow
     def test_nan_is_refused(self, numpyro):
         from numpyro import distributions as dist
 
@@ -303,9 +310,11 @@ def pymc_model(pm):
 
 
 class TestPyMC:
+    @pytest.mark.slow
     def test_draws(self, pymc_model):
         check_draws(pymc_model.own_sampler())
 
+    @pytest.mark.slow
     def test_curve(self, pymc_model):
         check_curve(pymc_model, pymc_model.X, pymc_model.y, ["predictive"])
 

@@ -482,6 +482,7 @@ class TestComparison:
             asked.fit(inputs, frame["price"], sample_weight=weights)
             assert [part["beta"] for part in each["results"]] == [asked.inverse_temperature_]
 
+    @pytest.mark.slow
     def test_the_strategy_asked_for_is_not_made_cheaper(self, on):
         words = (*self.WORDS, "-s", "bootstrap", "--json")
         record = self.compare(on, *words).record
@@ -569,6 +570,7 @@ class TestComparison:
             "out and need two of each class",
         )
 
+    @pytest.mark.slow
     def test_classes_without_weight_have_no_part(self, on):
         frame = visits(24)[["dose", "weight", "healed"]]
         words = ("--weights", "weight", *LAPLACE, "--json", "--report", "page.html")

@@ -101,6 +101,7 @@ class TestNoise:
 
 class TestTruth:
     @pytest.mark.parametrize(("version", "key"), CASES)
+    @pytest.mark.slow
     def test_true_risk_is_the_risk_of_fresh_data(self, version, key):
         setting = thesis_settings(version)[key]
         other = thesis_settings(VERSIONS[version == "as-stated"])[key]

@@ -39,6 +39,7 @@ class TestSettings:
         "name", [name for group in ("other", "stress", "copies")
                  for name in default_settings.REGRESSIONS[group]()]
     )  # fmt: skip
+    @pytest.mark.slow
     def test_population_rows_give_the_risk_of_fresh_data(self, name):
         setting = REGRESSIONS[name]
         rng = np.random.default_rng(len(name))

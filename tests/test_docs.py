@@ -34,6 +34,7 @@ from temperance.types import Model, Posterior, Strategy
 from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]
+SAMPLING = {"any-model.md", "numpyro.md", "pymc.md", "stan.md"}
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -131,7 +132,13 @@ def aside(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def run_in_turn(page):
+    """Pages that sample take long."""
+    marks = pytest.mark.slow if page.name in SAMPLING else ()
+    return pytest.param(page, marks=marks, id=page.name)
+
+
+@pytest.mark.parametrize("page", map(run_in_turn, PAGES))
 def test_page_runs(page, aside):
     run_page(page.read_text(), str(page))
 

@@ -110,6 +110,7 @@ def test_every_figure_of_the_thesis_has_its_label():
 
 
 @pytest.mark.parametrize("label", LABELS)
+@pytest.mark.slow
 def test_tables_come_first_and_pictures_need_nothing_else(label, tmp_path):
     figure, table = FIGURES[label], computed(label)
     before = dict(matplotlib.rcParams)

@@ -121,6 +121,7 @@ LOGISTIC_OF_FOUR = {
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
 def test_the_minimum_is_found_where_labels_are_nearly_noise(seed):
     """Heights are of the order of the sketch's error there."""
     rng = np.random.default_rng(seed)

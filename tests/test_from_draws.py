@@ -374,6 +374,7 @@ class TestErrors:
 
     @quiet
     @pytest.mark.parametrize("risk", RISKS)
+    @pytest.mark.slow
     def test_scores(self, risk):
         """Root mean square of z over sets of draws; without the tails' share it would be 3."""
         X, y = linear_data(n=25, d=2, seed=101)
@@ -476,6 +477,7 @@ class TestRefusals:
 
 class TestHostile:
     @pytest.mark.parametrize("part", range(4))
+    @pytest.mark.slow
     def test_fuzz(self, part):
         failures = [run(seed) for seed in range(25 * part, 25 * part + 25)]
         assert [failure for failure in failures if failure] == []

@@ -18,6 +18,7 @@ def first_failure(kind):
     return next(filter(None, map(tables.run, seeds)), "")
 
 
+@pytest.mark.slow
 def test_cells_that_are_not_escaped_would_be_noticed(monkeypatch):
     monkeypatch.setattr(temperance.report.page, "_escape", str)
     assert "in the page as it is" in first_failure("page")

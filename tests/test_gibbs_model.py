@@ -57,6 +57,7 @@ class TestAgainstTheClosedForm:
         [strategies.Naive(), strategies.SampleSplitting(), strategies.KFold(5)],
         ids=["naive", "split", "5-fold"],
     )
+    @pytest.mark.slow
     def test_forty_parameters(self, strategy):
         """The thesis' n = d = 40, at 50 alphas over [0, 3n]."""
         data = linear_data(40, 40)
@@ -80,6 +81,7 @@ class TestAgainstTheClosedForm:
         ],
         ids=repr,
     )
+    @pytest.mark.slow
     def test_every_strategy(self, strategy, risk):
         plan = planned(strategy, SMALL)
         drawn, exact = (model.risk_curve(SMALL, plan, risk) for model in (MODEL, EXACT))
@@ -87,6 +89,7 @@ class TestAgainstTheClosedForm:
         assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
 
     @pytest.mark.parametrize("sampler", [SMC(), NUTS(draws=64, moves=25)], ids=["smc", "nuts"])
+    @pytest.mark.slow
     def test_errors_are_honest(self, sampler):
         """Over 100 seeds z has variance 1 at every beta; with half the error it would have 4."""
         data = linear_data(10, 2, seed=3)

@@ -405,6 +405,7 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.slow
 def test_a_sketch_hides_no_minimum_where_labels_are_nearly_noise(seed, monkeypatch):
     """Heights are small there, and what guides the folds is worth as little as they are."""
     monkeypatch.setattr(curve, "CACHED", 1)

@@ -47,6 +47,7 @@ def newton_from_few_rows(monkeypatch):
 @pytest.mark.parametrize("transfer", ["beta", "alpha"])
 @pytest.mark.parametrize("risk", RISKS)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_newton_step_leaves_a_row_out_up_to_the_square_of_its_share(name, risk, transfer):
     """Not to leave it out errs by its share, a hundred times as much."""
     for n in (100, 200, 400):
@@ -165,6 +166,7 @@ def test_how_many_rows_are_many():
     assert [leave_one_out.many_rows(*size) for size in sizes] == [False, True, True, False]
 
 
+@pytest.mark.slow
 def test_the_choice_is_that_of_refits():
     """On the curve of refits the choices differ by less than one standard error in a thousand."""
     rng = np.random.default_rng(0)
@@ -231,6 +233,7 @@ def test_up_to_a_hundred_rows_every_prefix_is_fitted(name):
 @pytest.mark.parametrize("transfer", ["beta", "alpha"])
 @pytest.mark.parametrize("risk", RISKS)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_long_prefixes_are_the_pairs_they_stand_for(name, risk, transfer, monkeypatch):
     monkeypatch.setattr(prefixes, "SHORT", 40)
     monkeypatch.setattr(prefixes, "CHAIN", 3)
@@ -259,6 +262,7 @@ def test_prefixes_shorter_than_wide(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["laplace", "mean-field"])
+@pytest.mark.slow
 def test_fewer_fits_make_the_same_choice(name):
     """The curve of fits as prefixes grow, beside that of a fit at every row."""
     rng = np.random.default_rng(0)
