@@ -859,13 +859,16 @@ WRONG_OPTIONS = {
     "calibrate --noise-variance abc": (
         "Invalid value for '--noise-variance': 'abc' is not a number"
     ),
-    "calibrate --prior-scale wide": "Invalid value for '--prior-scale': 'wide' is not a number or auto",
+    "calibrate --prior-scale wide": (
+        "Invalid value for '--prior-scale': 'wide' is not a number or auto"
+    ),
     "calibrate --bounds 1": "Option '--bounds' requires 2 arguments",
     "calibrate --bounds 0 much": "Invalid value for '--bounds': 'much' is not a number",
     "calibrate --strategy": "Option '--strategy' requires an argument",
     "calibrate --strategy kfold": (
         "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'average', 'k-fold', "
-        "'reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', 'sample-splitting', 'naive', 'bayes'"
+        "'reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', 'sample-splitting', "
+        "'naive', 'bayes'"
     ),
     "calibrate --model tree": (
         "Invalid value for '--model': 'tree' is not one of 'linear', 'known-variance', "

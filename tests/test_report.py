@@ -628,8 +628,8 @@ EXPLAINED = {
             average=BetaWeights(np.array([0.6, 1.2, 2.4]), np.array([0.25, 0.5, 0.25])),
         ),
         "Forecasts are averaged over β, by how they fared on rows held out: 95 % of the weight "
-        "lies between 0.6 and 2.4, half of it below 1.2. The estimated gain over Bayes, 0.3000 ± 0.0500 "
-        "per observation, is clear.",
+        "lies between 0.6 and 2.4, half of it below 1.2. The estimated gain over Bayes, 0.3000 "
+        "± 0.0500 per observation, is clear.",
     ),
     "no error": (
         choice(0.5, error=np.nan),
