@@ -129,7 +129,7 @@ def _meaning(calibration: Calibration) -> str:
 
 
 def _unclear(calibration: Calibration) -> bool:
-    return calibration.told != "better"
+    return isfinite(calibration.gain_standard_error) and calibration.told != "better"
 
 
 def _gain(calibration: Calibration) -> str:
