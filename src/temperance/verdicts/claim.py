@@ -20,7 +20,7 @@ from temperance.verdicts.estimates import Estimate
 if TYPE_CHECKING:
     from temperance.verdicts.evidence import Evidence
 
-Word = Literal["holds", "fails", "depends"]
+Word = Literal["holds", "fails", "depends", "open"]
 SUPPORTS, CONTRADICTS, OPEN = "✓", "✗", "?"
 ERRORS = 2.0
 # A cell of the table shows so many checks one by one; more are counted.
@@ -101,8 +101,8 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """Whether some checks are open and none contradicts the claim."""
-        return self.word != "holds" and not self.contradicted
+        """Whether it depends, yet no check contradicts the claim."""
+        return self.word == "depends" and not self.contradicted
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,10 @@ class Claim:
 
 
 def word(checks: Sequence[Check]) -> Word:
-    """Return "holds" if all checks support a claim, "fails" if none does, else "depends".
+    """Return "holds" if all checks support a claim, "depends" if some do.
 
-    Of several parts each is judged so.  The claim holds if all parts do, and fails if one part does
-    that some check contradicts.
+    If none does, it "fails" where a check contradicts the claim, and is "open" otherwise.  Of
+    several parts each is judged so.  The claim holds if all parts do, and fails if one part does.
     """
     if not checks:
         raise ValueError("a claim needs at least one check, got none")
@@ -157,11 +157,14 @@ def word(checks: Sequence[Check]) -> Word:
         supporting = sum(check.mark == SUPPORTS for check in checks)
         if supporting == len(checks):
             return "holds"
-        return "depends" if supporting else "fails"
+        if supporting:
+            return "depends"
+        return "fails" if contradicted(checks) else "open"
     if all(word(part) == "holds" for part in several):
         return "holds"
-    lost = any(word(part) == "fails" and contradicted(part) for part in several)
-    return "fails" if lost else "depends"
+    if any(word(part) == "fails" for part in several):
+        return "fails"
+    return "open" if all(word(part) == "open" for part in several) else "depends"
 
 
 def parts(checks: Sequence[Check]) -> dict[str, list[Check]]:

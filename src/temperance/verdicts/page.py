@@ -93,14 +93,13 @@ def page(evidence: Evidence, run: Run | None = None) -> str:
 
 def _tally(found: dict[str, Decision]) -> str:
     words = [decision.word for decision in found.values()]
-    fails, depends = (
-        sum(each.word == word and not each.contradicted for each in found.values())
-        for word in ("fails", "depends")
-    )
+    holds, fails, open_, depends = map(words.count, ("holds", "fails", "open", "depends"))
+    ours = sum(claim.where == conclusion.OURS for claim in CLAIMS)
+    undecided = sum(each.undecided for each in found.values())
     return (
-        f"Of {len(words)} claims {words.count('holds')} hold, {words.count('fails')} fail and "
-        f"{words.count('depends')} depend on the setting, the version or the strategy. No check "
-        f"contradicts {fails} of those that fail and {depends} of those that depend."
+        f"Of {len(words) - ours} claims of the thesis and {ours} of ours {holds} hold, {fails} "
+        f"fail, {open_} cannot be told, and {depends} depend on the setting, the version or the "
+        f"strategy; no check contradicts {undecided} of the latter."
     )
 
 

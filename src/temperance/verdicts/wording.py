@@ -21,7 +21,8 @@ and is open (?) otherwise. Where the claim is about a value, as in "a best beta 
 enough that the number lies in the range and that two standard errors are less than its width.
 
 - **holds**: every check supports the claim.
-- **fails**: no check does. "(open)" says that none contradicts it either: the data cannot tell.
+- **fails**: no check does, and some contradict it.
+- **open**: no check does, and none contradicts it: the data cannot tell.
 - **depends**: some do, and the cells show which; "(open)" says that none contradicts it.
 
 A claim that says several things at once, as in "worse than both, and better than Bayes", is judged
