@@ -92,7 +92,7 @@ def page(evidence: Evidence, run: Run | None = None) -> str:
 
 
 def _tally(found: dict[str, Decision]) -> str:
-    words = [decision.word for decision in found.values()]
+    words: list[str] = [decision.word for decision in found.values()]
     holds, fails, open_, depends = map(words.count, ("holds", "fails", "open", "depends"))
     ours = sum(claim.where == conclusion.OURS for claim in CLAIMS)
     undecided = sum(each.undecided for each in found.values())
