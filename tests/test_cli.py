@@ -507,6 +507,7 @@ class TestComparison:
         assert len(set(shared)) < len(shared)  # several at a bound
         assert "gain over Bayes" in done.out and "in 95 %" in done.out
 
+    @pytest.mark.slow
     def test_classes_are_compared_by_those_guessed_right(self, on):
         frame = visits(24)[["dose", "healed"]]
         record = self.compare(on, *LAPLACE, "--json", frame=frame).record

@@ -138,7 +138,7 @@ def run_in_turn(page):
     return pytest.param(page, marks=marks, id=page.name)
 
 
-@pytest.mark.parametrize("page", map(run_in_turn, PAGES))
+@pytest.mark.parametrize("page", [run_in_turn(page) for page in PAGES])
 def test_page_runs(page, aside):
     run_page(page.read_text(), str(page))
 

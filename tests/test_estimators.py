@@ -36,9 +36,8 @@ CHECKED = [
     GibbsRegressor(noise_variance=0.5, transfer="alpha"),
     GibbsRegressor(degree=2, target="draws", standardize=False),
     GibbsRegressor(fit_intercept=False, prior_scale=0.5),
-    GibbsClassifier(),
     GibbsClassifier("laplace", target="draws", prior_scale=1.0),
-    GibbsClassifier("jaakkola", strategy="bayes", degree=2),
+    GibbsClassifier("jaakkola", strategy="bayes", prior_scale=1.0, degree=2),
 ]
 
 
@@ -48,6 +47,14 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([GibbsClassifier()])
+def test_scikit_learn_without_options(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 def test_no_check_is_skipped_for_want_of_a_setting():
     """One check needs a variable of the environment, set before scipy is imported."""
     script = """

@@ -15,7 +15,12 @@ NOT_YET = {
 }
 
 
-@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+def chunk(first):
+    """The first hundred always, the others among slow tests."""
+    return pytest.param(first, marks=pytest.mark.slow if first >= 100 else ())
+
+
+@pytest.mark.parametrize("first", [chunk(first) for first in range(0, CASES, CHUNK)])
 def test_calibrations_of_hostile_problems_are_right_or_refused(first):
     failures = []
     for seed in range(first, first + CHUNK):

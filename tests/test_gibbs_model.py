@@ -168,6 +168,7 @@ class TestCalibration:
 
 
 class TestPosterior:
+    @pytest.mark.slow
     def test_is_an_arviz_object(self):
         """From a start alone: the prior is sampled too, and the user's settings stay."""
         told = []

@@ -242,6 +242,7 @@ class TestWeights:
         assert error == pytest.approx(stats.sem(copies), rel=1e-12)
 
     @pytest.mark.parametrize("labels", [None, ("no", "yes"), THREE])
+    @pytest.mark.slow
     def test_of_zero_have_no_part(self, labels):
         """Their rows are forecast, but neither train nor count, and need no class in common."""
         if labels is None:

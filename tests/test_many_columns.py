@@ -18,7 +18,7 @@ from temperance.types import Data
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
 
-@pytest.mark.parametrize("risk", ["gibbs", "predictive"])
+@pytest.mark.parametrize("target", ["draws", "forecasts"])
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.Temperan
     ],
     ids=["unknown variance", "known variance", "laplace", "jaakkola", "full"],
 )
-def test_memory_is_a_few_times_that_of_the_inputs(estimator, risk):
+def test_memory_is_a_few_times_that_of_the_inputs(estimator, target):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((8, 20_000))
     y = (X[:, 0] > 0).astype(int)
     tracemalloc.start()
     try:
-        model = clone(estimator).set_params(risk=risk).fit(X, y)
+        model = clone(estimator).set_params(target=target).fit(X, y)
         model.predict(X)
         model.predict_interval(X)
         model.gains(X, y)
@@ -83,7 +83,8 @@ def test_terms_are_named_as_scikit_learn_does(columns, degree):
     X = np.random.default_rng(0).standard_normal((3, columns))
     tracemalloc.start()
     try:
-        names = GibbsRegressor(degree=degree, strategy="bayes").fit(X, X[:, 0]).terms_
+        model = GibbsRegressor(degree=degree, strategy="bayes", prior_scale=1.0)
+        names = model.fit(X, X[:, 0]).terms_
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

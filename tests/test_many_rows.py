@@ -303,6 +303,7 @@ def test_safe_bayes_fits_rows_in_proportion_to_their_number(monkeypatch):
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
 @pytest.mark.parametrize("name", ["jaakkola", "mean-field"])
 @pytest.mark.parametrize("strategy", [strategies.LeaveOneOut(), strategies.SafeBayes()], ids=str)
+@pytest.mark.slow
 def test_many_rows_are_calibrated(name, strategy):
     data = many_data(5000)
     found = calibrate(LOGISTIC[name], data.X, data.y, strategy)

@@ -12,6 +12,7 @@ from temperance.diagnostics import (
     OverlapWarning,
     ParetoWarning,
 )
+from temperance.ruler import HUGE
 from temperance.sampling.curve import risk_curve_from
 from temperance.sampling.draws import Draws
 from temperance.sampling.ladder import Ladder, SampledLadders, next_beta
@@ -242,12 +243,12 @@ class TestCurve:
         """Asked for before or after the curve, in units of the losses."""
         _, drawn = curves(strategy, "gibbs")
         smallest, largest = drawn.draws.scale()
-        assert smallest == largest  # only the prior is known
+        assert largest == HUGE  # only the prior is known
         u = drawn.draws.ladders[0].trained[0].ravel()
         low, high = np.percentile(u, [5, 95])
         assert smallest == pytest.approx(3.29 / (high - low))
         drawn(2.0)
-        assert drawn.draws.scale() == (smallest, pytest.approx(2.0))
+        assert drawn.draws.scale() == (smallest, HUGE)
 
     @pytest.mark.parametrize("risk", RISKS)
     @pytest.mark.parametrize(
@@ -309,6 +310,7 @@ class TestCurve:
             assert drawn.pareto_k(2.0).shape == (12,)
 
     @pytest.mark.parametrize("risk, transfer", [("gibbs", "beta"), ("predictive", "alpha")])
+    @pytest.mark.slow
     def test_rows_that_matter_much_are_refitted(self, risk, transfer):
         """As many parameters as rows: weights alone give a risk that is far too small."""
         betas, data = np.array([0.1, 0.5, 1.0, 3.0]), linear_data(24, 24)
@@ -446,6 +448,7 @@ def test_rows_to_refit(k, most, expected):
     assert rows_to_refit(np.array(k), most).tolist() == expected
 
 
+@pytest.mark.slow
 def test_the_largest_of_many_r_hats_is_judged_by_their_number():
     # Twenty pairs of seventeen rungs, eight islands of 32 independent draws each.
     rng = np.random.default_rng(0)

@@ -71,6 +71,7 @@ def central_difference(function, x, step=1e-4):
 
 @pytest.mark.parametrize("deviation", DEVIATIONS)
 @pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.slow
 def test_softplus_expectations_match_mpmath(mean, deviation):
     """All five rows are accurate absolutely."""
     rows = softplus_expectations(mean, deviation**2, derivatives=4)

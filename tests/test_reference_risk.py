@@ -599,6 +599,7 @@ class TestRule:
 
     @pytest.mark.parametrize("seed", range(6))
     @pytest.mark.parametrize("veto", [0.1, 0.5, 2.0])
+    @pytest.mark.slow
     def test_the_veto_takes_the_closest_that_leave_one_out_tolerates(self, seed, veto):
         data = regression(seed, n=16, d=12, noise=2.0)
         model = models.GaussianLinear(1.0)

@@ -98,7 +98,15 @@ def test_the_units_of_inputs_and_responses_do_not_matter(strategy, c):
         assert other.beta == pytest.approx(one.beta, rel=1e-6)
 
 
-@pytest.mark.parametrize("upper", [1.0, 1e2, 1e8, 1e100])
+@pytest.mark.parametrize(
+    "upper",
+    [
+        1.0,
+        pytest.param(1e2, marks=pytest.mark.slow),
+        1e8,
+        pytest.param(1e100, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
 @pytest.mark.parametrize("strategy", [*STRATEGIES.values(), Bootstrap(20)], ids=str)
 @pytest.mark.parametrize("name", MODELS)

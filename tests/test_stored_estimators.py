@@ -86,6 +86,7 @@ def test_no_row_is_stored_in_disguise(name):
         assert np.linalg.norm(cosines, axis=1) == pytest.approx(1.0)  # but span the same
 
 
+@pytest.mark.slow
 def test_a_pickle_is_as_large_as_the_posterior(fitted, cancer):
     X, y = cancer
     X, y = np.tile(X, (20, 1)), np.tile(y, 20)

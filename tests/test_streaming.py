@@ -8,7 +8,6 @@ import pytest
 from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, memory, models, strategies
-from temperance.diagnostics import BoundWarning
 from temperance.streaming import (
     blocks_of_arrays,
     blocks_of_parquet,
@@ -124,8 +123,7 @@ def test_other_strategies_in_one_pass():
     expected = calibrate(MODELS[0], X, y, "bayes", weights=weights)
     assert (bayes.beta, bayes.risk) == (1.0, pytest.approx(expected.risk, rel=1e-10))
     assert np.isnan(bayes.standard_error)
-    with pytest.warns(BoundWarning):
-        assert calibrate_blocks(MODELS[0], blocks(), strategies.Naive()).beta == 3.0
+    assert calibrate_blocks(MODELS[0], blocks(), strategies.Naive()).beta == 3.0
 
 
 def test_standard_errors_are_those_between_folds():
@@ -154,8 +152,7 @@ def test_memory_does_not_grow_with_the_rows():
     peaks = []
     for count in (20, 80):
         tracemalloc.start()
-        with pytest.warns(BoundWarning):
-            calibrate_blocks(models.GaussianLinear(), blocks(count))
+        calibrate_blocks(models.GaussianLinear(), blocks(count))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.05 * peaks[0]
@@ -178,10 +175,8 @@ def test_parquet_files(tmp_path):
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path, row_group_size=120)
     blocks = blocks_of_parquet(path, "response", columns=list("abcd"), rows=50)
-    with pytest.warns(BoundWarning):
-        found = calibrate_blocks(models.GaussianLinear(), blocks)
-    with pytest.warns(BoundWarning):
-        expected = calibrate_blocks(models.GaussianLinear(), [(X, y)])
+    found = calibrate_blocks(models.GaussianLinear(), blocks)
+    expected = calibrate_blocks(models.GaussianLinear(), [(X, y)])
     assert found.risk == pytest.approx(expected.risk, rel=1e-12)
     with pytest.raises(ValueError, match="^column 'note' must hold real numbers, got "):
         next(blocks_of_parquet(path, "response"))

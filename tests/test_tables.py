@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -1108,6 +1108,7 @@ FINITE = st.floats(-1e50, 1e50)
 ROWS = st.lists(st.tuples(FINITE, FINITE, st.integers(-(2**53), 2**53)), min_size=3, max_size=20)
 
 
+@settings(deadline=None)
 @given(rows=ROWS, separator=st.sampled_from([",", ";", "\t"]))
 def test_floats_survive_text_to_the_last_bit(rows, separator, tmp_path_factory):
     rows = [*rows, (0.25, 0.25, 0), (0.5, 0.5, 1), (0.75, 0.75, 2)]
@@ -1120,6 +1121,7 @@ def test_floats_survive_text_to_the_last_bit(rows, separator, tmp_path_factory):
     assert np.array_equal(result.target, frame["y"].to_numpy(dtype=float))
 
 
+@settings(deadline=None)
 @given(rows=st.lists(FINITE, max_size=20))
 def test_floats_survive_decimal_commas_to_the_last_bit(rows, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "commas.csv"
@@ -1129,6 +1131,7 @@ def test_floats_survive_decimal_commas_to_the_last_bit(rows, tmp_path_factory):
     assert np.array_equal(result.target.view(np.int64), frame["x"].to_numpy().view(np.int64))
 
 
+@settings(deadline=None)
 @given(content=st.binary(max_size=60))
 def test_any_bytes_are_a_table_or_one_line(content, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "bytes.csv"
@@ -1136,6 +1139,7 @@ def test_any_bytes_are_a_table_or_one_line(content, tmp_path_factory):
     a_table_or_one_line(path)
 
 
+@settings(deadline=None)
 @given(text=st.text(alphabet='ab01.,;\t\n\r" =-+e_N', max_size=60))
 def test_any_text_is_a_table_or_one_line(text, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "text.csv"

@@ -145,7 +145,7 @@ def test_the_word_follows_from_the_checks(marks, expected):
         ("✓✓", "??", "depends"),
         ("✓✗", "✗✗", "fails"),
         ("✗✗", "✗", "fails"),
-        ("?", "?", "depends"),
+        ("?", "?", "open"),
     ],
 )
 def test_a_conjunction_needs_all_its_parts(first, second, expected):

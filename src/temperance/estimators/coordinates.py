@@ -90,6 +90,14 @@ class Coordinates:
             for counts in [Counter(term).items()]
         ]
 
+    def means(self, posterior: Any, response: Scale | None = None) -> Array:
+        """Mean of the intercept and then of each term's coefficient, in units of the response."""
+        unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
+        skip = int(self.intercept)
+        slopes = posterior.mean[skip:] / self.terms.unit
+        level = float(posterior.mean[0]) if self.intercept else 0.0
+        return np.append(centre + unit * (level - slopes @ self.terms.centre), unit * slopes)
+
     def coefficients(
         self, posterior: Any, response: Scale | None = None
     ) -> StudentT | StudentMixture:

@@ -29,10 +29,8 @@ def as_plain(fitted: GibbsRegressor | GibbsClassifier) -> dict[str, Any]:
         "intercept": way.intercept,
         "inputs": _scale(way.inputs),
         "terms": _scale(way.terms),
-        "choices": [
-            {"beta": float(each.beta), "posterior": posteriors.as_plain(each.posterior)}
-            for _, each in fitted.parts()
-        ],
+        "beta": float(fitted.calibration_.beta),
+        "posterior": posteriors.as_plain(fitted.calibration_.posterior),
     }
     if isinstance(fitted, GibbsClassifier):
         return {**record, "classes": fitted.classes_.tolist()}
@@ -51,20 +49,14 @@ def from_plain(record: Record, names: list[str]) -> Any:
     )
     fitted.n_features_in_ = len(names)
     fitted.coordinates_ = way
-    choices = [
-        StoredChoice(each.number("beta"), posteriors.from_plain(each.record("posterior")))
-        for each in record.records("choices")
-    ]
+    posterior = posteriors.from_plain(record.record("posterior"))
+    if not hasattr(posterior, FORECASTS[kind]):
+        raise ValueError(f"{record.name_of('posterior')} must be that of a {kind}")
+    fitted.calibration_ = StoredChoice(record.number("beta"), posterior)
     if kind == "regressor":
         fitted._response = _scale_of(record.record("response"), 1)
     else:
         fitted.classes_ = _classes(record)
-    several = len(fitted.classes_) if kind == "classifier" else 1
-    if len(choices) not in (1, several):
-        raise ValueError(f"{record.name_of('choices')} must be as many as classes or one")
-    if not all(hasattr(choice.posterior, FORECASTS[kind]) for choice in choices):
-        raise ValueError(f"{record.name_of('choices')} must hold posteriors of a {kind}")
-    fitted.calibration_ = choices if len(choices) > 1 else choices[0]
     _try(fitted)
     fitted.feature_names_in_ = np.array(names, dtype=object)
     return fitted
@@ -122,5 +114,8 @@ def _try(fitted: Any) -> None:
             told = getattr(fitted, "predict_proba", fitted.predict)(row)
     except (ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"the posterior does not fit the columns: {error}") from None
+    classes = getattr(fitted, "classes_", None)
+    if told.shape != ((1,) if classes is None else (1, len(classes))):
+        raise ValueError("the posterior must be of as many classes as are listed")
     if not np.all(np.isfinite(told)):
         raise ValueError("the posterior does not give finite forecasts")

@@ -128,7 +128,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     >>> print(f"covered {np.mean((low < y_new) & (y_new < high)):.0%}")
     covered 95%
     >>> print(f"log score {model.forecast(X_new).log_density(y_new).mean():.3f}")
-    log score -5.461
+    log score -5.429
     """
 
     calibration_: Calibration
@@ -197,7 +197,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             self._model(rows, scaled, weights), rows, scaled, weights, groups
         )
         self.inverse_temperature_ = self.calibration_.beta
-        self.intercept_, self.coef_ = _first_and_rest(self.coefficients().mean)
+        means = self.coordinates_.means(self._posterior(), self._response)
+        self.intercept_, self.coef_ = _first_and_rest(means)
         return self
 
     def _model(self, rows: Array, y: Array, weights: Array) -> LinearModel:

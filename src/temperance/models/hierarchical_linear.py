@@ -54,7 +54,7 @@ class HierarchicalLinear:
     >>> y = 10 + 0.1 * X.sum(axis=1) + rng.standard_normal(50)
     >>> posterior = HierarchicalLinear().posterior(X, y, alpha=50)
     >>> print(posterior.mean.round(2))
-    [10.3  -0.04  0.08  0.04]
+    [ 9.99  0.08 -0.01  0.04]
     """
 
     noise_variance: float | None = None

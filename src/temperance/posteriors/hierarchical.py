@@ -90,7 +90,10 @@ class HierarchicalPosterior:
     @property
     def mean(self) -> Array:
         """Mean of the coefficients."""
-        return self._means().T @ self.parts.weights
+        slopes = self.directions @ (self.parts.weights @ self.parts.mean)
+        if not self.intercept:
+            return slopes
+        return np.append(self.parts.weights @ self.parts.level - slopes @ self.centre, slopes)
 
     @property
     def scale_weights(self) -> tuple[Array, Array]:

@@ -35,7 +35,7 @@ class StudentMixture:
     >>> location = np.array([[-1.0], [1.0]])
     >>> law = StudentMixture(np.full(2, 0.5), location, np.ones((2, 1)), np.full(2, np.inf))
     >>> print(law.mean, law.std.round(3), law.interval(0.95).round(3))
-    [0.] [1.414] [[-2.608  2.608]]
+    [0.] [1.414] [[-2.646  2.646]]
     """
 
     weights: Array

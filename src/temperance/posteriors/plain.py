@@ -79,15 +79,16 @@ def _mean_and_root(record: Record) -> tuple[Any, Any]:
     return mean, root
 
 
-def _outer(record: Record) -> Any:
-    outer = record.array("outer", (1, 2))
-    if outer.ndim == 2 and outer.shape[0] != outer.shape[1]:
-        raise ValueError(f"{record.name_of('outer')} must be square, got shape {outer.shape}")
-    return outer
+def _square(record: Record, field: str) -> Any:
+    """Return a square matrix, or the diagonal of one."""
+    found = record.array(field, (1, 2))
+    if found.ndim == 2 and found.shape[0] != found.shape[1]:
+        raise ValueError(f"{record.name_of(field)} must be square, got shape {found.shape}")
+    return found
 
 
 def _low_rank(record: Record) -> LowRankRoot:
-    outer = _outer(record)
+    outer = _square(record, "outer")
     shrinkage = record.array("shrinkage", 1)
     directions = record.array("directions", 2, (len(outer), len(shrinkage)))
     return LowRankRoot(outer, directions, shrinkage)
@@ -160,7 +161,7 @@ def _softmax(each: SoftmaxPosterior) -> dict[str, Any]:
 
 
 def _softmax_of(record: Record) -> SoftmaxPosterior:
-    mean, prior = record.array("mean", 2), record.array("prior_root", (1, 2))
+    mean, prior = record.array("mean", 2), _square(record, "prior_root")
     size, d = mean.size, len(prior)
     root = record.array("root", 2, (size, size))
     basis = record.array("basis", 2, (d, mean.shape[1])) if record.has("basis") else None
@@ -186,7 +187,7 @@ KINDS: dict[str, Kind] = {
     "root": Kind(
         CovarianceRoot,
         lambda root: {"outer": root.outer},
-        lambda record: CovarianceRoot(_outer(record)),
+        lambda record: CovarianceRoot(_square(record, "outer")),
     ),
     "low-rank root": Kind(
         LowRankRoot,

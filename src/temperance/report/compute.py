@@ -204,8 +204,7 @@ def _outline(law: Law) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):  # a law may have no width, or no end of it
         log_density = law.log_density(points)
         height = np.exp(log_density - log_density.max(axis=0))
-    # As many digits as a picture shows: there are many of them.
-    return _rounded(points - law.mean).T, height.round(3).T
+    return (points - law.mean).T, height.round(3).T  # a picture shows no more digits
 
 
 def _quantiles(law: Law) -> Array:
@@ -219,15 +218,6 @@ def _quantiles(law: Law) -> Array:
         below = law.cdf(found)
     each = zip(below.T, found.T, strict=True)
     return np.column_stack([np.interp(DRAWN, *pair) for pair in each])
-
-
-def _rounded(values: Array) -> Array:
-    """Round to four digits of the largest number in each column."""
-    largest = np.abs(values).max(axis=0)
-    digits = 4 - np.ceil(np.log10(np.where(largest > 0, largest, 1.0)))
-    with np.errstate(all="ignore"):
-        unit = 10.0**-digits
-        return np.where(np.isfinite(unit) & (unit > 0), np.round(values / unit) * unit, values)
 
 
 def _band(fitted: Any, table: Table, k: int, name: str, betas: list[float | None]) -> Band | None:
