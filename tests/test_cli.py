@@ -141,21 +141,23 @@ class TestWords:
         assert lines[:4] == [
             "data      data.csv, 40 rows; price from 2 columns",
             "model     linear regression, noise variance 100",
-            "strategy  KFold(n_folds=10, transfer='beta', duplicates='auto')",
+            "strategy  Average(source=LeaveOneOut(transfer='beta'), spread=0.5)",
             "for       forecasts: predictive risk, closed form",
         ]
-        printed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines[5:11])
+        printed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines[5:12])
+        low, high = chosen.beta_range
         assert printed["beta"] == f"{chosen.beta:.4g}"
+        assert printed["range"] == f"{low:.3g} to {high:.3g}"
         assert printed["alpha"] == f"{chosen.alpha:.4g}"
         assert printed["Bayes' risk"] == f"{chosen.bayes_risk:.5g}"
-        assert printed["minimum"] == "inside the bounds [0, 3]"
+        assert printed["minimum"] == "not sought: the posterior is an average over beta"
         for name, value, error in (
             ("risk", chosen.risk, chosen.standard_error),
             ("gain", chosen.gain, chosen.gain_standard_error),
         ):
             numbers = [float(number) for number in printed[name].split(" ± ")]
             assert numbers == pytest.approx([value, error], rel=0.01)
-        assert "The data deserve less trust than Bayes gives them" in explain(chosen)
+        assert "Forecasts are averaged over β" in explain(chosen)
         assert explain(chosen) in lines
 
     def test_without_a_file_it_runs_on_the_bundled_patients(self, command):
@@ -299,7 +301,7 @@ def plain(value):
 
 
 def agree(record, fitted, names=None):
-    """Numbers of the JSON are those of an estimator, to the last digit."""
+    """Numbers of the JSON are those of an estimator, but for rounding."""
     parts, chosen = fitted.parts(), fitted.calibration_
     [printed] = record["results"]
     assert printed["class"] == (parts[0][0] or None if len(parts) == 1 else None)
@@ -316,7 +318,7 @@ def agree(record, fitted, names=None):
         "at_bound",
         "flat",
     ):
-        assert printed[name] == plain(getattr(chosen, name)), name
+        assert printed[name] == pytest.approx(plain(getattr(chosen, name)), rel=1e-12), name
     laws = [
         fitted.coefficients(k) if label else fitted.coefficients()
         for k, (label, _) in enumerate(parts)
@@ -386,9 +388,14 @@ class TestAgreement:
         ],
     )
     def test_of_every_strategy_and_risk(self, on, strategy, risk):
-        frame = houses()
-        record = on(frame, "price", "-s", strategy, "--for", PURPOSES[risk], "--json").record
-        fitted = GibbsRegressor(strategy=strategy, target=PURPOSES[risk], random_state=0)
+        frame, purpose = houses(), PURPOSES[risk]
+        # Forecasts by a prior that learns its scale have no reference.
+        scale = 1.0 if (strategy, risk) == ("reference-risk", "predictive") else "auto"
+        words = ("-s", strategy, "--for", purpose, "--prior-scale", scale, "--json")
+        record = on(frame, "price", *words).record
+        fitted = GibbsRegressor(
+            strategy=strategy, target=purpose, prior_scale=scale, random_state=0
+        )
         fitted.fit(frame[["area", "age", "weight"]], frame["price"])
         agree(record, fitted, ["intercept", "area", "age", "weight"])
 
@@ -464,7 +471,7 @@ class TestComparison:
             inputs, weights = frame[["area", "age"]], frame["weight"].to_numpy()
             words += ["--weights", "weight"]
         ranking = self.compare(on, *words, "--json").record["comparison"]
-        assert {each["strategy"] for each in ranking} == {*NAMES, "reference-risk"}
+        assert {each["strategy"] for each in ranking} == {*NAMES}
         gains = [each["held_out_gain"] for each in ranking]
         assert gains == sorted(gains, reverse=True)
         assert len(set(gains)) > 4
@@ -486,6 +493,14 @@ class TestComparison:
             assert each["held_out_hits"] == pytest.approx(np.average(inside, weights=weights))
             asked.fit(inputs, frame["price"], sample_weight=weights)
             assert [part["beta"] for part in each["results"]] == [asked.inverse_temperature_]
+
+    @pytest.mark.parametrize(
+        "words, offered", [((), False), (("--prior-scale", "1"), True), (("--for", "draws"), True)]
+    )
+    def test_reference_risk_is_compared_where_there_is_a_reference(self, on, words, offered):
+        words = (*self.WORDS, *words, "--bounds", "0.9", "1.1", "--json")
+        ranking = self.compare(on, *words).record["comparison"]
+        assert ("reference-risk" in {each["strategy"] for each in ranking}) == offered
 
     @pytest.mark.slow
     def test_the_strategy_asked_for_is_not_made_cheaper(self, on):

@@ -148,14 +148,14 @@ class _Losses:
     multiplicity: Array
     spread: float
     known: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    counted: dict[float, float] = field(default_factory=dict)
 
     def weights(self, betas: Array) -> Array:
         """Return the weights of betas that are even in log beta."""
         at = np.append(betas, 1.0)  # the last is what the others are compared with
         losses, share = self.rows(at)
         share = share / share.sum()
-        used = self.model.parameters_used(self.data, at) / self.data.size
-        free = np.clip(1 - used, LEAST_FREE, 1.0)
+        free = np.clip(1 - self.used(at) / self.data.size, LEAST_FREE, 1.0)
         trust = np.minimum(free[:-1], free[-1]) ** 3
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
@@ -195,6 +195,14 @@ class _Losses:
         """Return the loss of each row under the average, and its weight."""
         losses, share = self.rows(average.betas)
         return -special.logsumexp(-losses, b=average.weights[:, None], axis=0), share
+
+    def used(self, betas: Array) -> Array:
+        """Return how many parameters the posteriors at betas use."""
+        new = np.array([beta for beta in np.unique(betas) if beta not in self.counted])
+        if len(new):
+            counts = self.model.parameters_used(self.data, new)
+            self.counted.update(zip(new.tolist(), counts.tolist(), strict=True))
+        return np.array([self.counted[beta] for beta in betas.tolist()])
 
     def rows(self, betas: Array) -> tuple[Array, Array]:
         """Return the losses of rows held out, (betas, n), and their weights."""

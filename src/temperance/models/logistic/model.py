@@ -111,6 +111,15 @@ class LogisticRegression(Regression):
 
         return posterior
 
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return how many parameters the posterior takes from the data: d - tr(S_0^-1 S)."""
+        posterior = self.posteriors(data.X, data.y, data.weights)
+        root = self.prior(self.features(data.X[:1]).shape[1]).root
+        used = np.empty(len(betas))
+        for j in np.argsort(betas):
+            used[j] = posterior(float(betas[j]) * data.size).root.decided_by_data(root)
+        return used
+
     def approximation(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
         """Return the function from beta to mean and covariance root, for rows of one weighting.
 
