@@ -163,12 +163,14 @@ def _softmax(each: SoftmaxPosterior) -> dict[str, Any]:
 def _softmax_of(record: Record) -> SoftmaxPosterior:
     mean, prior = record.array("mean", 2), _square(record, "prior_root")
     size, d = mean.size, len(prior)
-    root = record.array("root", 2, (size, size))
+    inner = record.array("root", 2, (size, size))
     basis = record.array("basis", 2, (d, mean.shape[1])) if record.has("basis") else None
     if basis is None and mean.shape[1] != d:
         raise ValueError(f"{record.name_of('mean')} must have {d} columns, got {mean.shape[1]}")
-    law = ContrastLaw(mean, root, GaussianPrior(np.zeros(d), prior), basis)
-    return SoftmaxPosterior(law.coefficients.ravel(), law.covariance_root(), as_inputs, law)
+    law = ContrastLaw(mean, inner, GaussianPrior(np.zeros(d), prior), basis)
+    with np.errstate(all="ignore"):  # numbers too large for this have no finite forecasts
+        coefficients, root = law.coefficients.ravel(), law.covariance_root()
+    return SoftmaxPosterior(coefficients, root, as_inputs, law)
 
 
 def _written_parts(each: MixturePosterior) -> dict[str, Any]:

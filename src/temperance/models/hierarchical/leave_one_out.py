@@ -147,10 +147,18 @@ class LeaveOneOutPredictions:
         """Return e and o (k, rows) at the shrinkages ``left`` (k, r)."""
         U = self.known.left[rows]
         response = self.training.response[0]
-        deviation = self.y[rows] - self.training.mean[0]
-        explained = (response * (1 - left)) @ U.T / np.sqrt(self.plan.weights[rows])
+        # What shrinkage leaves of the fit, without the difference y - z'm of near-equals.
+        shrunk = (response * left) @ U.T / np.sqrt(self.plan.weights[rows])
         kept = self._unexplained[rows] + self._growth[rows] * (left @ (U**2).T)
-        return deviation - explained, kept
+        return self._residuals[rows] + shrunk, kept
+
+    @cached_property
+    def _residuals(self) -> Array:
+        """Errors e for a prior without end."""
+        if self._full:
+            return np.zeros(len(self.y))
+        explained = self.known.left @ self.training.response[0] / np.sqrt(self.plan.weights)
+        return self.y - self.training.mean[0] - explained
 
     def _likely(
         self, rows: NDArray[np.intp], beta: float, scales: Array, noise: Noise
