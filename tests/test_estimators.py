@@ -499,6 +499,7 @@ class TestCitizenship:
         with pytest.raises(AttributeError, match="no attribute 'GibbsClusterer'"):
             temperance.GibbsClusterer  # noqa: B018
 
+    @pytest.mark.slow
     def test_a_transfer_is_held_by_name_only(self, diabetes):
         X, y = diabetes
         by_name = GibbsRegressor(strategy="k-fold", transfer="alpha", random_state=0).fit(X, y)
@@ -587,8 +588,8 @@ REFUSED = {
     ),
     "reference risk for scales that are averaged": (
         GibbsRegressor(strategy="reference-risk"),
-        "model must have a reference for ReferenceRisk, as linear models have, got "
-        "HierarchicalLinear; use KFold()",
+        "model must have a reference for ReferenceRisk, as linear models of a given prior scale "
+        "have, got HierarchicalLinear; use KFold(), or give prior_scale a number",
     ),
     "bounds": (
         GibbsRegressor(bounds=(2, 1)),

@@ -118,6 +118,7 @@ class Recorded:
         self.told.append(left)
 
 
+@pytest.mark.slow
 def test_one_bar_shows_the_whole_run(command, monkeypatch):
     bar = Recorded()
     monkeypatch.setattr(cli_comparisons, "Steps", bar)

@@ -125,8 +125,8 @@ class ReferenceRisk:
         """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
         if not isinstance(model, HasReference):
             raise ValueError(
-                "model must have a reference for ReferenceRisk, as linear models have, got "
-                f"{type(model).__name__}; use KFold()"
+                "model must have a reference for ReferenceRisk, as linear models of a given prior "
+                f"scale have, got {type(model).__name__}; use KFold(), or give prior_scale a number"
             )
         return model.reference_curve(rows, counts, risk)
 
