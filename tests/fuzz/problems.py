@@ -351,7 +351,8 @@ def _averaged_model(
         options["a"] = scale(rng, min(reach, 2.0))
         options["b"] = scale(rng, reach)
     if rng.random() < 0.5:
-        options["scales"] = np.array([scale(rng, reach) for _ in range(int(rng.integers(1, 5)))])
+        drawn = [scale(rng, reach) for _ in range(int(rng.integers(1, 5)))]
+        options["scales"] = np.clip(drawn, 1e-49, 1e49)
         notes.append("scales of its own")
     return models.HierarchicalLinear(**options)
 
