@@ -2,10 +2,13 @@ r"""Which betas the data do not tell from the best."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
+from temperance.ruler import Ruler
 from temperance.types import Array
 
 ERRORS = 2.0  # standard errors by which a beta must be worse to be told apart
@@ -42,13 +45,20 @@ def beta_range(
     def end(bound: float) -> float:
         if bound == beta or not told_apart(bound):
             return bound
-        inside, outside = beta, bound
-        for _ in range(FEW_HALVINGS if curve.costly else HALVINGS):
-            middle = float(ruler.middle(*np.sort([inside, outside])))
-            if told_apart(middle):
-                outside = middle
-            else:
-                inside = middle
-        return inside
+        halvings = FEW_HALVINGS if curve.costly else HALVINGS
+        return edge(lambda other: not told_apart(other), beta, bound, ruler, halvings)
 
     return end(bounds[0]), end(bounds[1])
+
+
+def edge(
+    tolerated: Callable[[float], bool], inside: float, outside: float, ruler: Ruler, halvings: int
+) -> float:
+    """Halve the way between a beta that is tolerated and one that is not."""
+    for _ in range(halvings):
+        middle = float(ruler.middle(*np.sort([inside, outside])))
+        if tolerated(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside

@@ -104,6 +104,10 @@ class BetaWeights:
         """The beta with half of the weight on either side."""
         return self.quantile(0.5)
 
+    def mixed(self, losses: Array) -> Array:
+        """Return -log of the average of exp(-losses), which are (k, n), shape (n,)."""
+        return -special.logsumexp(-losses, b=self.weights[:, None], axis=0)
+
     def quantile(self, q: float) -> float:
         """Return the beta below which the share ``q`` of the weight lies."""
         middle = np.cumsum(self.weights) - self.weights / 2
@@ -223,8 +227,9 @@ class Calibration:
         """Return the loss of each row of a curve at the choice, or under the average, (n,)."""
         if self.average is None:
             return curve.rows(self.beta)[0]
-        losses = np.array([curve.rows(float(beta))[0] for beta in self.average.betas])
-        return -special.logsumexp(-losses, b=self.average.weights[:, None], axis=0)
+        return self.average.mixed(
+            np.array([curve.rows(float(beta))[0] for beta in self.average.betas])
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve with the choice and Bayes marked; returns the axes."""

@@ -69,8 +69,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         beta = 1 may be far from Bayes.
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: that
-        which forecasts best in ten folds of all rows at beta = 1, the same in all parts of a
-        strategy; an intercept then has 10.
+        which forecasts best in ten folds of all rows at beta = 1 (Laplace posteriors: at 2 or 16),
+        the same in all parts of a strategy; an intercept then has 10.
     standardize : bool
         Give inputs and terms mean 0 and variance 1 before fitting.
     fit_intercept : bool

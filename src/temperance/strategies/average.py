@@ -115,7 +115,8 @@ class Average(CurveStrategy):
         weights = found.weights(betas)
         kept = weights > NEGLIGIBLE * weights.max()
         average = BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
-        losses, share = found.averaged(average)
+        parts, share = found.rows(average.betas)
+        losses = average.mixed(parts)
         inflate = partial(error_inflation, model, data, average.median)
         return Calibration(
             model=model,
@@ -190,11 +191,6 @@ class _Losses:
         """Return the estimated risk at betas."""
         losses, share = self.rows(betas)
         return losses @ share / share.sum()
-
-    def averaged(self, average: BetaWeights) -> tuple[Array, Array]:
-        """Return the loss of each row under the average, and its weight."""
-        losses, share = self.rows(average.betas)
-        return -special.logsumexp(-losses, b=average.weights[:, None], axis=0), share
 
     def used(self, betas: Array) -> Array:
         """Return how many parameters the posteriors at betas use."""

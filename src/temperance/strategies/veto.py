@@ -2,14 +2,10 @@ r"""Let leave-one-out veto a choice that other grounds suggest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
-
+from temperance.beta_range import edge
 from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
 from temperance.optimise import Minimum
-from temperance.ruler import Ruler
 from temperance.types import Array
 
 HALVINGS = 30
@@ -63,17 +59,6 @@ def closest_tolerated(
         if tolerated(beta):
             break
         outside[beta > choice.beta] = beta
-    found = _edge(tolerated, beta, outside[beta > choice.beta], ruler)
+    found = edge(tolerated, beta, outside[beta > choice.beta], ruler, HALVINGS)
     least = choice.beta if choice.least is None else choice.least
     return Minimum(found, at_bound=found in bounds, least=least)
-
-
-def _edge(tolerated: Callable[[float], bool], inside: float, outside: float, ruler: Ruler) -> float:
-    """Halve the way between a point that is tolerated and one that is not."""
-    for _ in range(HALVINGS):
-        middle = float(ruler.middle(*np.sort([inside, outside])))
-        if tolerated(middle):
-            inside = middle
-        else:
-            outside = middle
-    return inside
