@@ -21,17 +21,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from sklearn.datasets import load_diabetes
 
 import temperance
 import temperance.report
 from temperance import estimators, memory
-from temperance.cli import calibrate, main, reproduce
+from temperance.cli import calibrate, installed, main
 from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
 from temperance.strategies import NAMES, Bootstrap
 from temperance.tables import Table, TableError
+from temperance_thesis import command as reproduce
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -1237,7 +1239,7 @@ class TestProgress:
 
 INTERRUPTED = """
 import signal
-from temperance.cli import calibrate, main
+from temperance.cli import calibrate, installed, main
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 trial = calibrate._trial
@@ -1301,3 +1303,31 @@ def test_an_interrupt_before_the_work_leaves_one_line_too(command, monkeypatch):
 
     monkeypatch.setattr("temperance.cli.app.app", interrupted)
     refused(command("calibrate"), "interrupted", code=130)
+
+
+def with_commands(monkeypatch, *entries):
+    monkeypatch.setattr(
+        installed, "entry_points", lambda group: entries if group == "temperance.commands" else ()
+    )
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    installed.add_installed(app)
+    return app
+
+
+def test_reproduce_says_what_to_install_where_its_package_is_missing(monkeypatch, capsys):
+    app = with_commands(monkeypatch)
+    assert app(["reproduce", "--all", "--jobs", "2"], standalone_mode=False) == 2
+    assert "pip install temperance-thesis" in capsys.readouterr().err
+
+
+def test_commands_of_other_packages_are_found_by_their_entry_points(monkeypatch, capsys):
+    class Entry:
+        name = "reproduce"
+
+        @staticmethod
+        def load():
+            return lambda: print("found")
+
+    with_commands(monkeypatch, Entry)(["reproduce"], standalone_mode=False)
+    assert capsys.readouterr().out == "found\n"

@@ -17,10 +17,10 @@ from temperance.datasets import (
     UniformNoise,
     best_beta,
     load,
-    thesis_settings,
     true_risk,
 )
 from temperance.datasets.logistic_risk import GaussianInputs
+from temperance_thesis.settings import thesis_settings
 
 VERSIONS = ("as-stated", "as-coded")
 KEYS = tuple(thesis_settings())

@@ -465,7 +465,8 @@ class TestStrategySkeletons:
 
 class TestComparison:
     def test_the_page_shows_its_strategies_and_settings(self):
-        from temperance.study import default_page, default_settings
+        from temperance_thesis.defaults import page as default_page
+        from temperance_thesis.defaults import settings as default_settings
 
         page = (ROOT / "docs" / "how-to-choose.md").read_text()
         groups = default_settings.REGRESSIONS | default_settings.CLASSIFICATIONS

@@ -22,8 +22,8 @@ from temperance.models.reference.second_moment import left_out_intensity, shrink
 from temperance.models.reference.seen import seen_rows
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference_risk import HasReference
-from temperance.study.rivals import FirstDescribed
 from temperance.types import Data, LeaveOneOutPlan
+from temperance_thesis.defaults.rivals import FirstDescribed
 
 KNOWN = models.GaussianLinear(2.0, 0.3, covariance(3))
 UNKNOWN = models.NormalInverseGammaLinear(2.0, 3.0, [0.1, -0.2, 0.3], covariance(3))
@@ -731,8 +731,8 @@ def test_its_name_stands_for_it():
 @pytest.mark.slow
 def test_it_beats_ten_folds_where_the_variance_is_far_too_small():
     """The setting n = d = 40 with variance 64 in place of 8, paired over data sets."""
-    from temperance.datasets import thesis_settings
     from temperance.study import compare
+    from temperance_thesis.settings import thesis_settings
 
     setting = thesis_settings("as-coded")["linear-40-40-8"]
     table = compare([setting], {"k": KFold(), "r": ReferenceRisk()}, 60, seed=11, n_jobs=1)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from temperance import calibrate
-from temperance.datasets import GaussianNoise, LinearSetting, MeanSetting, thesis_settings
+from temperance.datasets import GaussianNoise, LinearSetting, MeanSetting
 from temperance.diagnostics import StoreWarning, TemperanceWarning
 from temperance.strategies import (
     Bayes,
@@ -26,10 +26,12 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
-from temperance.study import STRATEGIES, Ledger, SafeBayesAsCoded, by_setting, compare, overall
+from temperance.study import STRATEGIES, Ledger, by_setting, compare, overall
 from temperance.study.identity import canonical, digest, generator
 from temperance.study.ledger import NUMBERS as NUMBERS_OF_THE_STUDY
 from temperance.types import PrefixPlan
+from temperance_thesis.safe_bayes import SafeBayesAsCoded
+from temperance_thesis.settings import thesis_settings
 
 pd = pytest.importorskip("pandas")
 joblib = pytest.importorskip("joblib")

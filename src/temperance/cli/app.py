@@ -8,9 +8,9 @@ import typer
 
 import temperance
 from temperance.cli.calibrate import calibrate
+from temperance.cli.installed import add_installed
 from temperance.cli.options import Command
 from temperance.cli.predict import predict
-from temperance.cli.reproduce import reproduce
 
 app = typer.Typer(
     help="How much should a posterior trust its likelihood? Calibrate it from the data at hand.",
@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 app.command("calibrate", cls=Command)(calibrate)
 app.command("predict", cls=Command)(predict)
-app.command("reproduce", cls=Command)(reproduce)
+add_installed(app)
 
 
 def _show_version(asked: bool) -> None:

@@ -1,6 +1,5 @@
 """Data: settings whose true risk is known, and real data that come with other packages."""
 
-from temperance.datasets.inputs import BinaryRows, GaussianRows, HeavyRows, Inputs
 from temperance.datasets.logistic import ClusteredLogisticSetting, LogisticSetting
 from temperance.datasets.noise import (
     GaussianNoise,
@@ -10,7 +9,6 @@ from temperance.datasets.noise import (
     SummedNoise,
     UniformNoise,
 )
-from temperance.datasets.noisy_labels import NoisyLabelSetting
 from temperance.datasets.real import REAL, RealData, load
 from temperance.datasets.settings import (
     AS_CODED,
@@ -23,8 +21,6 @@ from temperance.datasets.settings import (
     UnknownVarianceSetting,
     Version,
 )
-from temperance.datasets.stress import StressSetting
-from temperance.datasets.thesis import thesis_settings
 from temperance.datasets.truth import best_beta, least_risk, risk_of_draws, true_risk
 
 __all__ = [
@@ -32,22 +28,16 @@ __all__ = [
     "AS_STATED",
     "REAL",
     "VERSIONS",
-    "BinaryRows",
     "ClusteredLogisticSetting",
     "GaussianNoise",
-    "GaussianRows",
-    "HeavyRows",
-    "Inputs",
     "LinearSetting",
     "LogisticSetting",
     "MeanSetting",
     "MixtureNoise",
     "Noise",
-    "NoisyLabelSetting",
     "PolynomialSetting",
     "RealData",
     "Setting",
-    "StressSetting",
     "StudentNoise",
     "SummedNoise",
     "UniformNoise",
@@ -56,7 +46,6 @@ __all__ = [
     "best_beta",
     "least_risk",
     "load",
-    "thesis_settings",
     "risk_of_draws",
     "true_risk",
 ]

@@ -37,11 +37,6 @@ class Setting(Protocol):
         ...
 
     @property
-    def version(self) -> Version:
-        """Whether the data are those of the thesis' text or of its published code."""
-        ...
-
-    @property
     def exact(self) -> bool:
         """Whether the population has the truth's moments exactly."""
         ...

@@ -45,8 +45,8 @@ def true_risk(
 
     Examples
     --------
-    >>> from temperance.datasets import thesis_settings
-    >>> setting = thesis_settings()["mean-40-4"]
+    >>> from temperance.datasets import GaussianNoise, MeanSetting
+    >>> setting = MeanSetting(40, GaussianNoise(4.0), 4.0)
     >>> X, y = setting.draw(np.random.default_rng(0))
     >>> round(true_risk(setting, X, y, alpha=40.0), 3)
     0.513

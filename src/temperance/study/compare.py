@@ -58,7 +58,7 @@ def compare(
     Parameters
     ----------
     settings : mapping from names to settings, or settings
-        See :func:`temperance.datasets.thesis_settings`.
+        See :mod:`temperance.datasets` for settings and how to write one.
     strategies : mapping from names to strategies, or names; all of ``STRATEGIES`` by default
         A value may also be a function that gives the strategy for a setting.
     repeats : int
@@ -92,8 +92,8 @@ def compare(
 
     Examples
     --------
-    >>> from temperance.datasets import thesis_settings
-    >>> setting = thesis_settings()["mean-40-4"]
+    >>> from temperance.datasets import GaussianNoise, MeanSetting
+    >>> setting = MeanSetting(40, GaussianNoise(4.0), 4.0)
     >>> table = compare([setting], ["bayes", "k-fold"], repeats=2, n_jobs=1)
     >>> table[["repetition", "strategy", "beta"]]
        repetition strategy  beta
@@ -135,8 +135,8 @@ def remaining(
 
     Examples
     --------
-    >>> from temperance.datasets import thesis_settings
-    >>> remaining([thesis_settings()["mean-40-4"]], ["bayes"], repeats=5)
+    >>> from temperance.datasets import GaussianNoise, MeanSetting
+    >>> remaining([MeanSetting(40, GaussianNoise(4.0), 4.0)], ["bayes"], repeats=5)
     5
     """
     named, choices = _named(settings), as_choices(strategies)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import sys
 import types
 from typing import Any
 
@@ -60,4 +61,9 @@ def _plain(value: Any) -> Any:
         fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     else:
         fields = vars(value)
-    return {"type": f"{kind.__module__}.{kind.__qualname__}"} | _plain(fields)
+    return {"type": f"{_stored_module(kind)}.{kind.__qualname__}"} | _plain(fields)
+
+
+def _stored_module(kind: type) -> str:
+    """Return the module's name; one that has moved says in ``STORED_AS`` where studies knew it."""
+    return getattr(sys.modules[kind.__module__], "STORED_AS", kind.__module__)

@@ -23,9 +23,9 @@ def united(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
     Examples
     --------
-    >>> from temperance.datasets import thesis_settings
+    >>> from temperance.datasets import GaussianNoise, MeanSetting
     >>> from temperance.strategies import Bayes, Naive
-    >>> mean = thesis_settings()["mean-40-4"]
+    >>> mean = MeanSetting(40, GaussianNoise(4.0), 4.0)
     >>> (joined,) = united(
     ...     [Comparison("mean", mean, {"bayes": Bayes()}), Comparison("mean", mean, {"n": Naive()})]
     ... )

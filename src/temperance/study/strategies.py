@@ -1,15 +1,11 @@
-r"""Which strategies a study compares, and the published code's SafeBayes."""
+r"""Which strategies a study compares, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-
-import numpy as np
 
 from temperance.datasets import Setting
 from temperance.models.logistic.model import LogisticRegression
-from temperance.selection import CurveStrategy
 from temperance.strategies import (
     Bayes,
     Bootstrap,
@@ -20,7 +16,7 @@ from temperance.strategies import (
     SampleSplitting,
     strategy_named,
 )
-from temperance.types import Data, Plan, Strategy
+from temperance.types import Strategy
 
 Choice = Strategy | Callable[[Setting], Strategy]
 
@@ -48,24 +44,6 @@ STRATEGIES: dict[str, Choice] = {
     "leave-one-out": LeaveOneOut(),
     "leave-one-out, alpha": LeaveOneOut(transfer="alpha"),
 }
-
-
-@dataclass(frozen=True)
-class SafeBayesAsCoded(CurveStrategy):
-    r"""SafeBayes as the thesis' code has it: rows before t train, row t + 1 is tested.
-
-    Counting rows from 0, t goes from 1 to n - 2 and alpha is held.  Of the code's slips in
-    algorithms this is the one that is covered; its stochastic gradients and its fixed numbers of
-    steps are not.
-    """
-
-    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """Every prefix predicts the row after the next."""
-        n = len(data)
-        if n < 3:
-            raise ValueError(f"X must have at least 3 rows to skip one, got {n}")
-        train, test = np.tri(n, k=-1)[1:-1], np.eye(n)[2:]
-        return Plan(train * data.weights, test * data.weights, data.size, "alpha")
 
 
 def as_choices(strategies: Mapping[str, Choice] | Iterable[str] | None) -> dict[str, Choice]:

@@ -1,0 +1,1 @@
+"""The thesis that the library began from: its settings, figures, claims, and pages of evidence."""

@@ -1,0 +1,1 @@
+"""The default strategy: settings on which it was chosen, rivals, tables and their page."""

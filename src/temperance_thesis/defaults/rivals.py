@@ -1,0 +1,198 @@
+r"""Rules that were tried against reference risk, each in the form of a strategy.
+
+None of them is among the strategies: ``docs/reference-risk.md`` has what they reach.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.calibration import Calibration
+from temperance.curves import RiskCurve
+from temperance.models import NormalInverseGammaLinear
+from temperance.models.gaussian_linear import KnownVarianceRegression
+from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
+from temperance.models.reference.leverage import plain_intensity
+from temperance.models.reference.linear import reference_risk_curve
+from temperance.models.reference.scales import (
+    SPREAD,
+    AroundKnownVariance,
+    Belief,
+    UnknownVariance,
+)
+from temperance.models.reference.seen import seen_rows
+from temperance.optimise import Minimum
+from temperance.selection import conclude, minimum_of
+from temperance.strategies import Bootstrap, ReferenceRisk
+from temperance.strategies.veto import closest_tolerated
+from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
+
+STORED_AS = "temperance.study.rivals"  # where studies know these classes
+
+GRID = 101  # betas at which curves are compared, equal steps of log beta
+LEAST = 1e-3
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a rule may look at: the data, leave-one-out's curve, and randomness."""
+
+    model: Model
+    data: Data
+    risk: Risk
+    bounds: tuple[float, float]
+    rng: np.random.Generator
+    left_out: RiskCurve
+
+    @property
+    def betas(self) -> Array:
+        """A grid over the bounds."""
+        return np.geomspace(max(self.bounds[0], LEAST), self.bounds[1], GRID)
+
+    def reference(self) -> RiskCurve:
+        """Return the risk that the reference expects."""
+        return ReferenceRisk().reference(self.model, self.data, self.data.weights, self.risk)
+
+    def bootstrap(self) -> RiskCurve:
+        """Return the bootstrap's risk."""
+        plan = Bootstrap(n_draws=200).plan(self.data, self.rng)
+        return self.model.risk_curve(self.data, plan, self.risk)
+
+    def tolerated(self, choice: Minimum, errors: float) -> float:
+        """Return the point closest to a choice that leave-one-out does not rule out."""
+        least = minimum_of(self.left_out, self.bounds).beta
+        weights = self.data.weights
+        return closest_tolerated(choice, self.left_out, least, weights, self.bounds, errors).beta
+
+
+class Rule(ABC):
+    """A strategy that computes beta from the facts."""
+
+    @abstractmethod
+    def beta(self, facts: Facts) -> float:
+        """Choose beta."""
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Choose beta within ``bounds``; the reported risk is leave-one-out's."""
+        left_out = model.risk_curve(data, LeaveOneOutPlan(data.weights), risk)
+        beta = self.beta(Facts(model, data, risk, bounds, rng, left_out))
+        return conclude(model, data, data, self, risk, bounds, left_out, Minimum(beta))
+
+
+@dataclass(frozen=True)
+class FirstDescribed(ReferenceRisk):
+    """Reference risk in its first form.
+
+    New rows have second moments shrunk by Ledoit and Wolf's intensity, whatever rows that were left
+    out say, and for unknown variance the logarithm of kappa has the deviation of one scale.
+    """
+
+    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
+        """Return the risk that this reference expects."""
+        belief: Belief
+        noise: Noise
+        if isinstance(model, NormalInverseGammaLinear):
+            belief, noise, variance = (
+                UnknownVariance(SPREAD),
+                InverseGammaVariance(model.a, model.b),
+                1.0,
+            )
+        elif isinstance(model, KnownVarianceRegression):
+            belief, noise, variance = AroundKnownVariance(), KnownVariance(), model.noise_variance
+        else:
+            raise ValueError(f"model must be linear, got {type(model).__name__}")
+        Z = model.design(rows.X)
+        seen = seen_rows(Z, rows.y, counts, model.prior(Z.shape[1]), variance)
+        return reference_risk_curve(seen, rows.weights, belief, noise, risk, plain_intensity)
+
+
+@dataclass(frozen=True)
+class AveragedPosterior(Rule):
+    r"""Average posteriors over beta, by :math:`e^{-n C(\beta)} d\log\beta` with C the reference's.
+
+    One beta is drawn: over data sets its Gibbs risk is that of the average, since the Gibbs risk is
+    linear in the posterior.
+    """
+
+    def beta(self, facts: Facts) -> float:
+        """Draw beta."""
+        height = -facts.data.size * facts.reference()(facts.betas)
+        weight = np.exp(height - height.max())
+        return float(facts.rng.choice(facts.betas, p=weight / weight.sum()))
+
+
+@dataclass(frozen=True)
+class Bagged(Rule):
+    """Average log beta over the minima of leave-one-out with random weights of the rows."""
+
+    draws: int = 100
+
+    def beta(self, facts: Facts) -> float:
+        """Weigh rows as the Bayesian bootstrap does."""
+        n = len(facts.data)
+        losses = np.column_stack([facts.left_out.rows(beta)[0] for beta in facts.betas])
+        least = (facts.rng.dirichlet(np.ones(n), self.draws) @ losses).argmin(axis=1)
+        return float(np.exp(np.log(facts.betas[least]).mean()))
+
+
+@dataclass(frozen=True)
+class BothCurves(Rule):
+    """Minimise the sum of the reference's risk and leave-one-out's."""
+
+    def beta(self, facts: Facts) -> float:
+        """Take the least of the sum."""
+        reference = facts.reference()
+
+        def total(betas: Array) -> tuple[Array, Array]:
+            (risk, slope), (more, steeper) = (
+                reference.evaluate(betas),
+                facts.left_out.evaluate(betas),
+            )
+            return risk + more, slope + steeper
+
+        return minimum_of(RiskCurve(total, facts.left_out.rows, "sum"), facts.bounds).beta
+
+
+@dataclass(frozen=True)
+class VetoedBootstrap(Rule):
+    """Minimise the bootstrap's risk, with leave-one-out's veto: needs draws only."""
+
+    errors: float = 2.0
+
+    def beta(self, facts: Facts) -> float:
+        """Let leave-one-out object."""
+        choice = minimum_of(facts.bootstrap(), facts.bounds)
+        return facts.tolerated(choice, self.errors)
+
+
+@dataclass(frozen=True)
+class BetweenBoth(Rule):
+    """The geometric mean of the choices of leave-one-out and the bootstrap: needs draws only."""
+
+    def beta(self, facts: Facts) -> float:
+        """Go half the way in log beta."""
+        curves = facts.left_out, facts.bootstrap()
+        choices = [max(minimum_of(curve, facts.bounds).beta, LEAST) for curve in curves]
+        return float(np.exp(np.log(choices).mean()))
+
+
+@dataclass(frozen=True)
+class NearBayes(Rule):
+    """The point closest to Bayes within some standard errors of leave-one-out's least."""
+
+    errors: float = 1.0
+
+    def beta(self, facts: Facts) -> float:
+        """Start from Bayes."""
+        return facts.tolerated(Minimum(float(np.clip(1.0, *facts.bounds))), self.errors)

@@ -1,0 +1,167 @@
+r"""The tables of the study of the default strategy: pure functions of its summaries."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from temperance.study.ratios import geometric_mean
+from temperance.study.summary import CLEAR
+from temperance_thesis.verdicts.markdown import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GROUPS = {"thesis": "thesis", "other": "other", "stress": "stress"}
+CANDIDATE, INCUMBENT = "reference risk", "10-fold, beta"
+# What a strategy must reach in a family of models to be its default there.
+MOST_MEAN, MOST_WORST = 0.15, 1.5
+FAMILIES = {
+    "known variance": ("GaussianLinear", "GaussianMean", "Polynomial"),
+    "unknown variance": ("NormalInverseGammaLinear",),
+}
+SHOWN = {
+    "naive": "naive",
+    "sample splitting, beta": "split",
+    "SafeBayes, beta": "SafeBayes",
+    "10-fold, beta": "10-fold",
+    "leave-one-out, beta": "leave-one-out",
+    "bootstrap, 200 draws": "bootstrap",
+    CANDIDATE: CANDIDATE,
+    "reference risk, no veto": "no veto",
+}
+COPIED = ("10-fold, beta", "leave-one-out, beta", CANDIDATE, "reference risk, copies apart")
+
+
+def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the tables of the regressions, by the names that the page has for them."""
+    judged = summary[summary["group"].isin(GROUPS)]
+    copies = summary[~summary["group"].isin(GROUPS)]
+    return {
+        "regressions": _measured(summary),
+        "strategies": _overall(judged),
+        "families": families(judged, (CANDIDATE, INCUMBENT)),
+        **{f"{group} settings": _by_setting(judged, group) for group in GROUPS},
+        "copies": _ratios(copies, {name: name for name in COPIED}),
+    }
+
+
+def rival_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the table of rules that were tried against reference risk."""
+    return {"rivals measured": _measured(summary), "rivals": _overall(summary)}
+
+
+def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the tables of the classifications."""
+    names = [name for name in summary["strategy"].unique() if name != "Bayes"]
+    lines = []
+    for name in names:
+        part = summary[summary["strategy"] == name]
+        lines.append([name, *_counts(part), _milliseconds(part)])
+    header = ["strategy", "excess risk, Bayes = 1", "worst", "better", "worse", "ms"]
+    return {
+        "classifications measured": _measured(summary),
+        "classifications": table(header, lines),
+        "classification settings": _ratios(summary, {name: name for name in names}),
+    }
+
+
+def real_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the table of real data: gains over Bayes on rows held out, by the risk asked for."""
+    names = [name for name in summary["strategy"].unique() if name != "bayes"]
+    header = ["model", "case", *(f"{words}: {name}" for words, *_ in _JUDGED for name in names)]
+    lines = []
+    for (model, case), part in summary.groupby(["model", "case"], sort=False):
+        own = part.set_index(["risk", "strategy"])
+        cells = [
+            _gain(own.loc[risk, name], measure) for _, risk, measure in _JUDGED for name in names
+        ]
+        lines.append([str(model), str(case), *cells])
+    return {"real data": table(header, lines)}
+
+
+def predictive_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the table of the predictive risk: every strategy in every family of models."""
+    names = [name for name in summary["strategy"].unique() if name != "Bayes"]
+    return {"predictive measured": _measured(summary), "predictive": families(summary, names)}
+
+
+def families(summary: pd.DataFrame, candidates: Iterable[str] = (CANDIDATE,)) -> str:
+    """Say for each family of models whether a candidate may be its default."""
+    lines = []
+    for name, (family, models) in itertools.product(candidates, FAMILIES.items()):
+        part = summary[summary["model"].isin(models) & (summary["strategy"] == name)]
+        if len(part):
+            passed = "yes" if fit_for_default(part) else "no"
+            lines.append([name, family, str(len(part)), *_counts(part), passed])
+    header = ["strategy", "model", "settings", "excess risk, Bayes = 1", "worst", "better", "worse"]
+    return table([*header, "fit to be the default"], lines)
+
+
+def fit_for_default(part: pd.DataFrame) -> bool:
+    """Whether one strategy's settings have a small mean ratio, no clear loss and no large ratio."""
+    return bool(
+        _mean(part) <= MOST_MEAN and not part["worse"].any() and part["ratio"].max() <= MOST_WORST
+    )
+
+
+def _measured(summary: pd.DataFrame) -> str:
+    """Say how much was measured."""
+    return f"{summary['setting'].nunique()} settings, {summary['repeats'].min()} data sets of each:"
+
+
+def _overall(summary: pd.DataFrame) -> str:
+    lines = []
+    for name, part in summary.groupby("strategy", sort=False):
+        if name == "reference risk, copies apart":  # there are no copies in these settings
+            continue
+        means = [f"{_mean(part[part['group'] == group]):.2f}" for group in GROUPS]
+        lines.append([str(name), *means, *_counts(part), _milliseconds(part)])
+    return table(["strategy", *GROUPS.values(), "all", "worst", "better", "worse", "ms"], lines)
+
+
+def _by_setting(summary: pd.DataFrame, group: str) -> str:
+    return _ratios(summary[summary["group"] == group], SHOWN)
+
+
+def _ratios(summary: pd.DataFrame, shown: dict[str, str]) -> str:
+    """One line for each setting: the excess relative to Bayes', bold where clearly larger."""
+    lines = []
+    for setting, part in summary.groupby("setting", sort=False):
+        own = part.set_index("strategy")
+        bayes = own.loc["Bayes"]
+        cells = [_bold(f"{own.loc[k]['ratio']:.2f}", own.loc[k]["worse"]) for k in shown]
+        best, excess = bayes["median_best_beta"], bayes["mean_excess"]
+        lines.append([str(setting), f"{best:.2f}", f"{excess:.3g}", *cells])
+    return table(["setting", "median best beta", "excess of Bayes", *shown.values()], lines)
+
+
+def _counts(part: pd.DataFrame) -> list[str]:
+    return [
+        f"{_mean(part):.2f}",
+        f"{part['ratio'].max():.2f}",
+        str(int(part["better"].sum())),
+        str(int(part["worse"].sum())),
+    ]
+
+
+def _mean(part: pd.DataFrame) -> float:
+    return geometric_mean(part["ratio"])
+
+
+def _milliseconds(part: pd.DataFrame) -> str:
+    return f"{1000 * part['seconds'].mean():.1f}"
+
+
+# What is judged, on which choices, and where it is in the summary.
+_JUDGED = (("Gibbs risk", "gibbs", "gibbs_gain"), ("log score", "predictive", "gain"))
+
+
+def _gain(line: Any, measure: str) -> str:
+    mean, error = line[measure], line[f"{measure}_error"]
+    return _bold(f"{mean:+.3f} ± {error:.3f}".replace("-", "−"), mean < -CLEAR * error)
+
+
+def _bold(words: str, clear: bool) -> str:
+    return f"**{words}**" if clear else words

@@ -1,0 +1,1 @@
+"""Strategies on real data: splits, their summary, the figure and the page."""

@@ -1,0 +1,30 @@
+r"""SafeBayes as the thesis' published code has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.selection import CurveStrategy
+from temperance.types import Data, Plan
+
+STORED_AS = "temperance.study.strategies"  # where studies know these classes
+
+
+@dataclass(frozen=True)
+class SafeBayesAsCoded(CurveStrategy):
+    r"""SafeBayes as the thesis' code has it: rows before t train, row t + 1 is tested.
+
+    Counting rows from 0, t goes from 1 to n - 2 and alpha is held.  Of the code's slips in
+    algorithms this is the one that is covered; its stochastic gradients and its fixed numbers of
+    steps are not.
+    """
+
+    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+        """Every prefix predicts the row after the next."""
+        n = len(data)
+        if n < 3:
+            raise ValueError(f"X must have at least 3 rows to skip one, got {n}")
+        train, test = np.tri(n, k=-1)[1:-1], np.eye(n)[2:]
+        return Plan(train * data.weights, test * data.weights, data.size, "alpha")
