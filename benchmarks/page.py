@@ -110,7 +110,7 @@ def page(results: Results) -> str:
     if results.of("growth in rows"):
         parts += [GROWTH, _growth(results)]
     if results.of("threads"):
-        from temperance.threads import LARGE
+        from temperance.resources import LARGE
 
         parts += [THREADS.format(large=LARGE), _threads(results.of("threads"))]
     if results.of("from disk"):

@@ -11,7 +11,7 @@ from benchmarks.problems import named, regression
 from benchmarks.record import Record
 from benchmarks.timing import seconds
 from temperance import calibrate, models
-from temperance import threads as limits
+from temperance import resources as limits
 
 
 def measure(quick: bool) -> Iterator[Record]:

@@ -18,7 +18,7 @@ import numpy as np
 from temperance import calibrate, models
 from temperance.datasets import LogisticSetting
 from temperance.diagnostics import BoundWarning
-from temperance.sampling.settings import SMC
+from temperance.models.sampled.settings import SMC
 from temperance.strategies import KFold
 
 SETTINGS = {

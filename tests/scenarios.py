@@ -6,8 +6,8 @@ import numpy as np
 from scipy import special, stats
 
 from temperance import models, strategies
+from temperance.models.glm.softmax.quadrature import contrasts, nodes
 from temperance.quadrature import softplus_expectations
-from temperance.softmax_quadrature import contrasts, nodes
 from temperance.types import Data
 
 RISKS = ("gibbs", "predictive")

@@ -9,9 +9,9 @@ import pytest
 
 from temperance import calibrate, models, strategies
 from temperance.diagnostics import DivergenceWarning, MixingWarning
-from temperance.models import stan_model
-from temperance.models.sampled import SampledModel
-from temperance.sampling.draws import Draws
+from temperance.models.sampled import stan as stan_model
+from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.model import SampledModel
 from temperance.types import Plan
 from temperance.validation import as_data
 

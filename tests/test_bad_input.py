@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn import model_selection
 
-from temperance import calibrate, expected_risk, memory, models, strategies
+from temperance import calibrate, expected_risk, models, strategies
+from temperance import resources as memory
 from temperance.types import Plan
 from temperance.validation import as_data
 
@@ -326,7 +327,7 @@ BAD = {
     ),
     "model class": (
         lambda: calibrate(models.GaussianLinear, X, y),
-        "model must be an instance, got <class 'temperance.models.gaussian_linear.GaussianLinear'>",
+        "model must be an instance, got <class 'temperance.models.linear.gaussian.GaussianLinear'>",
     ),
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),

@@ -13,10 +13,11 @@ import pytest
 from scenarios import MODELS, data_for
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from temperance import Calibration, calibrate, expected_risk, models, strategies, threads
+from temperance import Calibration, calibrate, expected_risk, models, strategies
+from temperance import resources as threads
 from temperance.calibration import KnownErrors, error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
-from temperance.optimise import Minimum
+from temperance.search.minimise import Minimum
 
 matplotlib.use("Agg")
 

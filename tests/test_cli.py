@@ -25,14 +25,15 @@ import typer
 from sklearn.datasets import load_diabetes
 
 import temperance
-import temperance.report
-from temperance import estimators, memory
-from temperance.cli import calibrate, installed, main
-from temperance.cli.request import Request, as_written
-from temperance.explanation import explain
-from temperance.held_out import coverage, hold_out
+import temperance.app.report
+from temperance import estimators
+from temperance import resources as memory
+from temperance.app.cli import calibrate, installed, main
+from temperance.app.cli.request import Request, as_written
+from temperance.app.explanation import explain
+from temperance.app.held_out import coverage, hold_out
+from temperance.app.tables import Table, TableError
 from temperance.strategies import NAMES, Bootstrap
-from temperance.tables import Table, TableError
 from temperance_thesis import command as reproduce
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
@@ -650,7 +651,9 @@ def test_the_package_runs_as_a_module():
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_without_its_libraries_it_says_how_to_get_them(missing):
-    script = f"import sys; sys.modules[{missing!r}] = None; from temperance.cli import main; main()"
+    script = (
+        f"import sys; sys.modules[{missing!r}] = None; from temperance.app.cli import main; main()"
+    )
     done = run_apart("calibrate", script=script)
     hint = f"temperance: the command line needs {missing}: pip install 'temperance[cli]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", hint)
@@ -1098,8 +1101,8 @@ class TestFile:
     @pytest.mark.parametrize(
         ("owner", "name", "error", "code"),
         [
-            (temperance.report, "render", RuntimeError("no words"), 1),
-            (temperance.report, "compute", ValueError("no numbers"), 2),
+            (temperance.app.report, "render", RuntimeError("no words"), 1),
+            (temperance.app.report, "compute", ValueError("no numbers"), 2),
             (os, "replace", OSError(5, "Input/output error"), 2),
             (os, "chmod", KeyboardInterrupt(), 130),
             (os, "replace", KeyboardInterrupt(), 130),
@@ -1124,7 +1127,7 @@ class TestFile:
 
 SLOWED = """
 import sys, time
-from temperance.cli import calibrate, console, main
+from temperance.app.cli import calibrate, console, main
 
 console.QUIET_SECONDS, trial = 0.2, calibrate._trial
 
@@ -1139,7 +1142,7 @@ main()
 
 # However slow the machine, this is over before the bar shows itself.
 PATIENT = """
-from temperance.cli import console, main
+from temperance.app.cli import console, main
 
 console.QUIET_SECONDS = 600
 main()
@@ -1239,7 +1242,7 @@ class TestProgress:
 
 INTERRUPTED = """
 import signal
-from temperance.cli import calibrate, installed, main
+from temperance.app.cli import calibrate, installed, main
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 trial = calibrate._trial
@@ -1301,7 +1304,7 @@ def test_an_interrupt_before_the_work_leaves_one_line_too(command, monkeypatch):
     def interrupted(**options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("temperance.cli.app.app", interrupted)
+    monkeypatch.setattr("temperance.app.cli.app.app", interrupted)
     refused(command("calibrate"), "interrupted", code=130)
 
 

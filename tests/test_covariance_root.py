@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from temperance import memory, models
+from temperance import models
+from temperance import resources as memory
 from temperance.posteriors import (
     CovarianceRoot,
     GaussianPosterior,

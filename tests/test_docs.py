@@ -66,7 +66,7 @@ def command(line: str) -> str:
     """Run the command ``temperance`` on a narrow page and return what it prints."""
     from typer.testing import CliRunner
 
-    from temperance.cli.app import app
+    from temperance.app.cli.app import app
 
     program, *words = shlex.split(line)
     assert program == "temperance"

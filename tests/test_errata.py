@@ -19,7 +19,7 @@ from scipy.special import expit
 from sklearn.datasets import make_classification
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.selection import minimum_of
+from temperance.strategies.selection import minimum_of
 from temperance.types import Plan
 from temperance.validation import as_data
 

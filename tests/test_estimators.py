@@ -20,7 +20,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import temperance
-from temperance import GibbsClassifier, GibbsRegressor, calibrate, memory, models, strategies
+from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
+from temperance import resources as memory
 from temperance.diagnostics import TemperanceWarning
 from temperance.estimators.base import RISKS
 from temperance.estimators.classifier import POSTERIORS

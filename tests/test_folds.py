@@ -10,11 +10,11 @@ from scenarios import LOGISTIC
 from scipy import special
 
 from temperance import calibrate, models, strategies
-from temperance.models.logistic import fold_sketch, folds
-from temperance.models.logistic.fold_rows import fold_rows
-from temperance.models.logistic.system import Rows
-from temperance.optimise import THOROUGH, minimise
-from temperance.selection import minimum_of
+from temperance.models.glm import fold_sketch, folds
+from temperance.models.glm.fold_rows import fold_rows
+from temperance.models.glm.system import Rows
+from temperance.search.minimise import THOROUGH, minimise
+from temperance.strategies.selection import minimum_of
 from temperance.types import Data, FoldPlan
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field"]

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 
 from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics, models
-from temperance.sampling.arviz_tree import arviz_tree
-from temperance.sampling.draws import Draws
-from temperance.sampling.pareto import reliable_k, smooth, tail_length
-from temperance.sampling.recorded import LEAST_EFFECTIVE, RecordedDraws
-from temperance.sampling.reliability import relative_efficiency
-from temperance.sampling.reweighted_curve import ReweightedCurve
+from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.pareto import reliable_k, smooth, tail_length
+from temperance.models.sampled.recorded import LEAST_EFFECTIVE, RecordedDraws
+from temperance.models.sampled.reliability import relative_efficiency
+from temperance.models.sampled.reweighted_curve import ReweightedCurve
 from tests.fuzz.draws import run
 
 RISKS = ("gibbs", "predictive")
@@ -55,7 +55,7 @@ class TestSmoothing:
         log_weights = np.random.default_rng(1).standard_normal((40, 500))
         whole = smooth(log_weights)
         monkeypatch.setattr(
-            "temperance.sampling.pareto.batches", lambda n, _: [slice(0, 7), slice(7, n)]
+            "temperance.models.sampled.pareto.batches", lambda n, _: [slice(0, 7), slice(7, n)]
         )
         parts = smooth(log_weights)
         np.testing.assert_array_equal(whole.log_weights, parts.log_weights)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fuzz import tables
 
-import temperance.report.page
+import temperance.app.report.page
 import temperance.streaming.accumulate as accumulate
 
 
@@ -20,7 +20,7 @@ def first_failure(kind):
 
 @pytest.mark.slow
 def test_cells_that_are_not_escaped_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(temperance.report.page, "_escape", str)
+    monkeypatch.setattr(temperance.app.report.page, "_escape", str)
     assert "in the page as it is" in first_failure("page")
 
 

@@ -12,9 +12,9 @@ from scenarios import RISKS
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
-from temperance.sampling.batched import BatchedLadders
-from temperance.sampling.curve import PairedDraws
-from temperance.sampling.settings import NUTS, SMC
+from temperance.models.sampled.batched import BatchedLadders
+from temperance.models.sampled.curve import PairedDraws
+from temperance.models.sampled.settings import NUTS, SMC
 from temperance.types import Data
 
 NOISE_VARIANCE = 2.0

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from temperance import GibbsClassifier, GibbsRegressor, expected_risk
+from temperance.app.held_out import coverage, forecasts, hold_out
 from temperance.estimators.base import RISKS
-from temperance.held_out import coverage, forecasts, hold_out
 from temperance.posteriors import StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")

@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 from temperance import calibrate, models, strategies
-from temperance.models.hierarchical_linear import PRIOR_LEVEL
+from temperance.models.hierarchical.model import PRIOR_LEVEL
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 
 SCALES = (0.03, 0.3, 1.0, 30.0)

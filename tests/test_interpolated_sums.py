@@ -7,7 +7,6 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.diagnostics import BoundWarning
-from temperance.floored_search import minimise_above_floor
 from temperance.models.linear import curve as linear_curve
 from temperance.models.linear import deletion_sums
 from temperance.models.linear.curve import linear_risk_curve, moment_source
@@ -20,7 +19,8 @@ from temperance.models.linear.interpolant import (
 )
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.rows import Rows
-from temperance.ruler import Ruler
+from temperance.search.log_scale import Ruler
+from temperance.search.with_floor import minimise_above_floor
 from temperance.types import LeaveOneOutPlan
 
 ENDS = [(0.0, np.inf), (0.0, 3.0), (1e-3, 10.0), (0.1, np.inf)]

@@ -16,7 +16,7 @@ from temperance.models.linear.moments import Sums, summed
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.triangle import triangle, triangle_of_gram
 from temperance.posteriors.student import gamma_half_step
-from temperance.selection import PAIRS_PER_STEP, few_pairs
+from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 
 

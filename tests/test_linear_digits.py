@@ -12,7 +12,7 @@ from temperance.models.linear.curve import moment_source, moving_betas
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.singular import singular_values
-from temperance.ruler import Scale
+from temperance.search.log_scale import Scale
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 
 PLANS = ("leave-one-out", "folds", "prefixes", "bootstrap")

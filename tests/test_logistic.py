@@ -11,7 +11,7 @@ from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.models.logistic import (
+from temperance.models.glm import (
     continuation,
     curve,
     diagonal_covariance,
@@ -19,15 +19,15 @@ from temperance.models.logistic import (
     jaakkola,
     laplace,
 )
-from temperance.models.logistic.backprop import Schedule, backprop
-from temperance.models.logistic.expected_loss import expected_loss
-from temperance.models.logistic.jaakkola import lambda_and_slope
-from temperance.models.logistic.krylov import solve_batch
-from temperance.models.logistic.mean_and_curvature import MeanAndCurvatureSystem
-from temperance.models.logistic.system import Predictor, Rows
-from temperance.optimise import THOROUGH, minimise
+from temperance.models.glm.backprop import Schedule, backprop
+from temperance.models.glm.expected_loss import expected_loss
+from temperance.models.glm.jaakkola import lambda_and_slope
+from temperance.models.glm.krylov import solve_batch
+from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem
+from temperance.models.glm.system import Predictor, Rows
 from temperance.quadrature import softplus_expectations
-from temperance.selection import minimum_of
+from temperance.search.minimise import THOROUGH, minimise
+from temperance.strategies.selection import minimum_of
 from temperance.types import Data
 
 ALPHA = 40.0

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
-from temperance import GibbsClassifier, GibbsRegressor, grouping, memory
-from temperance.grouping import number_distinct, number_rows
+from temperance import GibbsClassifier, GibbsRegressor
+from temperance import resources as memory
+from temperance.rows import duplicates as grouping
+from temperance.rows.duplicates import number_distinct, number_rows
 from temperance.types import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")

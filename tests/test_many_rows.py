@@ -8,8 +8,8 @@ from scenarios import LOGISTIC, RISKS, binary_data
 from scipy import special
 
 from temperance import calibrate, models, strategies
-from temperance.models.logistic import leave_one_out, prefixes
-from temperance.models.logistic.laplace import LaplaceSystem
+from temperance.models.glm import leave_one_out, prefixes
+from temperance.models.glm.laplace import LaplaceSystem
 from temperance.types import Data, LeaveOneOutPlan, PrefixPlan
 
 NAMES = ("jaakkola", "full", "laplace", "mean-field")
@@ -237,7 +237,7 @@ def test_up_to_a_hundred_rows_every_prefix_is_fitted(name):
 def test_long_prefixes_are_the_pairs_they_stand_for(name, risk, transfer, monkeypatch):
     monkeypatch.setattr(prefixes, "SHORT", 40)
     monkeypatch.setattr(prefixes, "CHAIN", 3)
-    monkeypatch.setattr("temperance.models.logistic.model.SHORT", 40)
+    monkeypatch.setattr("temperance.models.glm.model.SHORT", 40)
     data = many_data(130)
     shuffled = np.random.default_rng(3).permutation(130)
     for orders, start in ((np.stack([np.arange(130), shuffled]), 2), (shuffled[None], 70)):
@@ -253,7 +253,7 @@ def test_long_prefixes_are_the_pairs_they_stand_for(name, risk, transfer, monkey
 @pytest.mark.parametrize("name", NAMES)
 def test_prefixes_shorter_than_wide(name, monkeypatch):
     monkeypatch.setattr(prefixes, "SHORT", 10)
-    monkeypatch.setattr("temperance.models.logistic.model.SHORT", 10)
+    monkeypatch.setattr("temperance.models.glm.model.SHORT", 10)
     data = binary_data(40, 25)
     plan = PrefixPlan(data.weights, np.arange(40)[None], growth=0.1)
     model = type(LOGISTIC[name])()

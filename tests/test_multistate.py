@@ -12,13 +12,12 @@ from temperance.diagnostics import (
     OverlapWarning,
     ParetoWarning,
 )
-from temperance.ruler import HUGE
-from temperance.sampling.curve import risk_curve_from
-from temperance.sampling.draws import Draws
-from temperance.sampling.ladder import Ladder, SampledLadders, next_beta
-from temperance.sampling.leave_one_out import rows_to_refit
-from temperance.sampling.multistate import solve
-from temperance.sampling.reliability import (
+from temperance.models.sampled.curve import risk_curve_from
+from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.ladder import Ladder, SampledLadders, next_beta
+from temperance.models.sampled.leave_one_out import rows_to_refit
+from temperance.models.sampled.multistate import solve
+from temperance.models.sampled.reliability import (
     Reliability,
     error_of_sum,
     long_run_variance,
@@ -27,6 +26,7 @@ from temperance.sampling.reliability import (
     warn_of_pareto,
     worst_rhat,
 )
+from temperance.search.log_scale import HUGE
 from temperance.types import Data, Plan
 
 SHAPE, RATE = 4.0, 0.05  # u ~ Gamma(SHAPE, RATE + beta): exp(-beta u) times a Gamma prior
@@ -372,7 +372,7 @@ class TestCurve:
         assert drawn.draws.source.upper == 2.0
 
     def test_memory_does_not_change_the_numbers(self, monkeypatch):
-        from temperance.sampling import curve, leave_one_out
+        from temperance.models.sampled import curve, leave_one_out
 
         for strategy in (strategies.KFold(4), strategies.LeaveOneOut()):
             _, whole = curves(strategy, "predictive")

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.optimise import (
+from temperance.search.log_scale import Cubics, Point, Ruler
+from temperance.search.minimise import (
     THOROUGH,
     Minimum,
     minimise,
@@ -18,7 +19,6 @@ from temperance.optimise import (
     ruler_for,
     stochastic_minimise,
 )
-from temperance.ruler import Cubics, Point, Ruler
 
 TINY = 1e-200
 RULER = Ruler(0.0, 3.0, 0.1)

@@ -33,7 +33,7 @@ package = Path(temperance.__file__).parent
 assert package.is_relative_to(sys.prefix), package
 assert (package / "py.typed").is_file()
 for name in ("page.html", "page.css", "page.js", "drawing.js"):
-    assert (package / "report" / name).is_file(), name
+    assert (package / "app" / "report" / name).is_file(), name
 for name in ("matplotlib", "sklearn", "pandas", "typer"):
     assert importlib.util.find_spec(name) is None, name
 try:

@@ -16,15 +16,16 @@ import pandas as pd
 import pytest
 
 from temperance import estimators
-from temperance.cli import choice, main
-from temperance.cli.console import Output
-from temperance.cli.display import BETAS, _ranked_grid
-from temperance.cli.predict import forecasts
-from temperance.estimators import plain
-from temperance.plain import Record
+from temperance.app.cli import main
+from temperance.app.cli.console import Output
+from temperance.app.cli.display import BETAS, _ranked_grid
+from temperance.app.cli.predict import forecasts
+from temperance.app.saved import choice
+from temperance.app.saved import estimators as plain
+from temperance.app.saved import posteriors as posteriors
+from temperance.app.saved.record import Record
+from temperance.app.tables import prepare
 from temperance.posteriors import CovarianceRoot, LowRankRoot, MixturePosterior
-from temperance.posteriors import plain as posteriors
-from temperance.tables import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

@@ -11,17 +11,17 @@ from temperance import calibrate, models, strategies
 from temperance.calibration import error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, TemperanceWarning
 from temperance.models.linear import leave_one_out
-from temperance.models.reference import eigenbasis, linear, scales, second_moment
-from temperance.models.reference.deletions import Deletions
-from temperance.models.reference.leverage import (
+from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
+from temperance.strategies.reference import eigenbasis, linear, scales, second_moment
+from temperance.strategies.reference.deletions import Deletions
+from temperance.strategies.reference.leverage import (
     careful_intensity,
     deletions_for,
     noise_at_leverage,
 )
-from temperance.models.reference.second_moment import left_out_intensity, shrinkage_intensity
-from temperance.models.reference.seen import seen_rows
-from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
-from temperance.strategies.reference_risk import HasReference
+from temperance.strategies.reference.second_moment import left_out_intensity, shrinkage_intensity
+from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.strategy import HasReference
 from temperance.types import Data, LeaveOneOutPlan
 from temperance_thesis.defaults.rivals import FirstDescribed
 

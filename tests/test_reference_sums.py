@@ -9,16 +9,16 @@ from scenarios import covariance
 
 from temperance import calibrate, models
 from temperance.diagnostics import TemperanceWarning
-from temperance.distinct import all_distinct
 from temperance.models.linear.deletion_sums import DeletionSums
 from temperance.models.linear.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import summed
 from temperance.models.linear.rows import Rows
-from temperance.models.reference import deletions, linear
-from temperance.models.reference.deletions import Deletions, SharedSums
-from temperance.models.reference.second_moment import second_moments, shrinkage_intensity
-from temperance.models.reference.seen import seen_rows
+from temperance.rows.distinct import all_distinct
 from temperance.strategies import ReferenceRisk
+from temperance.strategies.reference import deletions, linear
+from temperance.strategies.reference.deletions import Deletions, SharedSums
+from temperance.strategies.reference.second_moment import second_moments, shrinkage_intensity
+from temperance.strategies.reference.seen import seen_rows
 from temperance.types import Data
 
 CASES = [

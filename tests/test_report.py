@@ -13,13 +13,14 @@ import pytest
 from browser import Visit, launched
 from scipy import optimize, stats
 
-from temperance import GibbsClassifier, GibbsRegressor, models, report
+from temperance import GibbsClassifier, GibbsRegressor, models
+from temperance.app import report
+from temperance.app.explanation import explain, unrepaired
+from temperance.app.held_out import Forecasts, HeldOut, hold_out
+from temperance.app.tables import prepare
 from temperance.calibration import BetaWeights, Calibration, KnownErrors
 from temperance.curves import RiskCurve
-from temperance.explanation import explain, unrepaired
-from temperance.held_out import Forecasts, HeldOut, hold_out
-from temperance.optimise import Minimum
-from temperance.tables import prepare
+from temperance.search.minimise import Minimum
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

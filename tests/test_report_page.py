@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from browser import Visit, launched
 
-from temperance.report.contents import (
+from temperance.app.report.contents import (
     Band,
     Choice,
     Coefficient,
@@ -21,7 +21,7 @@ from temperance.report.contents import (
     Part,
     Reliability,
 )
-from temperance.report.page import MOST_POINTS, render
+from temperance.app.report.page import MOST_POINTS, render
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from temperance import calibrate, models, row_keys, strategies
-from temperance.grouping import number_rows
-from temperance.row_keys import MOST_SHARED, parts_of, shared_weight, telling_keys
+from temperance import calibrate, models, strategies
+from temperance.rows import hashing as row_keys
+from temperance.rows.duplicates import number_rows
+from temperance.rows.hashing import MOST_SHARED, parts_of, shared_weight, telling_keys
 from temperance.strategies.k_fold import MANY, MANY_PER_FOLD
 from temperance.types import Data, FoldPlan, Plan
 

@@ -10,8 +10,8 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.diagnostics import TemperanceWarning
-from temperance.selection import CurveStrategy
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, ReferenceRisk, SafeBayes
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import FoldPlan
 
 FACTORS = [1e-12, 1e-3, 1e12]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from test_optimise import KNOWN, SEVERAL, curve, least, well
 
-from temperance.optimise import THOROUGH, THRIFTY, Minimum, evaluate_at
-from temperance.ruler import Ruler
-from temperance.sketched_search import MOST_POINTS, Valley, _or_bound, _settled
-from temperance.sketched_search import minimise_by_sketch as by_sketch
+from temperance.search.log_scale import Ruler
+from temperance.search.minimise import THOROUGH, THRIFTY, Minimum, evaluate_at
+from temperance.search.with_sketch import MOST_POINTS, Valley, _or_bound, _settled
+from temperance.search.with_sketch import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3
 

@@ -6,9 +6,8 @@ from scenarios import RISKS, class_data, covariance, naive_curve, naive_softmax
 from scipy import optimize, special, stats
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.models.softmax.leave_one_out import left_out
-from temperance.models.softmax.system import SoftmaxSystem, class_rows
-from temperance.softmax_quadrature import (
+from temperance.models.glm.softmax.leave_one_out import left_out
+from temperance.models.glm.softmax.quadrature import (
     Logits,
     contrasts,
     differences,
@@ -17,6 +16,7 @@ from temperance.softmax_quadrature import (
     nodes,
     symmetric_roots,
 )
+from temperance.models.glm.softmax.system import SoftmaxSystem, class_rows
 from temperance.types import Data
 
 

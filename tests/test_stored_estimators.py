@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from temperance import GibbsClassifier, GibbsRegressor
-from temperance.explanation import explain
+from temperance.app.explanation import explain
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

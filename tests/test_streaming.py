@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
-from temperance import calibrate, memory, models, strategies
+from temperance import calibrate, models, strategies
+from temperance import resources as memory
 from temperance.streaming import (
     blocks_of_arrays,
     blocks_of_parquet,

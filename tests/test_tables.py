@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from temperance import GibbsRegressor, memory
-from temperance.tables import (
+from temperance import GibbsRegressor
+from temperance import resources as memory
+from temperance.app.tables import (
     Column,
     Table,
     TableError,
@@ -1184,7 +1185,7 @@ def test_diabetes():
 
 def test_import_is_light():
     check = (
-        "import sys, temperance.tables.table;"
+        "import sys, temperance.app.tables.table;"
         "sys.exit(' '.join({'pandas', 'pyarrow', 'sklearn'} & sys.modules.keys()) or None)"
     )
     subprocess.run([sys.executable, "-c", check], check=True)

@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from temperance import calibrate, models, strategies
-from temperance.models.logistic import (
+from temperance.models.glm import (
     axes,
     diagonal_covariance,
     full_covariance,
@@ -21,8 +21,8 @@ from temperance.models.logistic import (
     mean_and_curvature,
     system,
 )
-from temperance.models.logistic.expected_loss import expected_loss
-from temperance.models.logistic.system import Rows
+from temperance.models.glm.expected_loss import expected_loss
+from temperance.models.glm.system import Rows
 from temperance.quadrature import softplus_expectations
 from temperance.types import Data, LeaveOneOutPlan
 

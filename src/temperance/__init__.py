@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from temperance import models, strategies
 from temperance.calibrate import calibrate, expected_risk
 from temperance.calibration import Calibration
-from temperance.from_draws import calibrate_from_draws
+from temperance.models.sampled.from_draws import calibrate_from_draws
 
 if TYPE_CHECKING:
     from temperance.estimators import GibbsClassifier as GibbsClassifier

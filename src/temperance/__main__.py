@@ -1,6 +1,6 @@
 """``python -m temperance`` is the command line."""
 
-from temperance.cli import main
+from temperance.app.cli import main
 
 if __name__ == "__main__":
     main()

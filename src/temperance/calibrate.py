@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration
-from temperance.draws import covariance_slope
-from temperance.selection import stack
+from temperance.models.sampled.risk_of_draws import covariance_slope
+from temperance.resources import threads_for
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.strategies.default import average_for, fitting
-from temperance.threads import threads_for
+from temperance.strategies.selection import stack
 from temperance.types import Data, Model, Risk, Strategy
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import special
 
 from temperance.curves import RiskCurve
-from temperance.optimise import Minimum
 from temperance.posteriors.mixture import mixed
+from temperance.search.minimise import Minimum
 from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
 
@@ -196,7 +196,7 @@ class Calibration:
             return self.beta, self.beta
         if self.flat:
             return self.bounds
-        from temperance.beta_range import beta_range
+        from temperance.search.beta_range import beta_range
 
         rows = self.curve.rows(self.beta)[0]
         inflation = getattr(self.errors, "inflation", 1.0)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.optimise import THOROUGH, THRIFTY, Search, ruler_for
-from temperance.ruler import Ruler, Scale
+from temperance.search.log_scale import Ruler, Scale
+from temperance.search.minimise import THOROUGH, THRIFTY, Search, ruler_for
 from temperance.types import Array, Plan
 from temperance.validation import as_non_negative
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from temperance.cli.console import Output, one_line_errors, one_line_warnings
-from temperance.cli.options import (
+from temperance.app.cli.console import Output, one_line_errors, one_line_warnings
+from temperance.app.cli.options import (
     refuse_unwritable,
     refuse_unwritable_directory,
     whole_number,
@@ -238,7 +238,7 @@ def _judge(
 ) -> None:
     from joblib import effective_n_jobs, parallel_config
 
-    from temperance.files import write_whole
+    from temperance.app.files import write_whole
     from temperance_thesis import verdicts
 
     with parallel_config(n_jobs=jobs):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from temperance.cli.console import Steps
+from temperance.app.cli.console import Steps
 from temperance.datasets import AS_CODED, AS_STATED
 from temperance.study import Comparison, compare, remaining, united
 from temperance.study.identity import digest

@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance import calibrate_from_draws
 from temperance.diagnostics import TemperanceWarning
-from temperance.from_draws import DrawsCalibration
+from temperance.models.sampled.from_draws import DrawsCalibration
 
 SAME = 1e-6  # relative difference of supports and choices that should be the same
 

@@ -14,7 +14,7 @@ import numpy as np
 from temperance import calibrate, models, strategies
 from temperance.calibration import Calibration
 from temperance.diagnostics import ConvergenceWarning, TemperanceWarning
-from temperance.selection import CurveStrategy
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, Plan, PrefixPlan
 from temperance.validation import as_data
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, models, strategies
-from temperance.cli import main
+from temperance.app.cli import main
 from temperance.diagnostics import TemperanceWarning
 from temperance.streaming import calibrate_blocks, fold_numbers
 

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from temperance.cli import console
-from temperance.cli.app import app
+from temperance.app.cli import console
+from temperance.app.cli.app import app
 from temperance.datasets import GaussianNoise, MeanSetting
 from temperance.strategies import Bayes, KFold
 from temperance.study import Comparison, compare

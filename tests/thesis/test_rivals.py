@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, models
-from temperance.optimise import Minimum
-from temperance.selection import minimum_of
+from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, LeaveOneOut, ReferenceRisk
+from temperance.strategies.selection import minimum_of
 from temperance.types import Data, LeaveOneOutPlan
 from temperance_thesis.defaults import rivals
 

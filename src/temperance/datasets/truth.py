@@ -13,9 +13,9 @@ from scipy.optimize import minimize, minimize_scalar
 from temperance.calibrate import expected_risk
 from temperance.datasets.settings import Rows, Setting, frozen
 from temperance.models import NormalInverseGammaLinear
-from temperance.ruler import Ruler
-from temperance.selection import minimum_of, stack
-from temperance.threads import threads_for
+from temperance.resources import threads_for
+from temperance.search.log_scale import Ruler
+from temperance.strategies.selection import minimum_of, stack
 from temperance.types import Array, Data, Risk
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of
 

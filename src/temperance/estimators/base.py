@@ -21,9 +21,9 @@ from temperance.estimators.inputs import (
     validated,
 )
 from temperance.estimators.stored import without_data
-from temperance.selection import stack
 from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
 from temperance.strategies.default import average_for, fitting, holding
+from temperance.strategies.selection import stack
 from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 

@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from temperance.estimators.inputs import refuse_strange_units
-from temperance.memory import refuse_too_large
 from temperance.posteriors import StudentMixture, StudentT
+from temperance.resources import refuse_too_large
 from temperance.types import Array
 from temperance.validation import shown
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import optimize
 
 from temperance.models import GaussianLinear, HierarchicalLinear
-from temperance.models.hierarchical_linear import PRIOR_LEVEL, SCALES
-from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
+from temperance.models.hierarchical.model import PRIOR_LEVEL, SCALES
+from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.strategies.default import fitting
 from temperance.strategies.k_fold import KFold
 from temperance.types import Array, Data

@@ -3,22 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from temperance.models.full_covariance_logistic import FullCovarianceLogistic
-from temperance.models.gaussian_linear import GaussianLinear
-from temperance.models.gaussian_mean import GaussianMean
-from temperance.models.hierarchical_linear import HierarchicalLinear
-from temperance.models.jaakkola_logistic import JaakkolaLogistic
-from temperance.models.laplace_logistic import LaplaceLogistic
-from temperance.models.mean_field_logistic import MeanFieldLogistic
-from temperance.models.normal_inverse_gamma import NormalInverseGammaLinear
-from temperance.models.polynomial import Polynomial
-from temperance.models.softmax_logistic import SoftmaxLogistic
+from temperance.models.glm.full_covariance_logistic import FullCovarianceLogistic
+from temperance.models.glm.jaakkola_logistic import JaakkolaLogistic
+from temperance.models.glm.laplace_logistic import LaplaceLogistic
+from temperance.models.glm.mean_field_logistic import MeanFieldLogistic
+from temperance.models.glm.softmax.model import SoftmaxLogistic
+from temperance.models.hierarchical.model import HierarchicalLinear
+from temperance.models.linear.gaussian import GaussianLinear
+from temperance.models.linear.gaussian_mean import GaussianMean
+from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
+from temperance.models.linear.polynomial import Polynomial
 
 if TYPE_CHECKING:
-    from temperance.models.gibbs_model import GibbsModel as GibbsModel
-    from temperance.models.numpyro_model import NumPyroModel as NumPyroModel
-    from temperance.models.pymc_model import PyMCModel as PyMCModel
-    from temperance.models.stan_model import StanModel as StanModel
+    from temperance.models.sampled.gibbs import GibbsModel as GibbsModel
+    from temperance.models.sampled.numpyro import NumPyroModel as NumPyroModel
+    from temperance.models.sampled.pymc import PyMCModel as PyMCModel
+    from temperance.models.sampled.stan import StanModel as StanModel
 
 __all__ = [
     "FullCovarianceLogistic",
@@ -35,10 +35,10 @@ __all__ = [
 
 # Models that need an extra wait until they are asked for.
 LAZY = {
-    "GibbsModel": "gibbs_model",
-    "NumPyroModel": "numpyro_model",
-    "PyMCModel": "pymc_model",
-    "StanModel": "stan_model",
+    "GibbsModel": "sampled.gibbs",
+    "NumPyroModel": "sampled.numpyro",
+    "PyMCModel": "sampled.pymc",
+    "StanModel": "sampled.stan",
 }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.memory import refuse_too_large
+from temperance.resources import refuse_too_large
 from temperance.types import Array, batches
 
 

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
-from temperance.posteriors.gaussian import GaussianPosterior
-from temperance.posteriors.mixture import MixturePosterior
-from temperance.softmax_quadrature import (
+from temperance.models.glm.softmax.quadrature import (
     contrasts,
     log_expected_softmax,
     log_softmax_at,
     sobol_nodes,
 )
+from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
+from temperance.posteriors.gaussian import GaussianPosterior
+from temperance.posteriors.mixture import MixturePosterior
 from temperance.types import Array, batches
 from temperance.validation import open_units
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from temperance.selection import CurveStrategy
 from temperance.strategies.average import Average
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
@@ -12,9 +11,10 @@ from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.naive import Naive
 from temperance.strategies.oracle import Oracle
-from temperance.strategies.reference_risk import ReferenceRisk
+from temperance.strategies.reference.strategy import ReferenceRisk
 from temperance.strategies.safe_bayes import SafeBayes
 from temperance.strategies.sample_splitting import SampleSplitting
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import Strategy
 
 __all__ = [

@@ -22,9 +22,9 @@ from scipy import special
 
 from temperance.calibration import BetaWeights, Calibration, RowErrors, error_inflation
 from temperance.curves import RiskCurve
-from temperance.optimise import Minimum
-from temperance.selection import CurveStrategy
+from temperance.search.minimise import Minimum
 from temperance.strategies.leave_one_out import LeaveOneOut
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import AnyPlan, Array, CountsParameters, Data, Model, Risk
 from temperance.validation import positive
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
-from temperance.optimise import Minimum
+from temperance.search.minimise import Minimum
 from temperance.strategies.naive import Naive
 from temperance.types import Data, Model
 

@@ -8,7 +8,7 @@ from typing import Any
 from temperance.strategies.average import Average
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
-from temperance.strategies.reference_risk import ReferenceRisk
+from temperance.strategies.reference.strategy import ReferenceRisk
 from temperance.types import CountsParameters, Data, Risk, Strategy, Transfer
 
 MANY_ROWS = 10_000  # that nobody need look at to know that they fill ten folds

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.selection import CurveStrategy
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, Plan, Transfer
 from temperance.validation import one_of, shown
 

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import distinct_rows, number_rows, takes_few_values
-from temperance.row_keys import parts_of, telling_keys
-from temperance.selection import CurveStrategy
+from temperance.rows.duplicates import distinct_rows, number_rows, takes_few_values
+from temperance.rows.hashing import parts_of, telling_keys
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, FoldPlan, Plan, Transfer
 from temperance.validation import one_of, whole
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.selection import CurveStrategy, stack
+from temperance.strategies.selection import CurveStrategy, stack
 from temperance.types import AnyPlan, Data
 from temperance.validation import as_data
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.selection import CurveStrategy
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, Plan, PrefixPlan, Transfer
 from temperance.validation import one_of, whole
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.selection import CurveStrategy
+from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, FoldPlan, Plan, Transfer
 from temperance.validation import one_of, whole
 

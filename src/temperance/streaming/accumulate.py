@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.memory import refuse_too_large
 from temperance.models.linear.triangle import triangle, triangle_of_gram
+from temperance.resources import refuse_too_large
 from temperance.streaming.folds import FoldNumbers
 from temperance.types import Array, Data
 from temperance.validation import as_rows, refuse_non_finite, shown

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from temperance.calibration import Calibration, KnownErrors, StandardErrors, mean_and_error
 from temperance.curves import RiskCurve
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
-from temperance.selection import conclude, warn_of_minimum
+from temperance.resources import threads_for
 from temperance.strategies import Bayes, KFold, Naive, SampleSplitting, strategy_named
+from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.streaming.accumulate import accumulate
-from temperance.threads import threads_for
 from temperance.types import Array, Data, FoldPlan, Plan, Risk
 from temperance.validation import as_bounds, one_of, refuse_overflow, shown
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.memory import refuse_too_large
+from temperance.resources import refuse_too_large
 from temperance.validation import whole
 
 DRAWN = 2**20  # folds drawn at a time, or one permutation of all

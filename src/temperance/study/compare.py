@@ -14,11 +14,11 @@ import numpy as np
 from temperance.calibrate import calibrate
 from temperance.datasets import Setting, best_beta, true_risk
 from temperance.diagnostics import TemperanceWarning
+from temperance.resources import threads_for
 from temperance.study.identity import digest, generator
 from temperance.study.ledger import COLUMNS, NUMBERS, Ledger, Result
 from temperance.study.progress import Report, reporting
 from temperance.study.strategies import Choice, as_choices, resolve
-from temperance.threads import threads_for
 from temperance.types import Risk, Strategy
 from temperance.validation import as_bounds, one_of, whole
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from temperance.app.files import write_whole
 from temperance.diagnostics import StoreWarning, warn
-from temperance.files import write_whole
 from temperance.study.database import Database, Row
 from temperance.study.identity import canonical, digest
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from temperance.files import write_whole
+from temperance.app.files import write_whole
 from temperance.strategies import (
     Bayes,
     Bootstrap,

@@ -13,21 +13,21 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.models import NormalInverseGammaLinear
-from temperance.models.gaussian_linear import KnownVarianceRegression
+from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
-from temperance.models.reference.leverage import plain_intensity
-from temperance.models.reference.linear import reference_risk_curve
-from temperance.models.reference.scales import (
+from temperance.search.minimise import Minimum
+from temperance.strategies import Bootstrap, ReferenceRisk
+from temperance.strategies.reference.leverage import plain_intensity
+from temperance.strategies.reference.linear import reference_risk_curve
+from temperance.strategies.reference.scales import (
     SPREAD,
     AroundKnownVariance,
     Belief,
     UnknownVariance,
 )
-from temperance.models.reference.seen import seen_rows
-from temperance.optimise import Minimum
-from temperance.selection import conclude, minimum_of
-from temperance.strategies import Bootstrap, ReferenceRisk
-from temperance.strategies.veto import closest_tolerated
+from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.veto import closest_tolerated
+from temperance.strategies.selection import conclude, minimum_of
 from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
 
 STORED_AS = "temperance.study.rivals"  # where studies know these classes

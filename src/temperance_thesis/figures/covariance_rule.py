@@ -15,8 +15,8 @@ from scipy.optimize import brentq
 
 from temperance.calibration import Calibration
 from temperance.datasets import Setting, risk_of_draws
-from temperance.optimise import Minimum
-from temperance.selection import conclude, stack
+from temperance.search.minimise import Minimum
+from temperance.strategies.selection import conclude, stack
 from temperance.types import Data, Model, Risk
 from temperance.validation import as_data
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from temperance.app.files import write_whole
 from temperance.datasets import AS_STATED, VERSIONS, Version
-from temperance.files import write_whole
 from temperance.study.plan import Comparison
 from temperance.validation import one_of, whole
 from temperance_thesis.figures.style import paper, text_for

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temperance.files import write_whole
+from temperance.app.files import write_whole
 from temperance.study.summary import CLEAR
 from temperance_thesis.real_data.splits import REGRESSIONS, splits
 from temperance_thesis.real_data.summary import by_case, overall

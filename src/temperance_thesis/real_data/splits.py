@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from temperance.diagnostics import TemperanceWarning
+from temperance.resources import threads_for
 from temperance.strategies import (
     Bayes,
     Bootstrap,
@@ -28,7 +29,6 @@ from temperance.strategies import (
 )
 from temperance.study.identity import digest, generator
 from temperance.study.progress import Report, reporting
-from temperance.threads import threads_for
 from temperance.types import Array, Risk, Strategy
 from temperance.validation import one_of, whole
 
@@ -267,7 +267,7 @@ def _judged(
     name: str,
     strategy: Strategy,
 ) -> Result:
-    from temperance.held_out import coverage, forecasts, hits
+    from temperance.app.held_out import coverage, forecasts, hits
 
     case, (X, y, X_new, y_new) = task.case, rows
     state = _state(task.seed, task.repetition, case, strategy)

@@ -20,7 +20,7 @@ from temperance.models.hierarchical.leave_one_out import LeaveOneOutPredictions
 from temperance.models.hierarchical.moments import Predictions, predictions
 from temperance.models.hierarchical.training import Tests, Training, trained_and_tested
 from temperance.models.linear.noise import Noise, gibbs_rows
-from temperance.ruler import Scale
+from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
 
 

@@ -18,7 +18,7 @@ from temperance.models.linear.noise import Noise, gibbs_rows
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.prefixes import PrefixMoments
 from temperance.models.linear.rows import DEAR, Rows
-from temperance.ruler import Scale
+from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 
 

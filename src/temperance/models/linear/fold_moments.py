@@ -15,12 +15,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import members_of
 from temperance.models.linear.extent import Misfits
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.models.linear.spectrum import Spectrum, posterior_state
+from temperance.rows.duplicates import members_of
 from temperance.types import Array, FoldPlan, batches
 
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.grouping import label_type
 from temperance.models.linear import limits
 from temperance.models.linear.singular import by_length
 from temperance.models.prior import GaussianPrior, row_space
+from temperance.rows.duplicates import label_type
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache

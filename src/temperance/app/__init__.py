@@ -1,0 +1,1 @@
+"""The application: command, tables, report, saved choices."""

@@ -1,0 +1,312 @@
+"""Results as tables for people and as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+from rich.markup import escape as escape_markup
+from rich.padding import Padding
+from rich.table import Table as Grid
+
+import temperance
+from temperance.app.cli.calibrate import Result, Trial
+from temperance.app.cli.console import Output, printable
+from temperance.app.cli.request import PURPOSES, Request
+from temperance.app.explanation import explain, modelled
+from temperance.app.held_out import HeldOut, coverage, hits
+from temperance.calibration import Calibration, with_error
+from temperance.types import Risk
+
+BETAS = "chosen beta"
+
+
+def escape(text: str) -> str:
+    """Make text from files harmless to terminals and to rich's markup."""
+    return escape_markup(printable(text))
+
+
+def show(request: Request, result: Result) -> None:
+    """Print the result."""
+    if request.json:
+        print(json.dumps(_plain(as_record(request, result)), indent=2, allow_nan=False))
+        return
+    console = Output()
+    console.print(_named(_first(settings(request, result))))
+    notes = [*result.table.notices, *(f"Warning: {each}" for each in result.warnings)]
+    if notes:
+        console.print(_bulleted(notes))
+    console.print()
+    console.print(_choices(result.own.fitted))
+    console.print(Padding(escape(explain(result.own.fitted.calibration_)), (1, 0, 0, 0)))
+    if request.compare:
+        console.print()
+        console.print(_ranked_grid(ranking(result), result.own.name, console.width))
+        console.print(_compared_in_words(result.trials))
+    if request.report is not None or request.save is not None:
+        console.print()
+    if request.report is not None:
+        console.print(f"The report is in {escape(str(request.report))}", soft_wrap=True)
+    if request.save is not None:
+        console.print(f"The choice is in {escape(str(request.save))}", soft_wrap=True)
+
+
+def _first(names_and_values: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the settings that head the result: all down to what it is for."""
+    return names_and_values[: [name for name, _ in names_and_values].index("for") + 1]
+
+
+def settings(request: Request, result: Result) -> list[tuple[str, str]]:
+    """Return names and values that say what was done, the most important first."""
+    fitted, table = result.own.fitted, result.table
+    first = fitted.calibration_
+    rows, columns = table.inputs.shape
+    return [
+        ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
+        ("model", _model(fitted)),
+        *([("class", said)] if (said := modelled(fitted, table.target_name)) else []),
+        ("strategy", repr(first.strategy)),
+        ("for", f"{PURPOSES[first.kind]}: {first.kind} risk, {first.curve.method}{_units(fitted)}"),
+        ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),
+        ("prior", _prior(fitted)),
+        ("columns", "standardised" if fitted.standardize else "as they are"),
+        ("constant", "included" if fitted.fit_intercept else "none"),
+        ("seed", str(request.seed)),
+        ("version", f"temperance {temperance.__version__}"),
+    ]
+
+
+def _prior(fitted: Any) -> str:
+    if fitted.prior_scale == "auto":
+        return "standard deviation of the coefficients learnt from the data"
+    return f"standard deviation {fitted.prior_scale:g} of each coefficient"
+
+
+def _kind(fitted: Any) -> Risk:
+    return fitted.parts()[0][1].kind
+
+
+def _units(fitted: Any) -> str:
+    """Say what a risk is counted in, where that is not plain."""
+    inferred = isinstance(getattr(fitted, "noise_variance", None), str)
+    return ", of the standardised target" if inferred and fitted.standardize else ""
+
+
+def _model(fitted: Any) -> str:
+    degree = f", powers up to {fitted.degree}" if fitted.degree > 1 else ""
+    if hasattr(fitted, "classes_"):
+        several = len(fitted.classes_) > 2
+        kind = "laplace posterior of all classes" if several else f"{fitted.posterior} posterior"
+        return f"logistic regression{degree}, {kind}"
+    known = isinstance(fitted.noise_variance, str)
+    noise = "unknown" if known else f"{fitted.noise_variance:g}"
+    return f"linear regression{degree}, noise variance {noise}"
+
+
+def _named(names_and_values: list[tuple[str, str]]) -> Grid:
+    grid = _grid("", "")
+    for name, value in names_and_values:
+        grid.add_row(f"[bold]{name}[/bold]", escape(value))
+    return grid
+
+
+def _bulleted(sentences: list[str]) -> Grid:
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    for sentence in sentences:
+        grid.add_row("[dim]•[/dim]", escape(sentence))
+    return grid
+
+
+def _choices(fitted: Any) -> Grid:
+    """Return a line for each quantity."""
+    return _named(_quantities(fitted.calibration_))
+
+
+def _quantities(part: Calibration) -> list[tuple[str, str]]:
+    return [
+        ("beta", f"{part.beta:.4g}"),
+        ("range", _range(part)),
+        ("alpha", f"{part.alpha:.4g}"),
+        ("risk", with_error(part.risk, part.standard_error)),
+        ("Bayes' risk", f"{part.bayes_risk:.5g}"),
+        ("gain", with_error(part.gain, part.gain_standard_error)),
+        ("minimum", part.where),
+    ]
+
+
+def _range(part: Calibration) -> str:
+    if part.average is None and not part.minimum.searched:
+        return "–"
+    return "{:.3g} to {:.3g}".format(*part.beta_range)
+
+
+def _grid(*headings: str) -> Grid:
+    grid = Grid(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        show_header=any(headings),
+    )
+    for heading in headings:
+        grid.add_column(heading)
+    return grid
+
+
+def _ranked_grid(ranking: list[tuple[str, ...]], own: str, width: int) -> Grid:
+    """Return the ranking; where it is too wide it moves together, and only betas are broken."""
+    headings, *rows = ranking
+    cells = [max(map(len, column)) for column in zip(*ranking, strict=True)]
+    grid = _grid(*headings)
+    if sum(cells) + 2 * (len(cells) - 1) > width:
+        grid.padding = (0, 1, 0, 0)
+    for column in grid.columns:
+        column.no_wrap = column.header != BETAS
+    for row in rows:
+        grid.add_row(*map(escape, row), style="bold" if row[1] == own else None)
+    return grid
+
+
+def ranked(trials: list[Trial]) -> list[Trial]:
+    """Order strategies by their gain over Bayes on rows held out, the best first."""
+    return sorted(trials, key=lambda trial: -trial.held.mean(trial.held.gains)[0])
+
+
+def ranking(result: Result) -> list[tuple[str, ...]]:
+    """Return the strategies on rows held out, the best first, below a row of headings."""
+    last = "in 95 %" if result.own.held.bayes.place is not None else "right"
+    rows: list[tuple[str, ...]] = [("", "strategy", BETAS, "gain over Bayes", "log score", last)]
+    trials = ranked(result.trials)
+    gains = [trial.held.mean(trial.held.gains) for trial in trials]
+    for trial, gain in zip(trials, gains, strict=True):
+        place = 1 + [mean for mean, _ in gains].index(gain[0])  # those that gain the same share it
+        beta = f"{trial.fitted.calibration_.beta:.3g}"
+        held = trial.held
+        score = held.mean(held.calibrated.log_score)
+        share = f"{held.mean(hit(held, result))[0]:.1%}"
+        rows.append((str(place), trial.name, beta, with_error(*gain), with_error(*score), share))
+    return rows
+
+
+def _compared_in_words(trials: list[Trial]) -> str:
+    gains = {trial.name: trial.held.mean(trial.held.gains) for trial in trials}
+    better = [name for name, (gain, error) in gains.items() if gain > 2 * error]
+    worse = [name for name, (gain, error) in gains.items() if gain < -2 * error]
+    measure = {"gibbs": "Gibbs risk", "predictive": "log score"}[_kind(trials[0].fitted)]
+    clear = [
+        f"clearly {how} than Bayes in {measure}: {', '.join(names)}"
+        for how, names in (("better", better), ("worse", worse))
+        if names
+    ]
+    found = "; ".join(clear) or "none differs clearly from Bayes"
+    return (
+        "The chosen beta is that on all rows; the rest is from rows held out in turn, ± one "
+        f"standard error. {found[0].upper()}{found[1:]}."
+    )
+
+
+def hit(held: HeldOut, result: Result) -> Any:
+    """Whether each row fell into its 95 % interval, or was given its class, as 0 or 1."""
+    if held.calibrated.place is not None:
+        return coverage(held.calibrated.place, 0.95)
+    return hits(held.calibrated, result.table.target, result.own.fitted.classes_)
+
+
+def as_record(request: Request, result: Result) -> dict[str, Any]:
+    """Return everything that was found, as plain values."""
+    fitted, table = result.own.fitted, result.table
+    record: dict[str, Any] = {
+        "version": temperance.__version__,
+        "command": request.command(),
+        "data": table.name,
+        "target": table.target_name,
+        "task": table.task,
+        "rows": len(table.target),
+        "columns": list(table.inputs.columns),
+        "reference_levels": {
+            column.name: column.reference for column in table.columns if column.kind == "levels"
+        },
+        "settings": dict(settings(request, result)),
+        "results": [_result(fitted)],
+        "coefficients": _coefficients(fitted),
+        "notices": list(table.notices),
+        "warnings": result.warnings,
+    }
+    if request.compare:
+        record["comparison"] = [_compared(trial, result) for trial in ranked(result.trials)]
+    if request.report is not None:
+        record["report"] = str(request.report)
+    if request.save is not None:
+        record["saved"] = str(request.save)
+    return record
+
+
+def _result(fitted: Any) -> dict[str, Any]:
+    part, names = fitted.calibration_, [name for name, _ in fitted.parts()]
+    return {
+        "class": names[0] or None if len(names) == 1 else None,
+        "beta": part.beta,
+        "beta_range": list(part.beta_range),
+        "average": _average(part),
+        "alpha": part.alpha,
+        "n": part.data.size,
+        "risk": part.risk,
+        "standard_error": part.standard_error,
+        "bayes_risk": part.bayes_risk,
+        "gain": part.gain,
+        "gain_standard_error": part.gain_standard_error,
+        "at_bound": part.at_bound,
+        "flat": part.flat,
+        "minimum": part.where,
+        "meaning": explain(part),
+    }
+
+
+def _average(part: Calibration) -> dict[str, Any] | None:
+    if part.average is None:
+        return None
+    return {"betas": part.average.betas.tolist(), "weights": part.average.weights.tolist()}
+
+
+def _coefficients(fitted: Any) -> list[dict[str, Any]]:
+    names = ["intercept", *fitted.terms_]
+    found, first = [], 0 if fitted.fit_intercept else 1
+    labels = [label for label, _ in fitted.parts()]
+    laws = fitted.class_coefficients() if labels[0] else [fitted.coefficients()]
+    for label, law in zip(labels, laws, strict=True):
+        quantities = zip(names, law.mean, *law.interval(0.95).T, strict=True)
+        for name, mean, low, high in list(quantities)[first:]:
+            found.append(
+                {"class": label or None, "name": name, "mean": mean, "low": low, "high": high}
+            )
+    return found
+
+
+def _compared(trial: Trial, result: Result) -> dict[str, Any]:
+    held = trial.held
+    gain, gain_error = held.mean(held.gains)
+    score, score_error = held.mean(held.calibrated.log_score)
+    return {
+        "strategy": trial.name,
+        "results": [_result(trial.fitted)],
+        "held_out_gain": gain,
+        "held_out_gain_standard_error": gain_error,
+        "held_out_log_score": score,
+        "held_out_log_score_standard_error": score_error,
+        "held_out_hits": held.mean(hit(held, result))[0],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's values into Python's, and numbers that are not finite into null."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,173 @@
+"""What was asked for on the command line, and the parts of the library that it stands for."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from temperance.app.tables import Table, TableError, Task, diabetes, prepare, read_frame
+from temperance.strategies import FOR_SOME_MODELS, name_of
+from temperance.types import Risk, Transfer
+
+ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
+PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
+Purpose = Literal["forecasts", "draws"]
+
+# What should be right, and the risk that is made small for it.
+RISKS: dict[Purpose, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
+PURPOSES: dict[Risk, Purpose] = {risk: purpose for purpose, risk in RISKS.items()}
+
+LEAST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of ``temperance calibrate``; each default is that of the command."""
+
+    data: Path | None = None
+    target: str | None = None
+    model: ModelName | None = None
+    strategy: str | None = None
+    transfer: Transfer = "beta"
+    purpose: Purpose = "forecasts"
+    bounds: tuple[float, float] | None = None
+    noise_variance: float | None = None
+    degree: int | None = None
+    posterior: PosteriorName | None = None
+    prior_scale: float | Literal["auto"] = "auto"
+    standardize: bool = True
+    intercept: bool = True
+    weights: str | None = None
+    drop: tuple[str, ...] = ()
+    drop_missing: bool = False
+    dates_as_days: bool = False
+    seed: int = 0
+    compare: bool = False
+    json: bool = False
+    report: Path | None = None
+    save: Path | None = None
+
+    @property
+    def risk(self) -> Risk:
+        """The risk that is made small."""
+        return RISKS[self.purpose]
+
+    def table(self) -> Table:
+        """Read the data, or take the bundled ones."""
+        name = "diabetes" if self.data is None else self.data.name
+        frame = diabetes() if self.data is None else read_frame(self.data)
+        target = "progression" if self.data is None and self.target is None else self.target
+        if target is None:
+            columns = ", ".join(repr(str(name)) for name in list(frame.columns)[:12])
+            more = f" and {len(frame.columns) - 12} more" if len(frame.columns) > 12 else ""
+            raise TableError(f"--target must name a column of {name}: {columns}{more}")
+        table = prepare(
+            frame,
+            target,
+            name=name,
+            task=self._task(),
+            drop=self.drop,
+            weights=self.weights,
+            drop_missing=self.drop_missing,
+            dates_as_days=self.dates_as_days,
+        )
+        if len(table.target) < LEAST_ROWS:
+            raise TableError(
+                f"{name} has {len(table.target)} rows, too few to calibrate on: at least "
+                f"{LEAST_ROWS} are needed"
+            )
+        return table
+
+    def _task(self) -> Task | None:
+        if self.model is None:
+            return None
+        return "classification" if self.model == "logistic" else "regression"
+
+    def estimator(self, task: Task) -> Any:
+        """Build the estimator that the options describe."""
+        from temperance.estimators import GibbsClassifier, GibbsRegressor
+
+        shared: dict[str, Any] = {
+            "strategy": self.strategy,
+            "transfer": self.transfer,
+            "target": self.purpose,
+            "bounds": self.bounds,
+            "prior_scale": self.prior_scale,
+            "standardize": self.standardize,
+            "fit_intercept": self.intercept,
+            "random_state": self.seed,
+        }
+        model = self.model or self._usual(task)
+        self._check(model)
+        if model == "logistic":
+            if self.posterior is not None:
+                shared["posterior"] = self.posterior
+            return GibbsClassifier(degree=self.degree or 1, **shared)
+        degree = (self.degree or 2) if model == "polynomial" else 1
+        variance = "unknown" if self.noise_variance is None else self.noise_variance
+        return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
+
+    def _usual(self, task: Task) -> ModelName:
+        if task == "classification":
+            return "logistic"
+        return "linear" if self.noise_variance is None else "known-variance"
+
+    def own_strategy(self, estimator: Any) -> str:
+        """Name the strategy that was asked for, or the estimator's default."""
+        return self.strategy or name_of(estimator.usual_strategy())
+
+    def _check(self, model: ModelName) -> None:
+        if model == "known-variance" and self.noise_variance is None:
+            raise ValueError(
+                "--model known-variance needs --noise-variance, in units of the target squared"
+            )
+        if self.noise_variance is not None and model not in ("known-variance", "polynomial"):
+            raise ValueError(
+                f"--noise-variance is for the models known-variance and polynomial, not {model}"
+            )
+        if self.degree is not None and model not in ("polynomial", "logistic"):
+            raise ValueError(f"--degree is for the models polynomial and logistic, not {model}")
+        if self.strategy in FOR_SOME_MODELS and model == "logistic":
+            raise ValueError(f"--strategy {self.strategy} is not for the model logistic")
+        if self.posterior is not None and model != "logistic":
+            raise ValueError(f"--posterior is for the model logistic, not {model}")
+
+    def command(self) -> str:
+        """Write the command line that asks for the same."""
+        words = ["temperance", "calibrate"]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                words += _option(field.name, value)
+        return shlex.join(words)
+
+
+def as_written(message: str) -> str:
+    """Name what a message of the library is about as the command does."""
+    names = {"X and y": "the table", "X": "the inputs", "y": "the target"}
+    names |= {field.name: _dashed(field.name) for field in fields(Request)}
+    for name, written in names.items():
+        if message.startswith(f"{name} must "):
+            return written + message.removeprefix(name)
+    return message
+
+
+def _dashed(name: str) -> str:
+    return "--for" if name == "purpose" else "--" + name.replace("_", "-")
+
+
+def _option(name: str, value: Any) -> list[str]:
+    if name == "data":
+        return [f"./{value}" if str(value).startswith("-") else str(value)]
+    if name in ("standardize", "intercept"):
+        return [f"--no-{name}"]
+    option = _dashed(name)
+    if value is True:
+        return [option]
+    if name == "drop":
+        return [word for column in value for word in (option, column)]
+    if isinstance(value, tuple):
+        return [option, *map(str, value)]
+    return [option, str(value)]

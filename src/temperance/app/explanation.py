@@ -1,0 +1,144 @@
+"""What a calibration means, in plain words."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from temperance.app.held_out import HeldOut, missed
+from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
+from temperance.strategies.selection import suspects
+
+
+def explain(calibration: Calibration) -> str:
+    """Say what the choice means and how sure it is, in a few sentences."""
+    if calibration.average is not None:
+        low, high = calibration.beta_range
+        gain = _gain(calibration)
+        return (
+            f"Forecasts are averaged over β, by how they fared on rows held out: 95 % of the "
+            f"weight lies between {low:.3g} and {high:.3g}, half of it below "
+            f"{calibration.beta:.3g}. {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+        )
+    if not calibration.minimum.searched:
+        return (
+            "β was given, not chosen: each observation counts once, as the likelihood says. The "
+            "risk is that on the rows which the posterior was fitted to."
+        )
+    if calibration.flat:
+        return (
+            "The estimated risk does not depend on β, so the data say nothing about it; β stays "
+            "as close to Bayes as the bounds allow."
+        )
+    if not calibration.at_bound and _unclear(calibration):
+        return (
+            f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
+            f"{_range(calibration)}"
+        )
+    gain = f"{_gain(calibration)}{_range(calibration)}"
+    return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+
+
+def name_of_choice(calibration: Calibration) -> str:
+    """Name what stands against Bayes."""
+    return "chosen β" if calibration.average is None else "average over β"
+
+
+def unrepaired(calibration: Calibration, held: HeldOut) -> str:
+    """Say that intervals for forecasts are wrong in spite of the choice, or nothing."""
+    aimed = calibration.minimum.searched or calibration.average is not None
+    shares = missed(held) if aimed and calibration.kind == "predictive" else {}
+    if not shares:
+        return ""
+    levels, kept = (
+        _listed([f"{100 * each:.0f}" for each in values])
+        for values in (shares.keys(), shares.values())
+    )
+    remedy = (
+        "transform the response (its logarithm, say), or take a model whose noise has heavier "
+        "tails or varies with the inputs"
+        if getattr(calibration.model, "noise_variance", None) is None
+        else "let the model infer its noise variance"
+    )
+    return (
+        f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
+        f"chance and no β repairs: {remedy}."
+    )
+
+
+def _listed(words: list[str]) -> str:
+    """Join words by commas and the last by 'and'."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}"
+
+
+def modelled(fitted: Any, target: str) -> str:
+    """Say which of two classes has its probability modelled; nothing for other responses."""
+    classes = list(getattr(fitted, "classes_", ()))
+    if len(classes) != 2:
+        return ""
+    return f"probability of {target} = {classes[1]}, against {classes[0]}"
+
+
+def _better_repair(calibration: Calibration) -> str:
+    """Say so if the model could be freed of what beta repairs."""
+    known = getattr(calibration.model, "noise_variance", None) is not None
+    if not known or calibration.kind == "gibbs" or _unclear(calibration):
+        return ""
+    effect = "widens" if calibration.beta < 1 else "narrows"
+    return (
+        " If the noise variance is a guess, a model that infers it is the better repair: "
+        f"β {effect} forecasts and coefficients alike."
+    )
+
+
+def _range(calibration: Calibration) -> str:
+    """Say which betas would do as well, unless it is one."""
+    low, high = calibration.beta_range
+    if f"{low:.3g}" == f"{high:.3g}":
+        return ""
+    return f" The data do not tell β from {low:.3g} to {high:.3g} apart."
+
+
+def _meaning(calibration: Calibration) -> str:
+    beta, upper = calibration.beta, calibration.bounds[1]
+    if beta == 0:
+        return (
+            "The prior alone predicts better than anything learnt from these data (β = 0): check "
+            "the model, the units and the prior."
+        )
+    if calibration.at_bound and beta == upper:
+        advice = (
+            "it rewards narrow posteriors and mostly does, so the bound is a convention"
+            if calibration.kind == "gibbs"
+            else f"see whether wider bounds do better, or whether {suspects(calibration.model)}"
+        )
+        return f"The {calibration.kind} risk falls up to the upper bound, β = {beta:.3g}: {advice}."
+    amount = f"each observation should count as {beta:.3g} of one"
+    if calibration.at_bound:
+        return f"The risk is smallest at the lower bound: {amount}, or less; see wider bounds."
+    if beta < 1:
+        return (
+            f"The data deserve less trust than Bayes gives them: {amount}. The posterior is wider "
+            "than Bayes', as that of a model that is partly wrong should be."
+        )
+    return (
+        f"The data deserve more trust than Bayes gives them: {amount}. The posterior is narrower "
+        "than Bayes'."
+    )
+
+
+def _unclear(calibration: Calibration) -> bool:
+    return isfinite(calibration.gain_standard_error) and calibration.told != "better"
+
+
+def _gain(calibration: Calibration) -> str:
+    gain, error = calibration.gain, calibration.gain_standard_error
+    if not isfinite(error):
+        return f"the estimated gain over Bayes is {gain:.3g} per observation."
+    size = f"the estimated gain over Bayes, {with_error(gain, error)} per observation,"
+    if calibration.told == "the same":
+        return f"{size} is at most {NEGLIGIBLE_GAIN:g}: Bayes would do about as well."
+    if calibration.told == "unknown":
+        return f"{size} is within two standard errors of nothing: the data do not tell."
+    return f"{size} is clear."

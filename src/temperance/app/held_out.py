@@ -1,0 +1,220 @@
+"""How the forecasts of an estimator fare on rows that had no part in the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibration import mean_and_error
+from temperance.rows.duplicates import distinct_rows, takes_few_values
+from temperance.types import Array, Data
+from temperance.validation import shown
+
+JUDGED = (0.5, 0.8, 0.95)  # levels of intervals
+LEAST_MISS = 0.05  # of their shares that is worth a word
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Forecasts of n responses, each by a posterior that had not seen it.
+
+    Parameters
+    ----------
+    log_score : log density or log probability of what happened, shape (n,)
+    place : for real responses, the forecast's probability of at most what happened, shape (n,)
+    probabilities : for classes, the probability of each, shape (n, classes)
+    """
+
+    log_score: Array
+    place: Any = None
+    probabilities: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Forecasts of the calibrated posterior and of Bayes', on the same held-out rows.
+
+    Parameters
+    ----------
+    calibrated, bayes : Forecasts
+    gains : loss under Bayes less loss under the choice, in the risk asked for, shape (n,)
+    weights : weights of the rows, shape (n,)
+    """
+
+    calibrated: Forecasts
+    bayes: Forecasts
+    gains: Array
+    weights: Array
+
+    def mean(self, values: Array) -> tuple[float, float]:
+        """Weighted mean of a value per row, and its standard error."""
+        return mean_and_error(values, self.weights, self.weights)
+
+
+def hold_out(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    weights: Array | None = None,
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    step: Callable[[], None] = lambda: None,
+) -> HeldOut:
+    """Fit on all folds but one and forecast that one, for each fold in turn.
+
+    Parameters
+    ----------
+    estimator : GibbsRegressor or GibbsClassifier
+        It is cloned, not fitted.
+    X : frame or array of shape (n, d)
+    y : array of shape (n,)
+    weights : array of shape (n,), optional
+    n_folds : int
+        At most; no more than the rarest class has rows.  Copies of a row share a fold.
+    seed : int
+        Source of the folds.
+    step : function without arguments
+        Called after each fit.
+    """
+    from sklearn.base import clone
+
+    y = np.asarray(y)
+    known = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    parts = []
+    for train, test in _folds(estimator, X, y, known, n_folds, seed):
+        fitted = clone(estimator).fit(_take(X, train), y[train], sample_weight=known[train])
+        new = _take(X, test)
+        parts.append(
+            _Part(
+                test,
+                forecasts(fitted, new, y[test]),
+                forecasts(fitted, new, y[test], beta=1.0),
+                _gains(fitted, new, y[test]),
+            )
+        )
+        step()
+    order = np.argsort(np.concatenate([part.rows for part in parts]))
+    return HeldOut(
+        _joined([part.calibrated for part in parts], order),
+        _joined([part.bayes for part in parts], order),
+        np.concatenate([part.gains for part in parts])[order],
+        known,
+    )
+
+
+def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -> Forecasts:
+    """Return what a fitted estimator says of rows, at its choice or at another ``beta``."""
+    if hasattr(fitted, "classes_"):
+        log_probabilities = fitted.predict_log_proba(X, beta=beta)
+        happened = y[:, None] == fitted.classes_
+        # A class that no row of positive weight has is given no probability.
+        log_score = np.max(log_probabilities, axis=1, where=happened, initial=-np.inf)
+        return Forecasts(log_score, probabilities=np.exp(log_probabilities))
+    law = fitted.forecast(X, beta=beta)
+    return Forecasts(law.log_density(y), place=law.cdf(y))
+
+
+class _Part(NamedTuple):
+    rows: NDArray[np.intp]
+    calibrated: Forecasts
+    bayes: Forecasts
+    gains: Array
+
+
+def _gains(fitted: Any, X: Any, y: NDArray[Any]) -> Array:
+    """Return the gains, of rows whose class the fit knows."""
+    known = np.isin(y, fitted.classes_) if hasattr(fitted, "classes_") else np.full(len(y), True)
+    gains = np.full(len(y), np.nan)
+    gains[known] = fitted.gains(_take(X, np.flatnonzero(known)), y[known])
+    return gains
+
+
+def _folds(
+    estimator: Any, X: Any, y: NDArray[Any], weights: Array, n_folds: int, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows that train and those that test; rows without weight only test."""
+    counted, idle = np.flatnonzero(weights > 0), np.flatnonzero(weights <= 0)
+    _, codes = np.unique(y[counted], return_inverse=True)
+    inputs = np.asarray(_take(X, counted), dtype=float)
+    units = _units(Data(inputs, codes.astype(float), weights[counted]))
+    # scikit-learn takes seeds of 32 bits.
+    for train, test in _splits(estimator, y[counted], units, n_folds, seed % 2**32):
+        yield counted[train], np.concatenate([counted[test], idle])
+        idle = idle[:0]
+
+
+def _units(data: Data) -> NDArray[np.intp]:
+    """Give each row a number, and copies the same, so that none is tested by another."""
+    rows, number = distinct_rows(data)
+    return np.arange(len(data)) if takes_few_values(rows) else number
+
+
+def _splits(
+    estimator: Any, y: NDArray[Any], units: NDArray[np.intp], n_folds: int, seed: int
+) -> Any:
+    from sklearn.base import is_classifier
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    options = {"shuffle": True, "random_state": seed}
+    _, first = np.unique(units, return_index=True)
+    alone = len(first) == len(y)
+    if not is_classifier(estimator):
+        folds = min(n_folds, len(first))
+        if alone:
+            return KFold(folds, **options).split(y)
+        return GroupKFold(folds, **options).split(y, groups=units)
+    labels, counts = np.unique(y[first], return_counts=True)
+    rarest = int(counts.min())
+    if rarest < 2:
+        raise ValueError(
+            "y must hold every class at least twice to hold rows out, got 1 row of "
+            f"{shown(labels[np.argmin(counts)])}"
+        )
+    folds = min(n_folds, rarest)
+    if alone:
+        return StratifiedKFold(folds, **options).split(y, y)
+    return StratifiedGroupKFold(folds, **options).split(y, y, units)
+
+
+def _take(X: Any, rows: NDArray[np.intp]) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+
+
+def _joined(parts: list[Forecasts], order: NDArray[np.intp]) -> Forecasts:
+    def join(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else np.concatenate(values)[order]
+
+    return Forecasts(join("log_score"), join("place"), join("probabilities"))
+
+
+def hits(forecasts: Forecasts, y: NDArray[Any], classes: NDArray[Any]) -> Array:
+    """Whether each row was given its class, as 0 or 1."""
+    return (classes[np.argmax(forecasts.probabilities, axis=1)] == y).astype(float)
+
+
+def missed(held: HeldOut) -> dict[float, float]:
+    """Return the levels and shares of central intervals of the choice, if one of them is far off.
+
+    Far is more than three standard errors of a share of so many rows, and more than a twentieth.
+    """
+    if held.calibrated.place is None:
+        return {}
+    shares = {level: held.mean(coverage(held.calibrated.place, level))[0] for level in JUDGED}
+    count = held.weights.sum()
+
+    def far(level: float, share: float) -> bool:
+        chance = 3 * np.sqrt(level * (1 - level) / count)
+        return abs(share - level) > max(chance, LEAST_MISS)
+
+    return shares if any(far(*each) for each in shares.items()) else {}
+
+
+def coverage(place: Array, level: float) -> Array:
+    """Whether each response fell into its central interval of this level, as 0 or 1."""
+    return (np.abs(2 * place - 1) <= level).astype(float)

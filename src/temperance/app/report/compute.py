@@ -1,0 +1,324 @@
+"""The numbers of a report, from a fitted estimator and the table it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from temperance.app import held_out
+from temperance.app.explanation import explain, modelled, name_of_choice
+from temperance.app.report.contents import (
+    Band,
+    Choice,
+    Coefficient,
+    Contents,
+    HeldOut,
+    Interval,
+    Marginals,
+    Part,
+    Reliability,
+)
+from temperance.app.tables import Table
+from temperance.calibration import Calibration, with_error
+from temperance.posteriors import StudentMixture, StudentT
+from temperance.search.log_scale import Ruler
+from temperance.types import Array
+from temperance.validation import shown
+
+MOST_MARGINALS = 12
+MOST_COEFFICIENTS = 200
+GRID = 80
+STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's own ruler and over the bounds
+# Probabilities between which densities are drawn by lines: even steps of a Gaussian.
+DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+BINS = 10
+
+Law = StudentT | StudentMixture
+
+
+def compute(
+    fitted: Any,
+    table: Table,
+    choices: Mapping[str, float],
+    own: str,
+    held: held_out.HeldOut,
+    ranking: list[tuple[str, ...]],
+    notices: list[str],
+    settings: list[tuple[str, str]],
+    command: str,
+) -> Contents:
+    """Gather what a report says.
+
+    Parameters
+    ----------
+    fitted : GibbsRegressor or GibbsClassifier, fitted to the table
+    table : Table
+    choices : the beta by each strategy's name
+    own : name of the strategy that was asked for
+    held : forecasts of rows held out
+    ranking : strategies on rows held out, below a row of headings; empty if they were not compared
+    notices : sentences of warning
+    settings : names and values to reproduce the result
+    command : the command that makes the report again
+    """
+    calibration = fitted.calibration_
+    chosen = [Choice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
+    betas = _betas(calibration, calibration.curve.ruler(calibration.bounds))
+    risk = calibration.curve(betas)
+    # At its place stands the choice itself, which may be an average over betas.
+    asked = [None if beta == calibration.beta else float(beta) for beta in betas]
+    laws = [_laws(fitted, beta) for beta in asked]
+    parts = [
+        _part(fitted, table, k, name, chosen, betas, risk, asked, [each[k] for each in laws])
+        for k, (name, _) in enumerate(fitted.parts())
+    ]
+    kept = _held_out(fitted, table, held)
+    which = modelled(fitted, table.target_name)
+    words = [*([f"The model gives the {which}."] if which else []), explain(calibration)]
+    return Contents(
+        title=f"How far to trust a model of {table.target_name}",
+        words=[*words, _fared(held, calibration.kind, name_of_choice(calibration))],
+        risk_name=calibration.kind,
+        choice_name=name_of_choice(calibration),
+        reading=_reading(table),
+        parts=parts,
+        held_out=kept,
+        ranking=ranking,
+        notices=notices,
+        settings=settings,
+        command=command,
+    )
+
+
+def _reading(table: Table) -> str:
+    """Say what the coefficients of text compare with, or nothing."""
+    pairs = [
+        f"{shown(column.name)} with {shown(column.reference)}"
+        for column in table.columns
+        if column.kind == "levels"
+    ]
+    return f"Levels of text are compared: {', '.join(pairs)}." if pairs else ""
+
+
+def _betas(calibration: Calibration, ruler: Ruler) -> Array:
+    """Ascending betas over the bounds, on the scale of the curve, with the choice and Bayes."""
+    lower, upper = calibration.bounds
+    width = float(ruler.t(upper))
+    # Beyond its ceiling a curve has no features, but it may rise or fall a long way.
+    spread = ruler._replace(ceiling=np.inf).scan(EVEN_STEPS, width / STEPS)
+    around = calibration.beta * np.geomspace(1 / 8, 8, 7)
+    betas = np.concatenate([spread, around, [calibration.beta, 1.0]])
+    betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
+    # Neighbours that no picture can tell apart, but never an end, the choice or Bayes.
+    apart = np.diff(ruler.t(betas), prepend=-np.inf) > 1e-3 * width
+    return betas[apart | np.isin(betas, [upper, calibration.beta, 1.0])]
+
+
+def _part(
+    fitted: Any,
+    table: Table,
+    k: int,
+    name: str,
+    choices: list[Choice],
+    betas: Array,
+    risk: Array,
+    asked: list[float | None],
+    laws: list[Law],
+) -> Part:
+    calibration = fitted.calibration_
+    names = ["intercept", *fitted.terms_]
+    at = int(np.searchsorted(betas, calibration.beta))
+    given = calibration.average is None and not calibration.minimum.searched
+    return Part(
+        name=name,
+        betas=betas,
+        grain=calibration.curve.ruler(calibration.bounds).grain,
+        risk=risk,
+        at=at,
+        averaged=calibration.average is not None,
+        beta_range=None if given else calibration.beta_range,
+        choice_risk=calibration.risk,
+        standard_error=calibration.standard_error,
+        bayes_risk=calibration.bayes_risk,
+        gain=calibration.gain,
+        gain_error=calibration.gain_standard_error,
+        choices=choices,
+        coefficients=_table(fitted, names, _laws(fitted, 1.0)[k], laws[at]),
+        n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
+        marginals=_marginals(names, laws, laws[at]),
+        band=_band(fitted, table, k, name, asked),
+    )
+
+
+def _laws(fitted: Any, beta: float | None) -> list[Law]:
+    """Return the law of the coefficients of each part."""
+    if hasattr(fitted, "classes_"):
+        return fitted.class_coefficients(beta=beta)
+    return [fitted.coefficients(beta=beta)]
+
+
+def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[Coefficient]:
+    """Return the intercept, if there is one, and the surest of the other coefficients."""
+    intercept = [0] if fitted.fit_intercept else []
+    listed = np.array([*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))])
+    some = [_some(law, listed) for law in (bayes, calibrated)]
+    ends = [np.column_stack([law.mean, law.interval(0.95)]).tolist() for law in some]
+    return [
+        Coefficient(names[j], *(Interval(*each[i]) for each in ends)) for i, j in enumerate(listed)
+    ]
+
+
+def _some(law: Law, places: NDArray[np.intp]) -> Law:
+    """Return the law of some of its numbers."""
+    return replace(law, location=law.location[..., places], scale=law.scale[..., places])
+
+
+def _surest(law: Law, most: int) -> NDArray[np.intp]:
+    """Return the places of the coefficients that are the most standard deviations from zero."""
+    strength = np.abs(law.mean[1:]) / law.std[1:]
+    return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
+
+
+def _marginals(names: list[str], laws: list[Law], chosen: Law) -> Marginals:
+    shown = _surest(chosen, MOST_MARGINALS)
+    some = [_some(law, shown) for law in laws]
+    offset, height = zip(*map(_outline, some), strict=True)
+    return Marginals(
+        [names[j] for j in shown],
+        np.stack([law.mean for law in some]),
+        np.stack(offset),
+        np.stack(height),
+        len(names) - 1,
+    )
+
+
+def _outline(law: Law) -> tuple[Array, Array]:
+    """Return points of the densities, from the mean, and the heights there over the largest."""
+    points = _quantiles(law)
+    with np.errstate(all="ignore"):  # a law may have no width, or no end of it
+        log_density = law.log_density(points)
+        height = np.exp(log_density - log_density.max(axis=0))
+    return (points - law.mean).T, height.round(3).T  # a picture shows no more digits
+
+
+def _quantiles(law: Law) -> Array:
+    """Return about the quantiles of a law; a mixture's lie among those of its parts."""
+    if isinstance(law, StudentT):
+        return law.quantile(DRAWN)
+    parts = zip(law.location, law.scale, law.dof, strict=True)
+    found = np.concatenate([StudentT(*each).quantile(DRAWN[::3]) for each in parts])
+    found.sort(axis=0)
+    with np.errstate(all="ignore"):
+        below = law.cdf(found)
+    each = zip(below.T, found.T, strict=True)
+    return np.column_stack([np.interp(DRAWN, *pair) for pair in each])
+
+
+def _band(fitted: Any, table: Table, k: int, name: str, betas: list[float | None]) -> Band | None:
+    if table.inputs.shape[1] != 1:
+        return None
+    column = table.inputs.columns[0]
+    inputs = table.inputs[column].to_numpy()
+    margin = 0.05 * np.ptp(inputs)
+    grid = np.linspace(inputs.min() - margin, inputs.max() + margin, GRID)
+    frame = table.inputs.iloc[:0].reindex(range(GRID))
+    frame[column] = grid
+    bands = [_forecast(fitted, k, frame, beta) for beta in betas]
+    mean, low, high = (np.stack(part) for part in zip(*bands, strict=True))
+    response, label = table.target, table.target_name
+    if hasattr(fitted, "classes_"):
+        response, label = (response.astype(str) == name).astype(float), f"{label} = {name}"
+    return Band(column, label, grid, mean, low, high, np.column_stack([inputs, response]))
+
+
+def _forecast(fitted: Any, k: int, frame: Any, beta: float | None) -> tuple[Array, Array, Array]:
+    if hasattr(fitted, "classes_"):
+        ends = fitted.predict_interval(frame, 0.95, beta=beta)
+        low, high = (ends if ends.ndim == 2 else ends[:, k]).T
+        own = 1 if len(fitted.classes_) == 2 else k
+        return fitted.predict_proba(frame, beta=beta)[:, own], low, high
+    law = fitted.forecast(frame, beta=beta)
+    low, high = law.interval(0.95).T
+    return law.mean, low, high
+
+
+def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
+    both = (held.bayes, held.calibrated)
+    rows = len(held.weights)
+    scores = [
+        ("log score per row (higher is better)", *_scores(held, *(each.log_score for each in both)))
+    ]
+    if held.bayes.place is not None:
+        for level in (0.5, 0.95):
+            inside = (held_out.coverage(each.place, level) for each in both)
+            name = f"responses inside {100 * level:.0f} % intervals, in %"
+            scores.append((name, *_scores(held, *(100 * each for each in inside))))
+        bayes, calibrated = (_intervals_kept(held, each.place) for each in both)
+        gaps = (np.mean(np.abs(each.happened - each.promised)) for each in (bayes, calibrated))
+        bayes_gap, calibrated_gap = (f"{100 * gap:.1f}" for gap in gaps)
+        scores.append(("promised against happened, mean gap in %", bayes_gap, calibrated_gap))
+        return HeldOut("intervals", rows, bayes, calibrated, scores)
+    happened = table.target[:, None] == fitted.classes_
+    right = (held_out.hits(each, table.target, fitted.classes_) for each in both)
+    scores.append(("classes guessed right, in %", *_scores(held, *(100 * each for each in right))))
+    bayes, calibrated = (
+        _probabilities_kept(each.probabilities, happened, held.weights) for each in both
+    )
+    return HeldOut("probabilities", rows, bayes, calibrated, scores)
+
+
+def _scores(held: held_out.HeldOut, bayes: Array, calibrated: Array) -> tuple[str, str]:
+    first, second = (with_error(*held.mean(values.astype(float))) for values in (bayes, calibrated))
+    return first, second
+
+
+def _intervals_kept(held: held_out.HeldOut, place: Array) -> Reliability:
+    kept = [held.mean(held_out.coverage(place, level)) for level in LEVELS]
+    share, error = np.array(kept).T
+    return Reliability(LEVELS, share, error)
+
+
+def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -> Reliability:
+    """Pool the classes (of two, the second) in bins of the probability that they were given."""
+    skip = 1 if probabilities.shape[1] == 2 else 0
+    promised, came = (part[:, skip:].ravel() for part in (probabilities, happened))
+    index = np.minimum((promised * BINS).astype(int), BINS - 1)
+    weight = np.repeat(weights, probabilities.shape[1] - skip)
+    count = np.bincount(index, weights=weight, minlength=BINS)
+    used = count > 0
+    mean, share = (
+        np.bincount(index, weights=weight * part, minlength=BINS)[used] / count[used]
+        for part in (promised, came)
+    )
+    # One more of each outcome keeps the error of a bin without exception from being zero.
+    cautious = (share * count[used] + 1) / (count[used] + 2)
+    return Reliability(mean, share, np.sqrt(cautious * (1 - cautious) / (count[used] + 2)))
+
+
+def _fared(held: held_out.HeldOut, risk: str, choice: str) -> str:
+    with np.errstate(invalid="ignore"):  # a class that has no weight scores -inf, twice
+        change = held.calibrated.log_score - held.bayes.log_score
+    difference, error = held.mean(change)
+    said = "On rows held out, "
+    if held.bayes.place is not None:
+        bayes, calibrated = (
+            held.mean(held_out.coverage(place, 0.95))[0]
+            for place in (held.bayes.place, held.calibrated.place)
+        )
+        said += (
+            f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and those of the "
+            f"{choice} {100 * calibrated:.0f} %; "
+        )
+    said += f"the log score per row changed by {with_error(difference, error)}"
+    if difference > 2 * error:
+        return f"{said}: forecasts by the {choice} were clearly better."
+    if difference < -2 * error:
+        advice = "; --for forecasts would aim at them" if risk == "gibbs" else ""
+        return f"{said}: forecasts by the {choice} were clearly worse{advice}."
+    return f"{said}, which is no clear difference."

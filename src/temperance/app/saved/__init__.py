@@ -1,0 +1,1 @@
+"""Saved choices: a fitted estimator as a JSON file and back."""

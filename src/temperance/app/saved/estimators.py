@@ -1,0 +1,121 @@
+"""Fitted estimators as plain values, for files that hold no code: enough of them to forecast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import PolynomialFeatures
+
+from temperance.app.saved import posteriors as posteriors
+from temperance.app.saved.record import Record
+from temperance.estimators.classifier import GibbsClassifier
+from temperance.estimators.coordinates import Coordinates, Scale, count_terms
+from temperance.estimators.regressor import GibbsRegressor
+from temperance.estimators.stored import StoredChoice
+
+KINDS = {"regressor": GibbsRegressor, "classifier": GibbsClassifier}
+# What a posterior must be able to do to forecast for an estimator.
+FORECASTS = {"regressor": "predictive", "classifier": "log_predict"}
+
+
+def as_plain(fitted: GibbsRegressor | GibbsClassifier) -> dict[str, Any]:
+    """Write a fitted estimator as plain values, without its training data."""
+    way = fitted.coordinates_
+    record: dict[str, Any] = {
+        "kind": next(name for name, kind in KINDS.items() if isinstance(fitted, kind)),
+        "degree": 1 if way.powers is None else way.powers.degree,
+        "intercept": way.intercept,
+        "inputs": _scale(way.inputs),
+        "terms": _scale(way.terms),
+        "beta": float(fitted.calibration_.beta),
+        "posterior": posteriors.as_plain(fitted.calibration_.posterior),
+    }
+    if isinstance(fitted, GibbsClassifier):
+        return {**record, "classes": fitted.classes_.tolist()}
+    return {**record, "response": _scale(fitted._response)}
+
+
+def from_plain(record: Record, names: list[str]) -> Any:
+    """Return an estimator that forecasts as the one that was written, for inputs of these names.
+
+    Anything that was not written by :func:`as_plain` is refused in one line.
+    """
+    kind = record.text("kind", KINDS)
+    way = _coordinates(record, len(names))
+    fitted: Any = KINDS[kind](
+        degree=record.whole("degree", 1), fit_intercept=record.truth("intercept")
+    )
+    fitted.n_features_in_ = len(names)
+    fitted.coordinates_ = way
+    posterior = posteriors.from_plain(record.record("posterior"))
+    if not hasattr(posterior, FORECASTS[kind]):
+        raise ValueError(f"{record.name_of('posterior')} must be that of a {kind}")
+    fitted.calibration_ = StoredChoice(record.number("beta"), posterior)
+    if kind == "regressor":
+        fitted._response = _scale_of(record.record("response"), 1)
+    else:
+        fitted.classes_ = _classes(record)
+    _try(fitted)
+    fitted.feature_names_in_ = np.array(names, dtype=object)
+    return fitted
+
+
+def _scale(scale: Scale) -> dict[str, Any]:
+    return {"centre": scale.centre.tolist(), "unit": scale.unit.tolist()}
+
+
+def _scale_of(record: Record, columns: int) -> Scale:
+    centre = record.array("centre", 1, (columns,))
+    return Scale(centre, record.array("unit", 1, (columns,), positive=True))
+
+
+def _coordinates(record: Record, columns: int) -> Coordinates:
+    degree, terms = record.whole("degree", 1), record.record("terms")
+    count = len(terms.array("centre", 1))
+    if count_terms(columns, degree) != count:
+        raise ValueError(
+            f"{record.name_of('terms')} must be those of {columns} columns up to degree {degree},"
+            f" got {count}"
+        )
+    powers = None
+    if degree > 1:
+        powers = PolynomialFeatures(degree, include_bias=False).fit(np.zeros((1, columns)))
+    return Coordinates(
+        _scale_of(record.record("inputs"), columns),
+        powers,
+        _scale_of(terms, count),
+        record.truth("intercept"),
+    )
+
+
+def _classes(record: Record) -> NDArray[Any]:
+    """Return the labels of the classes, all of one kind and each once."""
+    values = record.take("classes", list, "a list of classes")
+    kinds = {type(value) for value in values}
+    name = record.name_of("classes")
+    if len(kinds) != 1 or not kinds <= {str, bool, int, float}:
+        raise ValueError(f"{name} must be texts, truth values or numbers")
+    try:
+        classes = np.array(values)
+    except OverflowError:
+        raise ValueError(f"{name} must be numbers of less than 64 bits") from None
+    if classes.dtype.kind not in "Ubif" or len(values) < 2 or len(np.unique(classes)) < len(values):
+        raise ValueError(f"{name} must be two or more, each once")
+    return classes
+
+
+def _try(fitted: Any) -> None:
+    """Refuse posteriors that cannot forecast a row, as those of other columns could not."""
+    row = fitted.coordinates_.inputs.centre[None]
+    try:
+        with np.errstate(all="ignore"):
+            told = getattr(fitted, "predict_proba", fitted.predict)(row)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise ValueError(f"the posterior does not fit the columns: {error}") from None
+    classes = getattr(fitted, "classes_", None)
+    if told.shape != ((1,) if classes is None else (1, len(classes))):
+        raise ValueError("the posterior must be of as many classes as are listed")
+    if not np.all(np.isfinite(told)):
+        raise ValueError("the posterior does not give finite forecasts")

@@ -1,0 +1,184 @@
+r"""Equations of N(u, S) with full covariance, for any expected loss psi(mu, v).
+
+The minimiser of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL(N(u, S) | N(0, I)) satisfies, with
+c = beta w,
+
+    u + Z'[c (psi_mu - y)] = 0,        S^-1 = I + Z' diag(2 c psi_v) Z,
+
+so the unknowns are u and the logarithms of the predictor variances v_i, which should equal
+s_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z and the steps
+(du, v dx) for residuals R_u and log(v/s),
+
+    [I + diag(1/s) M diag(2c) {diag(psi_vv) - diag(psi_muv) Z H^-1 Z' diag(c psi_muv)} diag(v)] dx
+        = -log(v/s) + diag(1/s) M [2 c psi_muv Z H^-1 R_u],
+    du = -H^-1 (R_u + Z'[c psi_muv v dx]),
+
+numbers without units, however large the rows are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from temperance.models.glm.expected_loss import (
+    Partials,
+    expected_loss,
+    expected_value,
+    labelled_partials,
+)
+from temperance.models.glm.system import (
+    SMALLEST,
+    FullLaw,
+    Rows,
+    StraightAhead,
+    Tangent,
+    divergence,
+    inverse_root,
+    row_products,
+    solve_at_once,
+    squares_times,
+    weighted_gram,
+)
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class FullCovarianceSystem(StraightAhead):
+    """Unknowns x = (u, log v): k coefficients and n predictor variances."""
+
+    rows: Rows
+
+    def start(self) -> Array:
+        """Return u = 0 and the prior variances of the predictors."""
+        Z = self.rows.Z
+        prior = np.concatenate([np.zeros(Z.shape[1]), np.log((Z**2).sum(axis=1) + SMALLEST)])
+        return np.tile(prior, (len(self.rows.weights), 1))
+
+    def scale(self, x: Array, beta: float) -> Array:
+        """Coefficients against what they do, logarithms against one."""
+        u, log_v = self._split(x)
+        return np.concatenate([self.rows.coefficient_scale(u), np.ones_like(log_v)], axis=1)
+
+    def admissible(self, x: Array) -> bool:
+        """Bound variances by the prior's: data narrow a posterior."""
+        _, log_v = self._split(x)
+        prior = np.log((self.rows.Z**2).sum(axis=1) + SMALLEST)
+        return bool(np.all(np.isfinite(x)) and np.all((log_v > -700) & (log_v < prior + 1e-8)))
+
+    def guess(self, beta: float) -> Array:
+        """Return u = 0 and the variances of curvature 1/4."""
+        Z = self.rows.Z
+        precision = np.eye(Z.shape[1]) + weighted_gram(Z, 0.25 * beta * self.rows.weights)
+        v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
+        return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
+
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL of the Gaussians that x stands for."""
+        u, root = self.gaussian(x, beta)
+        spread = self.rows.Z @ root
+        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
+        loss = expected_value(mean, row_products(spread, spread))
+        return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
+        """Return the Newton step and the tangent."""
+        Z, w = self.rows.Z, self.rows.weights
+        u, log_v = self._split(x)
+        v, c = np.exp(log_v), beta * w
+        psi = self._partials(u, v)
+        hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
+        spread = Z @ self._root(psi, beta)
+        s = row_products(spread, spread) + SMALLEST
+        coupling = Coupling(
+            cross=c * psi.mean_variance * v,
+            curvature=2 * c * psi.variance_variance * v * v,
+            variance=v,
+            second=s,
+            spread=spread,
+            reach=Z @ hessian_root,
+        )
+
+        def invert_hessian(columns: Array) -> Array:
+            return np.einsum(
+                "mij,mj->mi", hessian_root, np.einsum("mij,mi->mj", hessian_root, columns)
+            )
+
+        def pushed(residual: Array, gap: Array) -> tuple[Array, Array]:
+            """Eliminate du: H^-1 R_u, and the right-hand side of the equations for dv."""
+            inverse = invert_hessian(residual)
+            return inverse, coupling.squares(2 * coupling.cross * (inverse @ Z.T)) - gap
+
+        def completed(inverse: Array, dx: Array) -> Array:
+            du = -inverse - invert_hessian((coupling.cross * dx) @ Z)
+            return np.concatenate([du, dx], axis=1)
+
+        def moving() -> tuple[Array, Array]:
+            return pushed((w * psi.mean) @ Z, coupling.squares(2 * w * psi.variance * v))
+
+        inverse, right = pushed(u + (c * psi.mean) @ Z, log_v - np.log(s))
+        drifting, drift = moving()
+        dx, d_drift = solve_at_once(coupling.matrix(), right, drift)
+        return completed(inverse, dx), lambda rough: completed(drifting, d_drift(rough))
+
+    def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
+        """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""
+        Z, w = self.rows.Z, self.rows.weights
+        (u, log_v), (du, d_log_v) = self._split(x), self._split(tangent)
+        v = np.exp(log_v)
+        psi = self._partials(u, v)
+        d_psi = psi.mean_variance * (du @ Z.T) + psi.variance_variance * v * d_log_v
+        d_precision = weighted_gram(Z, 2 * w * (psi.variance + beta * d_psi))
+        return FullLaw(u, self._root(psi, beta), du, d_precision)
+
+    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return means and covariance roots."""
+        u, log_v = self._split(x)
+        return u, self._root(self._partials(u, np.exp(log_v)), beta)
+
+    def _partials(self, u: Array, v: Array) -> Partials:
+        mean = self.rows.offset + u @ self.rows.Z.T
+        return labelled_partials(expected_loss, mean, v, self.rows.sign)
+
+    def _root(self, psi: Partials, beta: float) -> Array:
+        """R^-1 for R'R = S^-1, so that S = R^-1 R^-1'."""
+        Z = self.rows.Z
+        precision = np.eye(Z.shape[1]) + weighted_gram(
+            Z, 2 * beta * self.rows.weights * psi.variance
+        )
+        return inverse_root(precision)
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        k = self.rows.Z.shape[1]
+        return x[:, :k], x[:, k:]
+
+
+class Coupling(NamedTuple):
+    """Coefficients of the equations for dx; see the head of the module."""
+
+    cross: Array  # (m, n): c psi_muv v
+    curvature: Array  # (m, n): 2 c psi_vv v^2
+    variance: Array  # (m, n): v
+    second: Array  # (m, n): s
+    spread: Array  # (m, n, k): rows z'A with S = A A'
+    reach: Array  # (m, n, k): rows z'B with H^-1 = B B'
+
+    def squares(self, y: Array) -> Array:
+        """M (y / v) / s for y of shape (m, n)."""
+        return squares_times(self.spread, y / self.variance) / self.second
+
+    def matrix(self) -> Array:
+        """Form the matrix of the equations, (m, n, n)."""
+        one, other = (
+            self.spread / np.sqrt(size)[:, :, None] for size in (self.second, self.variance)
+        )
+        squares = (one @ other.swapaxes(1, 2)) ** 2
+        pulled = self.cross[:, :, None] * self.reach
+        inner = -2 * (pulled @ pulled.swapaxes(1, 2))
+        diagonal = np.arange(inner.shape[1])
+        inner[:, diagonal, diagonal] += self.curvature
+        matrix = squares @ inner
+        matrix[:, diagonal, diagonal] += 1.0
+        return matrix

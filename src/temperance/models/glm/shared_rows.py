@@ -1,0 +1,60 @@
+r"""Many systems over the same rows, which are held once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from temperance.models.glm.system import Rows
+from temperance.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows(Rows):
+    """Neighbours among other rows, under weights of their own."""
+
+    whole: Rows
+    which: slice
+
+    @cached_property
+    def sign(self) -> Array:
+        """Signs of the labels, a view."""
+        return self.whole.sign[self.which]
+
+    @cached_property
+    def squares(self) -> Array:
+        """Z^2 elementwise, a view."""
+        return self.whole.squares[self.which]
+
+    @cached_property
+    def kernel(self) -> Array:
+        """Inner products of the rows, a view."""
+        return self.whole.kernel[self.which, self.which]
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Squared lengths of the rows, a view."""
+        return self.whole.lengths[self.which]
+
+    @cached_property
+    def axes(self) -> Array | None:
+        """Those of all the rows."""
+        return self.whole.axes
+
+    @cached_property
+    def turned(self) -> Rows:
+        """The same rows along the axes, a view."""
+        if self.axes is None:
+            return self
+        return shared_rows(self.whole.turned, self.which, self.weights)
+
+    @cached_property
+    def reach(self) -> Array:
+        """Largest effect on f of a unit step in each coefficient, of any of the rows."""
+        return self.whole.reach
+
+
+def shared_rows(whole: Rows, which: slice, weights: Array) -> SharedRows:
+    """Return views of some rows with these weights, (m, rows)."""
+    Z, offset, y = (part[which] for part in (whole.Z, whole.offset, whole.y))
+    return SharedRows(Z, offset, y, weights, whole, which)

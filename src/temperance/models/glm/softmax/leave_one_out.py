@@ -1,0 +1,117 @@
+r"""Leave-one-out of many rows: one fit of all of them, and a Newton step that takes each row out.
+
+With the fit's precision H, c = beta w, V_i = (I (x) z_i)'H^-1 (I (x) z_i) the covariance of the
+contrasts of a row's logits, W_i their curvature and r_i = C'(p_i - e_{y_i}), a Newton step without
+row i moves mean and covariance of its contrasts to
+
+    mu_i + V (c r),        V = V_i (I - c W_i V_i)^-1.
+
+What the step does to the curvatures of the others is left out: like its own error it is of the
+order 1/n^2.  The few rows that move far are refitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from temperance.curves import RiskCurve, curve_of_tested
+from temperance.models.glm.continuation import Path
+from temperance.models.glm.leave_one_out import BAYES, FAR, MOST_REFITS
+from temperance.models.glm.softmax.curve import METHOD, Part, path_of
+from temperance.models.glm.softmax.quadrature import Logits, contrasts, expected_losses
+from temperance.models.glm.softmax.system import (
+    ClassRows,
+    SoftmaxSystem,
+    class_rows,
+    curvatures,
+    row_covariances,
+    square_places,
+)
+from temperance.types import Array, LeaveOneOutPlan, Risk
+
+
+def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOutPlan, risk: Risk) -> RiskCurve:
+    """Curve of whitened rows under the plan's weights."""
+    weighted = class_rows(rows.Z, rows.y, plan.weights[None], rows.n_classes)
+    losses = LeftOutLosses(weighted, plan.exponents, risk)
+    method = f"{METHOD}, rows left out by one Newton step"
+    return curve_of_tested(losses, np.arange(len(rows.y)), plan.weights, len(rows.y), method)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutLosses:
+    """Loss of each row under the approximation without it, at beta times the row's exponent."""
+
+    rows: ClassRows
+    exponents: Array
+    risk: Risk
+
+    def __call__(self, beta: float) -> tuple[Array, Array]:
+        """Return the losses and their slopes, (n,)."""
+        low, high = float(self.exponents.min()), float(self.exponents.max())
+        value, slope = self._by_newton(low * beta)
+        slope *= low
+        if high > low:
+            # Exponents are close to one another, unless a row outweighs many: losses are linear.
+            share = (self.exponents - low) / (high - low)
+            other, rise = self._by_newton(high * beta)
+            value += share * (other - value)
+            slope += share * (high * rise - slope)
+        for row, part in self._refits:
+            exponent = float(self.exponents[row])
+            found, rise = part.losses(exponent * beta, self.risk)
+            value[row], slope[row] = found[0, 0], exponent * rise[0, 0]
+        return value, slope
+
+    @cached_property
+    def _path(self) -> Path:
+        return path_of(SoftmaxSystem(self.rows))
+
+    @cached_property
+    def _refits(self) -> list[tuple[int, Part]]:
+        """The rows that move farthest at beta = 1, each with the path of the others."""
+        found = self._path.at(BAYES)
+        mean, _ = left_out(SoftmaxSystem(self.rows), found.x, found.beta)
+        before = self.rows.Z @ found.x.reshape(mean.shape[1], -1).T
+        moved = np.ptp((mean - before) @ contrasts(self.rows.n_classes).T, axis=1)
+        farthest = np.argsort(-moved, kind="stable")[:MOST_REFITS]
+        return [(int(row), self._without(int(row))) for row in farthest if moved[row] > FAR]
+
+    def _without(self, row: int) -> Part:
+        rows = self.rows
+        weights = rows.weights.copy()
+        weights[:, row] = 0.0
+        system = SoftmaxSystem(class_rows(rows.Z, rows.y, weights, rows.n_classes))
+        path = path_of(system, self._path, MOST_REFITS)
+        return Part(system, path, rows, np.array([[row]]))
+
+    def _by_newton(self, beta: float) -> tuple[Array, Array]:
+        """Return losses and slopes; the moments move with the solution along its tangent."""
+        found, system = self._path.at(beta), SoftmaxSystem(self.rows)
+        step = self.rows.small_step(found.beta)
+        (mean, cov), ahead, behind = (
+            left_out(system, found.x + move * found.tangent, found.beta + move)
+            for move in (0.0, step, -step)
+        )
+        rises = ((after - before) / (2 * step) for after, before in zip(ahead, behind, strict=True))
+        logits = Logits(mean, cov, *rises)
+        return expected_losses(logits, self.rows.labels, self.rows.n_classes, self.risk)
+
+
+def left_out(system: SoftmaxSystem, x: Array, beta: float) -> tuple[Array, Array]:
+    """Return mean (n, c) and covariance (n, c, c) of each row's contrasts, without that row."""
+    rows, c = system.rows, system.dimension
+    found = system.probabilities(x)
+    _, roots = system.gaussian(x, beta)
+    V = row_covariances(rows.Z, roots[0].reshape(c, -1, roots.shape[2]))
+    triangles = curvatures(system.products(found)[0], rows.n_classes)
+    W = beta * triangles[:, square_places(triangles.shape[1])]
+    # V (I - W V)^-1 = (I - V W)^-1 V, symmetric.
+    without = np.linalg.solve(np.eye(c) - V @ W, V)
+    without = (without + without.swapaxes(1, 2)) / 2
+    slopes = (rows.weights[0][:, None] * found.residual[0]) @ contrasts(rows.n_classes)
+    mean = rows.Z @ x.reshape(c, -1).T
+    return mean + beta * (without @ slopes[..., None])[..., 0], without

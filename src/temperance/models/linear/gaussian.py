@@ -1,0 +1,102 @@
+r"""Gaussian linear regression with known noise variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from temperance.curves import RiskCurve
+from temperance.models.linear import limits
+from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.noise import KnownVariance
+from temperance.models.linear.posterior import linear_posterior
+from temperance.models.linear.regression import Regression
+from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.prior import GaussianPrior
+from temperance.posteriors import GaussianRegressionPosterior
+from temperance.strategies.reference.linear import reference_risk_curve
+from temperance.strategies.reference.scales import AroundKnownVariance
+from temperance.strategies.reference.seen import seen_rows
+from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.validation import as_data, non_negative, positive
+
+
+class KnownVarianceRegression(Regression):
+    """What regressions with a known noise variance share; a preset writes its ``features``."""
+
+    noise_variance: float
+    reference_by_default: ClassVar[bool] = True
+    cheap_leave_one_out: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a noise variance that is none."""
+        positive("noise_variance", self.noise_variance)
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> GaussianRegressionPosterior:
+        """Return the Gaussian posterior at ``alpha``; ``alpha = n`` is Bayes."""
+        data = as_data(X, y, weights)
+        weight = non_negative("alpha", alpha)
+        rows, basis, prior = self._rows(data)
+        fit = linear_posterior(rows, basis, data.weights, weight, prior)
+        return GaussianRegressionPosterior(fit.mean, fit.root, self.design, self.noise_variance)
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        r"""(y - z'theta)^2 / (2 s2) of each draw at each observation."""
+        return (y - theta @ self.design(X).T) ** 2 / (2 * self.noise_variance)
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates, in closed form."""
+        rows, _, _ = self._rows(data)
+        return linear_risk_curve(rows, plan, KnownVariance(), risk)
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the risk that a reference model with free scales expects, in closed form."""
+        limits.refuse_weights(data.weights)
+        Z = self.features(data.X)
+        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
+        limits.refuse_rounding(seen.rows.response)
+        belief, noise = AroundKnownVariance(), KnownVariance()
+        return reference_risk_curve(seen, data.weights, belief, noise, risk)
+
+    def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+        limits.refuse_weights(data.weights)
+        Z = self.features(data.X)
+        prior = self.prior(Z.shape[1])
+        rows, basis = whitened_rows(Z, data.y, prior, self.noise_variance)
+        limits.refuse_rounding(rows.response)
+        return rows, basis, prior
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianLinear(KnownVarianceRegression):
+    r"""Linear regression with known noise variance s2.
+
+    .. math:: l(\theta, (z, y)) = (y - z'\theta)^2 / (2 s_2), \qquad \theta \sim N(\mu_0, S_0).
+
+    The constant ``log(2 pi s2) / 2`` is left out of both risks.  With G and h the weighted means of
+    ``zz'/s2`` and ``zy/s2`` the posterior has precision ``S_0^-1 + alpha G`` and mean
+    ``(S_0^-1 + alpha G)^-1 (S_0^-1 mu_0 + alpha h)``.
+
+    Parameters
+    ----------
+    noise_variance : float
+        Known variance of the noise.
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
+    >>> posterior = GaussianLinear(noise_variance=1.0).posterior(X, y, alpha=2.0)
+    >>> posterior.mean, posterior.cov
+    (array([2.]), array([[0.33333333]]))
+    """
+
+    noise_variance: float = 1.0
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0

@@ -1,0 +1,110 @@
+r"""Gaussian linear regression with unknown noise variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.curves import RiskCurve
+from temperance.models.linear import limits
+from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.noise import InverseGammaVariance
+from temperance.models.linear.posterior import linear_posterior
+from temperance.models.linear.regression import Regression
+from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.prior import GaussianPrior
+from temperance.posteriors import NormalInverseGammaPosterior
+from temperance.strategies.reference.linear import reference_risk_curve
+from temperance.strategies.reference.scales import UnknownVariance
+from temperance.strategies.reference.seen import seen_rows
+from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.validation import as_data, non_negative, positive
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGammaLinear(Regression):
+    r"""Linear regression whose noise variance s2 is a parameter.
+
+    .. math::
+
+        l(\theta, s_2, (z, y)) = (y - z'\theta)^2 / (2 s_2) + \log(2 \pi s_2) / 2, \qquad
+        \theta \mid s_2 \sim N(\mu_0, s_2 S_0), \quad s_2 \sim \mathrm{InverseGamma}(a, b).
+
+    At alpha the posterior is of the same family with shape ``a + alpha/2`` and scale
+    ``b + Q/2``, where Q is the smallest value of
+    ``alpha * mean (y - z'theta)^2 + (theta - mu_0)'S_0^-1(theta - mu_0)``; the Gibbs risk is
+
+    .. math::
+
+        \tfrac12 \left[ \tfrac{a}{b} \overline{(y - z'm)^2} + \overline{z'Sz} + \log b
+        - \psi(a) + \log 2\pi \right].
+
+    Parameters
+    ----------
+    a, b : float
+        Shape and scale of the inverse gamma prior.
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d), in units of s2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([2.0, 4.0])
+    >>> posterior = NormalInverseGammaLinear().posterior(X, y, alpha=2.0)
+    >>> posterior.a, round(posterior.b, 6)
+    (3.0, 6.0)
+    """
+
+    a: float = 2.0
+    b: float = 2.0
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    reference_by_default: ClassVar[bool] = True
+    cheap_leave_one_out: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse an improper prior of the variance."""
+        positive("a", self.a)
+        limits.refuse_variance("b", positive("b", self.b))
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> NormalInverseGammaPosterior:
+        """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
+        data = as_data(X, y, weights)
+        weight = non_negative("alpha", alpha)
+        rows, basis, prior = self._rows(data)
+        fit = linear_posterior(rows, basis, data.weights, weight, prior)
+        return NormalInverseGammaPosterior(
+            fit.mean, fit.root, self.a + weight / 2, self.b + fit.misfit / 2, self.design
+        )
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        r"""(y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2; the last column of the draws is s2."""
+        coefficients, variance = theta[:, :-1], theta[:, -1:]
+        square = (y - coefficients @ self.design(X).T) ** 2
+        return 0.5 * (square / variance + np.log(2 * np.pi * variance))
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates, in closed form."""
+        rows, _, _ = self._rows(data)
+        return linear_risk_curve(rows, plan, InverseGammaVariance(self.a, self.b), risk)
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the risk that a reference model with free scales expects, in closed form."""
+        limits.refuse_weights(data.weights)
+        Z = self.features(data.X)
+        prior, expected = self.prior(Z.shape[1]), self.b / self.a
+        seen = seen_rows(Z, data.y, counts, prior, expected_variance=expected)
+        noise = InverseGammaVariance(self.a, self.b)
+        return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
+
+    def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+        limits.refuse_weights(data.weights)
+        Z = self.features(data.X)
+        prior = self.prior(Z.shape[1])
+        expected = self.b / self.a
+        return *whitened_rows(Z, data.y, prior, expected_variance=expected), prior

@@ -1,0 +1,236 @@
+r"""Calibrate from posterior draws that exist already: no refit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from temperance.calibration import Calibration
+from temperance.diagnostics import BoundWarning, ParetoWarning, warn
+from temperance.models.sampled.recorded import (
+    LEAST_EFFECTIVE,
+    RecordedDraws,
+    ReweightedDraws,
+    RowLosses,
+)
+from temperance.models.sampled.reweighted_curve import Reliability, ReweightedCurve, warn_beyond
+from temperance.strategies import LeaveOneOut
+from temperance.strategies.selection import conclude, warn_of_minimum
+from temperance.types import Array, Data, Risk
+from temperance.validation import as_bounds, as_numbers, non_negative, one_of, refuse_non_finite
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DrawsCalibration(Calibration):
+    """A choice of beta from recorded draws; ``bounds`` are what was searched.
+
+    Parameters
+    ----------
+    supported : range of beta, within the bounds asked for, in which the draws can be reweighted
+    reliability : k, effective size and Monte Carlo error along beta
+    rows : loss, Pareto k and effective size of each row's leave-one-out weights at the choice
+    pareto_k : k of each row, shape (n,)
+    monte_carlo_error : Monte Carlo error of ``risk``, infinite where the weights of a row have no
+        mean or are worth too few draws to tell; ``standard_error`` is over the rows
+    posterior : the draws, weighted for the posterior at ``beta``
+    """
+
+    model: RecordedDraws
+    asked: tuple[float, float]
+    reliability: Reliability
+    rows: RowLosses
+
+    @property
+    def pareto_k(self) -> Array:
+        """Shape of the tail of each row's leave-one-out weights at the choice, (n,)."""
+        return self.rows.k
+
+    @property
+    def monte_carlo_error(self) -> float:
+        """Monte Carlo error of ``risk``."""
+        return self.rows.error
+
+    @property
+    def supported(self) -> tuple[float, float]:
+        """Range of beta, within the bounds asked for, that the draws support."""
+        return self.bounds
+
+    def posterior_at(self, beta: float) -> ReweightedDraws:
+        """Weigh the draws for the posterior at another beta."""
+        at = non_negative("beta", beta)
+        warn_beyond(np.array([at]), self.supported)
+        return self.model.at(at)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the choice lies where the support of the draws ends, short of the bounds."""
+        return self.at_bound and self.beta not in self.asked
+
+    @property
+    def where(self) -> str:
+        """Where the minimum lies, in words."""
+        if self.limited:
+            end = "upper" if self.beta == self.bounds[1] else "lower"
+            return (
+                f"at the {end} end of what the draws support: the risk may be lower beyond it, "
+                f"draw again at beta = {self.beta:.3g}"
+            )
+        return super().where
+
+    def __repr__(self) -> str:
+        """Answer the user's questions, one per line."""
+        lower, upper = self.supported
+        limit = self.model.reliable_k
+        worst = int(np.argmax(self.pareto_k))  # a row without k counts as the worst
+        in_doubt = int(np.sum(~(self.pareto_k <= limit)))
+        return "\n".join(
+            [
+                super().__repr__(),
+                f"  draws     {self.model.size} at beta = {self.model.beta_of_draws:g}, worth "
+                f"{self.posterior.effective_size:.0f} at the choice, where they add "
+                f"{self.monte_carlo_error:.2g} to the error; they support beta in "
+                f"[{lower:.3g}, {upper:.3g}]",
+                f"  Pareto k  at most {self.pareto_k[worst]:.2g} (row {worst}); above {limit:.2g} "
+                f"in {in_doubt} of {len(self.pareto_k)} rows",
+            ]
+        )
+
+
+def calibrate_from_draws(
+    log_likelihood: Any,
+    beta_of_draws: float = 1.0,
+    *,
+    variable: str | None = None,
+    bounds: tuple[float, float] = (0.0, 3.0),
+    risk: Risk = "gibbs",
+) -> DrawsCalibration:
+    r"""Choose beta by leave-one-out from draws of one posterior, without a refit.
+
+    .. math::
+
+        \hat R(\beta) = \frac1n \sum_i \sum_s w_{is} l_i(\theta_s), \qquad
+        \log w_{is} = -(\beta - \beta_0) \sum_j l_j(\theta_s) + \beta l_i(\theta_s) + const,
+
+    with ``l_i = -log p(y_i | theta)``, the weights Pareto-smoothed and normalised, and
+    ``-log sum_s w_is p(y_i | theta_s)`` per row for the predictive risk.  The search keeps to the
+    betas that the draws support: all rows' tempering weights have a Pareto k up to .35 (less for
+    few draws) and an effective size of 100 or more, and no more rows than at ``beta_of_draws`` have
+    a k of their own above .7 or fewer than 100 effective draws.
+
+    Parameters
+    ----------
+    log_likelihood : array of shape (chains, draws, n) or (draws, n), or an ArviZ object
+        Log likelihood of each row at each draw, untempered; of an ArviZ object the group
+        ``log_likelihood``.
+    beta_of_draws : float
+        The exponent at which the draws were made; an ordinary posterior has 1.
+    variable : str, optional
+        Which observed variable of an ArviZ object to temper, if there are several.
+    bounds : (float, float)
+        Where beta may lie, as far as the draws support it.
+    risk : {"gibbs", "predictive"}
+        Expected loss of a draw, or loss of the posterior predictive.
+
+    Returns
+    -------
+    DrawsCalibration
+        A :class:`temperance.Calibration` with the supported range, Pareto k and Monte Carlo error;
+        its ``posterior`` holds the weights of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temperance import calibrate_from_draws
+    >>> rng = np.random.default_rng(4)
+    >>> y = rng.normal(1.0, 1.0, size=50)
+    >>> theta = rng.normal(y.sum() / 52, 26**-0.5, size=(4, 500, 1))  # the posterior at 1/2
+    >>> log_likelihood = -0.5 * (y - theta) ** 2
+    >>> calibration = calibrate_from_draws(log_likelihood, 0.5, risk="predictive")
+    >>> lower, upper = calibration.supported
+    >>> lower < 0.5 < upper
+    True
+    """
+    one_of("risk", risk, ("gibbs", "predictive"))
+    asked = as_bounds(bounds)
+    recorded, y = _recorded(log_likelihood, non_negative("beta_of_draws", beta_of_draws), variable)
+    curve = ReweightedCurve(recorded, asked, risk)
+    minimum = curve.minimum()
+    n = len(y)
+    rows = Data(np.empty((n, 0)), y, np.ones(n))
+    known = conclude(
+        recorded, rows, rows, LeaveOneOut(), risk, curve.supported, curve.as_risk_curve(), minimum
+    )
+    calibration = DrawsCalibration(
+        **{part.name: getattr(known, part.name) for part in fields(known)},
+        asked=asked,
+        reliability=curve.reliability,
+        rows=recorded.leave_one_out(minimum.beta, risk),
+    )
+    _warn(calibration)
+    return calibration
+
+
+def _recorded(
+    log_likelihood: Any, beta: float, variable: str | None
+) -> tuple[RecordedDraws, Array]:
+    """Validate the draws and the observations, nan where these are not known."""
+    source, y = None, None
+    if hasattr(log_likelihood, "groups"):
+        from temperance.models.sampled.arviz_tree import pointwise
+
+        source = log_likelihood
+        log_likelihood, y = pointwise(source, variable)
+    elif variable is not None:
+        raise ValueError(f"variable is for ArviZ objects, got {variable!r} with an array")
+    array = as_numbers("log_likelihood", log_likelihood)
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(
+            "log_likelihood must have shape (chains, draws, n) or (draws, n), got "
+            f"{np.shape(log_likelihood)}"
+        )
+    if array.shape[2] < 2:
+        raise ValueError("log_likelihood must have at least 2 rows to leave one out, got 1")
+    refuse_non_finite("log_likelihood", array, ("chain", "draw", "row"))
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.abs(array).sum(axis=2)).all():
+            raise ValueError(
+                "log_likelihood must have finite sums over the rows, got entries up to "
+                f"{float(np.abs(array).max()):.3g}"
+            )
+    recorded = RecordedDraws(-array, beta, source)
+    worth = recorded.efficiency * recorded.size
+    if worth < LEAST_EFFECTIVE:
+        raise ValueError(
+            f"log_likelihood must hold draws worth {LEAST_EFFECTIVE} independent ones, got "
+            f"{worth:.0f} ({recorded.size} draws): draw longer"
+        )
+    return recorded, np.full(array.shape[2], np.nan) if y is None else y
+
+
+def _warn(calibration: DrawsCalibration) -> None:
+    lower, upper = calibration.supported
+    if calibration.limited:
+        warn(
+            f"the estimated {calibration.kind} risk is smallest at beta = {calibration.beta:.3g}, "
+            f"where the support of the draws, [{lower:.3g}, {upper:.3g}], ends; draw again at that "
+            "beta and pass it as beta_of_draws, or calibrate the model itself",
+            BoundWarning,
+        )
+    else:
+        warn_of_minimum(calibration)
+    rows, model = calibration.rows, calibration.model
+    in_doubt = np.flatnonzero(model.in_doubt(rows))
+    if len(in_doubt):
+        worst = in_doubt[np.argmax(rows.k[in_doubt])]
+        warn(
+            f"the weights that leave a row out cannot be trusted in {len(in_doubt)} of "
+            f"{len(rows.k)} rows (row {worst}: Pareto k {rows.k[worst]:.2g}, worth "
+            f"{rows.effective_size[worst]:.0f} draws; k may be {model.reliable_k:.2g}, the worth "
+            f"{LEAST_EFFECTIVE} at least): their losses are too small, and so the choice is "
+            "unreliable; use K-fold on the model itself",
+            ParetoWarning,
+        )

@@ -1,0 +1,204 @@
+r"""Ladders: draws at rising betas, each rung close enough to the one below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.sampled.draws import Sampler
+from temperance.types import Array, Plan
+
+MOST_RUNGS = 400
+
+Report = Callable[[float, float, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Draws of one pair's posteriors at rising betas.
+
+    Parameters
+    ----------
+    betas : array of shape (rungs,), from 0 on
+    trained, tested : arrays of shape (rungs, groups, size)
+        Sums over the rows of w_i l_i and of v_i l_i at every draw.
+    losses : function (draws, rows) -> array
+        Losses at a slice of the draws, in the order of ``trained.ravel()``, of the rows with
+        these numbers.
+    replicates : bool
+        Whether groups are independent of each other over the whole ladder (islands) or are
+        chains, whose draws at one rung are independent of those at the others.
+    divergent : int
+        Number of divergent transitions.
+    """
+
+    betas: Array
+    trained: Array
+    tested: Array
+    losses: Callable[[slice, NDArray[np.intp]], Array]
+    replicates: bool
+    divergent: int
+
+
+class Ladders(Protocol):
+    """The ladders of all pairs of a plan, which grow when higher betas are asked for."""
+
+    @property
+    def upper(self) -> float:
+        """The highest beta that has been reached."""
+        ...
+
+    def climb(self, upper: float) -> Sequence[Ladder]:
+        """Return the ladders of all pairs, with rungs up to ``upper`` at least."""
+        ...
+
+
+def next_beta(trained: Array, beta: float, upper: float, overlap: float) -> float:
+    r"""Highest beta for which the draws keep their share of effective draws, ``upper`` at most.
+
+    .. math:: (\sum_n \omega_n)^2 / (N \sum_n \omega_n^2) \ge overlap, \qquad
+              \omega_n = e^{-(\beta' - \beta) u_n}
+
+    Parameters
+    ----------
+    trained : array of shape (pairs, draws)
+        The least advance of all pairs counts.
+    beta, upper : float
+    overlap : float
+    """
+    if _share(trained, upper - beta) >= overlap:
+        return upper
+    # Ladders rise by factors: bisect the advance on a logarithmic scale.
+    low, high = np.log(1e-12 * upper), np.log(upper - beta)
+    while low > -690 and _share(trained, float(np.exp(low))) < overlap:
+        low, high = low - 14, low
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if _share(trained, float(np.exp(middle))) >= overlap:
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-3:
+            break
+    return beta + float(np.exp(low))
+
+
+def _share(trained: Array, advance: float) -> float:
+    """Effective share of the draws of the pair that fares worst."""
+    finite = np.where(np.isfinite(trained), trained, np.inf)
+    least = finite.min(axis=1, keepdims=True)
+    weight = np.exp(-advance * (finite - np.where(np.isfinite(least), least, 0.0)))
+    square = (weight**2).sum(axis=1)
+    share = weight.sum(axis=1) ** 2 / np.where(square > 0, square, 1.0)
+    return float(share.min()) / trained.shape[1]
+
+
+class SampledLadders:
+    """Ladders from any :class:`Sampler`, one pair and one rung at a time.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    plan : Plan
+        Explicit pairs.
+    seed : int
+    overlap : float
+        Least share of effective draws from a rung to the next.
+    report : function, optional
+        Told of the beta reached, the beta to reach, and the number of rungs so far.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        plan: Plan,
+        seed: int = 0,
+        overlap: float = 0.5,
+        report: Report | None = None,
+    ) -> None:
+        self._pairs = [
+            _OnePair(sampler, w, v, np.random.SeedSequence([seed, p]), overlap, report)
+            for p, (w, v) in enumerate(zip(plan.likelihood_weights, plan.test, strict=True))
+        ]
+
+    @property
+    def upper(self) -> float:
+        """The highest beta that has been reached."""
+        return min(pair.betas[-1] if pair.betas else -1.0 for pair in self._pairs)
+
+    def climb(self, upper: float) -> list[Ladder]:
+        """Return the ladders of all pairs, with rungs up to ``upper`` at least."""
+        return [pair.climb(upper) for pair in self._pairs]
+
+
+class _OnePair:
+    def __init__(
+        self,
+        sampler: Sampler,
+        weights: Array,
+        tests: Array,
+        seeds: np.random.SeedSequence,
+        overlap: float,
+        report: Report | None,
+    ) -> None:
+        self.sampler, self.weights, self.tests = sampler, weights, tests
+        self.seeds, self.overlap, self.report = seeds, overlap, report
+        self.betas: list[float] = []
+        self.trained: list[Array] = []
+        self.tested: list[Array] = []
+        self.rows = np.flatnonzero(tests)
+        self.kept: list[Array] = []
+        self.divergent = 0
+        self.end = None
+
+    def climb(self, upper: float) -> Ladder:
+        while not self.betas or self.betas[-1] < upper:
+            if len(self.betas) >= MOST_RUNGS:
+                raise ValueError(too_many_rungs(self.betas[-1], upper))
+            beta = 0.0
+            if self.betas:
+                last = self.trained[-1].reshape(1, -1)
+                beta = next_beta(last, self.betas[-1], upper, self.overlap)
+            self._draw(beta)
+            if self.report:
+                self.report(beta, upper, len(self.betas))
+        rows, kept = self.rows, np.concatenate(self.kept)
+
+        def losses(draws: slice, wanted: NDArray[np.intp]) -> Array:
+            return kept[draws][:, np.searchsorted(rows, wanted)]
+
+        return Ladder(
+            np.array(self.betas),
+            np.array(self.trained),
+            np.array(self.tested),
+            losses,
+            False,
+            self.divergent,
+        )
+
+    def _draw(self, beta: float) -> None:
+        seed = int(self.seeds.spawn(1)[0].generate_state(1)[0])
+        draws = self.sampler.draw(beta * self.weights, seed, self.end)
+        self.betas.append(beta)
+        self.trained.append(_sum(draws.losses, self.weights))
+        self.tested.append(_sum(draws.losses, self.tests))
+        self.kept.append(draws.losses[..., self.rows].reshape(-1, len(self.rows)))
+        self.divergent += draws.divergent
+        self.end = draws.end
+
+
+def too_many_rungs(reached: float, upper: float) -> str:
+    """Say that the ladder makes no headway."""
+    return (
+        f"bounds must be narrower: {MOST_RUNGS} rungs reach beta = {reached:.3g}, not {upper:.3g}; "
+        "or use a tighter prior"
+    )
+
+
+def _sum(losses: Array, weights: Array) -> Array:
+    used = weights > 0
+    return losses[..., used] @ weights[used]

@@ -1,0 +1,254 @@
+r"""Leave-one-out with few refits: importance weights on the ladder of all rows.
+
+The posterior without row i has, against the multistate mixture D of all rungs, the weights
+
+    W_n^(i)(beta) ∝ exp(-c_i beta (u_n - w_i l_in)) / D_n,
+
+with c_i the factor that the transfer puts on beta.  They are Pareto smoothed.  Rows whose weights
+have too heavy a tail at any rung climb a ladder of their own.
+
+References
+----------
+.. [1] A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry, Pareto smoothed importance sampling,
+   JMLR 25, 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.sampled.curve import BLOCK, KEPT, FromDraws, PairedDraws, Uncertainty
+from temperance.models.sampled.ladder import Ladders
+from temperance.models.sampled.pareto import Smoothed, smooth
+from temperance.models.sampled.reliability import (
+    LARGEST_PARETO_K,
+    Reliability,
+    error_of_sum,
+    warn_of_pareto,
+)
+from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
+
+FINITE_VARIANCE = 0.5  # of weights whose tail index is less
+LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all rows, is left out
+
+
+class _Rows(NamedTuple):
+    """A block of rows: their numbers, the draws that count, losses (rows, draws) and weights."""
+
+    number: NDArray[np.intp]
+    draws: NDArray[np.intp]
+    losses: Array
+    weights: Array
+    smoothed: Smoothed
+
+
+class LeftOutDraws(FromDraws):
+    """The curve of leave-one-out from one ladder, and one more for each row that matters much.
+
+    Parameters
+    ----------
+    ladders : function of a plan
+    plan : LeaveOneOutPlan
+    risk : Risk
+    most_refits : int
+        Where more rows would need a ladder of their own none gets one, and a warning says so.
+    """
+
+    def __init__(
+        self,
+        ladders: Callable[[Plan], Ladders],
+        plan: LeaveOneOutPlan,
+        risk: Risk,
+        most_refits: int,
+    ) -> None:
+        super().__init__(ladders(Plan(plan.weights[None], plan.weights[None], plan.size)), risk)
+        self.new_ladders, self.plan, self.most_refits = ladders, plan, most_refits
+        self.factors = plan.exponents
+        self.kept: Array | None = None
+        self.known: dict[float, tuple[Array, Array, Array]] = {}
+        self.worst_k = np.empty(0)
+        self.refits: PairedDraws | None = None
+        self.reweighted = plan.weights  # 0 for rows with a ladder of their own
+
+    def reach(self, beta: float) -> None:
+        """Climb until ``beta`` is covered in the posterior without any row."""
+        super().reach(beta * float(self.factors.max()))
+        if not len(self.worst_k):
+            self._look_at_tails()
+
+    def forget(self) -> None:
+        """Forget what was known of the draws of before."""
+        self.kept, self.worst_k = None, np.empty(0)
+        self.known.clear()
+
+    def _look_at_tails(self) -> None:
+        """Find the rows that weights cannot leave out, at every rung but the prior."""
+        rungs = self.ladders[0].betas[1:] / self.factors.max()
+        tails = [self._all_rows(float(rung))[2] for rung in rungs]
+        self.worst_k = np.max([np.full(len(self.plan.weights), -np.inf), *tails], axis=0)
+        self.refits, self.reweighted = None, self.plan.weights
+        heavy = rows_to_refit(self.worst_k, self.most_refits)
+        if len(heavy):
+            pairs = self.plan.pairs()
+            own = Plan(pairs.train[heavy], pairs.test[heavy], pairs.size, pairs.transfer)
+            self.refits = PairedDraws(self.new_ladders(own), own, self.risk)
+            self.reweighted = self.plan.weights.copy()
+            self.reweighted[heavy] = 0.0
+
+    def evaluate(self, beta: Array) -> tuple[Array, Array]:
+        """Return the risk and its slope in beta."""
+        self.reach(float(beta.max()))
+        value, slope = np.empty(len(beta)), np.empty(len(beta))
+        for j, at in enumerate(beta):
+            loss, rise, _ = self._all_rows(float(at))
+            value[j], slope[j] = self.reweighted @ loss, self.reweighted @ rise
+        if self.refits:
+            own_value, own_slope = self.refits.evaluate(beta)
+            value, slope = (
+                value + self.refits.total * own_value,
+                slope + self.refits.total * own_slope,
+            )
+        return value / self.plan.size, slope / self.plan.size
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        """Return the loss of each row and its weight."""
+        self.reach(beta)
+        loss = self._all_rows(beta)[0]
+        if self.refits:
+            loss = np.where(self.reweighted > 0, loss, self.refits.rows(beta)[0])
+        return loss, self.plan.weights
+
+    def pareto_k(self, beta: float) -> Array:
+        """Return the tail index of each row's weights; nan for rows that need none."""
+        return np.where(self.reweighted > 0, self._all_rows(beta)[2], np.nan)
+
+    def warn_of_rows(self, beta: float) -> None:
+        """Warn of rows that the draws cannot leave out, at ``beta`` or at any rung below."""
+        self.reach(beta)
+        if not self.refits:
+            warn_of_pareto(self.worst_k, self.most_refits)
+
+    def reliability(self, beta: float) -> Reliability:
+        """Return the diagnostics of the draws, those of the refits included."""
+        known = super().reliability(beta)
+        if not self.refits:
+            return known
+        own = self.refits.reliability(beta)
+        return replace(
+            known,
+            rungs=max(known.rungs, own.rungs),
+            rhat=max(known.rhat, own.rhat),
+            rhat_limit=max(known.rhat_limit, own.rhat_limit),
+            overlap=min(known.overlap, own.overlap),
+            divergent=known.divergent + own.divergent,
+            refits=len(self.refits.ladders),
+        )
+
+    def uncertainty(self, beta: float) -> Uncertainty:
+        """Return the variance of the risk that is due to the draws, which all rows share.
+
+        The square of what the fitted tails expect beyond the draws counts as variance.
+        """
+        state, ladder = self.states[0], self.ladders[0]
+        direct, one_draw, missing = np.zeros(len(state.energy)), 0.0, 0.0
+        for block in self._blocks(beta):
+            if self.risk == "gibbs":
+                loss = _mean(block.weights, block.losses)
+                residuals = block.losses - loss[:, None]
+            else:
+                chance, mean, loss = _chances(block)
+                residuals = 1 - chance / mean[:, None]
+            v = self.reweighted[block.number] / self.plan.size
+            beyond = block.smoothed.missing(block.losses, loss, self.risk)
+            missing += float(v @ beyond)
+            direct[block.draws] += v @ state.product(block.weights, residuals)
+            one_draw += float(v**2 @ state.product(block.weights, residuals**2).sum(axis=1))
+        influence = state.with_free_energies(direct).reshape(ladder.trained.shape)
+        variance = error_of_sum(influence, ladder.replicates) ** 2 + missing**2
+        if self.refits:
+            self.refits.reach(beta)
+            share = (self.refits.total / self.plan.size) ** 2
+            own = self.refits.uncertainty(beta)
+            variance, one_draw = variance + share * own.variance, one_draw + share * own.one_draw
+        return Uncertainty(variance, one_draw)
+
+    def _all_rows(self, beta: float) -> tuple[Array, Array, Array]:
+        """Loss, slope and tail index of every row, by weights."""
+        if beta in self.known:
+            return self.known[beta]
+        n = len(self.plan.weights)
+        loss, slope, k = np.empty(n), np.empty(n), np.empty(n)
+        u = np.where(np.isfinite(self.states[0].energy), self.states[0].energy, 0.0)
+        for block in self._blocks(beta):
+            i = block.number
+            k[i] = block.smoothed.k
+            finite = np.where(np.isfinite(block.losses), block.losses, 0.0)
+            others = u[block.draws] - self.plan.weights[i, None] * finite
+            centred = others - (block.weights * others).sum(axis=1, keepdims=True)
+            tilted = block.weights * centred
+            if self.risk == "gibbs":
+                loss[i] = _mean(block.weights, block.losses)
+                slope[i] = -self.factors[i] * (tilted * finite).sum(axis=1)
+            else:
+                chance, mean, loss[i] = _chances(block)
+                slope[i] = self.factors[i] * (tilted * chance).sum(axis=1) / mean
+        self.known[beta] = loss, slope, k
+        return loss, slope, k
+
+    def _blocks(self, beta: float) -> Iterator[_Rows]:
+        """Weights that leave rows out, a block of rows at a time."""
+        state, n = self.states[0], len(self.plan.weights)
+        for part in batches(n, len(state.energy), BLOCK):
+            index = np.arange(n)[part]
+            losses = self._losses(index)
+            exponents = beta * self.factors[index]
+            back = (exponents * self.plan.weights[index])[:, None] * losses
+            # The exponents are few: one if all rows weigh the same.
+            distinct, which = np.unique(exponents, return_inverse=True)
+            log_weight = state.log_weights(distinct)[which]
+            possible = np.isfinite(log_weight) & np.isfinite(back)
+            log_weight = np.where(possible, log_weight + np.where(possible, back, 0.0), -np.inf)
+            log_weight -= log_weight.max(axis=1, keepdims=True)
+            draws = np.flatnonzero(log_weight.max(axis=0) > LEAST_LOG_WEIGHT)
+            smoothed = smooth(log_weight[:, draws])
+            yield _Rows(index, draws, losses[:, draws], np.exp(smoothed.log_weights), smoothed)
+
+    def _losses(self, index: NDArray[np.intp]) -> Array:
+        """Losses (rows, draws), kept while they are few."""
+        ladder = self.ladders[0]
+        draws = slice(0, ladder.trained.size)
+        n = len(self.plan.weights)
+        if n * ladder.trained.size > KEPT:
+            return np.ascontiguousarray(ladder.losses(draws, index).T)
+        if self.kept is None:
+            self.kept = np.ascontiguousarray(ladder.losses(draws, np.arange(n)).T)
+        return self.kept[index]
+
+
+def rows_to_refit(k: Array, most: int) -> NDArray[np.intp]:
+    """Rows of the largest tail indices, ``most`` at most; none if that would leave a bad one.
+
+    Weights with an index above 1/2 have no variance: what they miss is not in any error.
+    """
+    if np.sum(~(k <= LARGEST_PARETO_K)) > most:
+        return np.empty(0, dtype=np.intp)
+    worst = np.argsort(np.where(np.isnan(k), -np.inf, -k), kind="stable")[:most]
+    return np.sort(worst[~(k[worst] <= FINITE_VARIANCE)])
+
+
+def _mean(weights: Array, values: Array) -> Array:
+    """Row by row, sum of weights times values; no weight, no part."""
+    return np.where(weights > 0, weights * np.where(weights > 0, values, 0.0), 0.0).sum(axis=1)
+
+
+def _chances(block: _Rows) -> tuple[Array, Array, Array]:
+    """Likelihoods up to a factor per row, their means, and -log of the means themselves."""
+    least = block.losses.min(axis=1)
+    chance = np.exp(least[:, None] - block.losses)
+    mean = (block.weights * chance).sum(axis=1)
+    return chance, mean, least - np.log(mean)

@@ -1,0 +1,176 @@
+r"""What models share that are written elsewhere and can only be sampled.
+
+Their posteriors with exponents c over the rows,
+
+    pi_c(theta)  ∝  prod_i p(y_i | theta)^c_i pi_0(theta),
+
+are all that a ladder of draws needs: c = beta w for the pair with weights w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temperance.curves import RiskCurve
+from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.curve import risk_curve_from
+from temperance.models.sampled.draws import Draws, Sampler
+from temperance.models.sampled.ladder import SampledLadders
+from temperance.models.sampled.reliability import Reliability, array_functions, warn_of
+from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.validation import as_data, non_negative, open_unit, whole
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class SampledModel:
+    """A model that gives a :class:`Sampler` of its tempered posteriors, and so a risk curve."""
+
+    chains: int
+    draws: int
+    warmup: int
+    overlap: float
+    seed: int
+
+    only_curves = True  # its draws are dear: no stochastic optimiser
+
+    def __post_init__(self) -> None:
+        """Refuse numbers of draws that are none."""
+        whole("chains", self.chains, 2)
+        whole("draws", self.draws, 50)
+        whole("warmup", self.warmup, 50)
+        open_unit("overlap", self.overlap)
+        whole("seed", self.seed, 0)
+
+    def sampler(self, data: Data) -> Sampler:
+        """Return the sampler of this model on these data."""
+        raise NotImplementedError(f"{type(self).__name__} must write its sampler")
+
+    def observed(self, data: Data) -> Mapping[str, Array]:
+        """Return the observed variables by name."""
+        return {"y": data.y}
+
+    def check(self, data: Data) -> None:
+        """Refuse data on which the model cannot be sampled."""
+        self.sampler(data)
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates, from a ladder of draws for each pair."""
+        sampler = self.sampler(data)
+        return risk_curve_from(
+            lambda pairs: SampledLadders(sampler, pairs, self.seed, self.overlap), plan, risk
+        )
+
+    def posterior(
+        self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> xarray.DataTree:
+        """Sample the posterior at ``alpha`` on all data; Bayes is ``alpha = n``.  As ArviZ."""
+        data = as_data(X, y, weights)
+        beta = non_negative("alpha", alpha) / data.size
+        drawn = self.sampler(data).draw(beta * data.weights, self.seed)
+        reliability = _reliability(drawn)
+        warn_of(reliability, reliability.draws)
+        temperature = {"alpha": float(alpha), "beta": beta, "size": data.size}
+        about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}
+        return arviz_tree(drawn, self.observed(data), temperature | about)
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        """Refuse: losses come with the draws, and each step of a descent would be a new run."""
+        raise ValueError(f"optimiser must be 'deterministic' for {type(self).__name__}")
+
+
+class CarriesData(SampledModel):
+    """A sampled model that holds its data: ``calibrate(model, model.X, model.y)``.
+
+    ``model.X`` numbers the rows.  By it a strategy tells rows with the same response apart, and the
+    model knows which rows are meant, however a strategy sorts, drops or repeats them.
+    """
+
+    @property
+    def y(self) -> Array:
+        """Observed responses (n,); the numbers of the rows if a row has several."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it observed")
+
+    @property
+    def X(self) -> Array:
+        """The numbers of the rows, (n, 1)."""
+        return np.arange(float(len(self.y)))[:, None]
+
+    def own_sampler(self) -> Sampler:
+        """Return the sampler on the data that the model carries."""
+        raise NotImplementedError(f"{type(self).__name__} must write its sampler")
+
+    def sampler(self, data: Data) -> Sampler:
+        """Return the sampler for these of the model's own rows."""
+        return _RowsOf(self.own_sampler(), self.index(data), len(self.y))
+
+    def index(self, data: Data) -> NDArray[np.intp]:
+        """Numbers of the model's rows that the data are; refuse data that are not its own."""
+        name, numbers = type(self).__name__, self.X[:, 0]
+        if data.X.shape[1] != 1 or not np.isin(data.X, numbers).all():
+            raise ValueError(
+                f"X must be model.X, the numbers of the {len(numbers)} rows that {name} carries, "
+                f"got {'None' if data.X.shape[1] == 0 else f'shape {data.X.shape}'}"
+            )
+        index = data.X[:, 0].astype(int)
+        differs = np.flatnonzero(data.y != self.y[index])
+        if len(differs):
+            i = int(differs[0])
+            raise ValueError(
+                f"y must be model.y, what {name} carries, got {float(data.y[i])!r} for "
+                f"{float(self.y[index[i]])!r} in row {index[i]}"
+            )
+        return index
+
+
+@dataclass(frozen=True, eq=False)
+class _RowsOf:
+    """A sampler of all rows as one of some of them: a row twice has twice the exponent."""
+
+    whole: Sampler
+    index: NDArray[np.intp]
+    count: int
+
+    def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
+        on_all = np.zeros(self.count)
+        np.add.at(on_all, self.index, exponents)
+        drawn = self.whole.draw(on_all, seed, start)
+        return replace(drawn, losses=drawn.losses[..., self.index])
+
+
+def refuse_nan(losses: Array) -> None:
+    """Refuse draws at which the log likelihood is no number."""
+    bad = np.argwhere(np.isnan(losses))
+    if len(bad):
+        raise ValueError(
+            f"the log likelihood must be a number at every draw, got nan in row {bad[0][-1]}: "
+            "check its value where the prior puts the parameters"
+        )
+
+
+def as_rows(name: str, values: Any, rows: int) -> Array:
+    """Sum log likelihoods (chains, size, rows, ...) over all that belongs to a row."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim < 3 or array.shape[2] != rows:
+        raise ValueError(
+            f"the log likelihood of {name!r} must have {rows} rows, got shape {array.shape[2:]}"
+        )
+    return array.reshape(*array.shape[:3], -1).sum(axis=3)
+
+
+def _reliability(draws: Draws) -> Reliability:
+    statistics, total = array_functions(), draws.losses.sum(axis=2)
+    return Reliability(
+        rungs=1,
+        draws=total.size,
+        effective=float(statistics.ess(total, chain_axis=0, draw_axis=1)),
+        rhat=float(statistics.rhat(total, chain_axis=0, draw_axis=1)),
+        overlap=1.0,
+        divergent=draws.divergent,
+    )

@@ -1,0 +1,246 @@
+r"""A model written in NumPyro."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.model import SampledModel, refuse_nan
+from temperance.types import Array, Data
+from temperance.validation import shown
+
+
+@dataclass(frozen=True, eq=False)
+class NumPyroModel(SampledModel):
+    r"""A NumPyro model function, its observed sites tempered row by row.
+
+    .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta, x_i)^{c_i} \, \pi_0(\theta)
+
+    The function is called as ``model(X, y)``, with the X (n, d) and y (n,) that are handed to
+    :func:`temperance.calibrate`, both as floats; without columns X is None.
+
+    Parameters
+    ----------
+    model : function (X, y)
+        Unchanged: neither scaled nor masked.
+    sites : names of the observed sites to temper
+        By default all that are observed.  A ``numpyro.factor`` may be a likelihood or a prior: a
+        model with one must name its sites.
+    chains, draws, warmup : numbers of chains, of draws of each, and of steps to tune it
+    overlap : least share of effective draws from a rung of the ladder to the next
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro, numpyro.distributions as dist
+    >>> def model(X, y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0).expand([len(y)]), obs=y)
+    >>> posterior = NumPyroModel(model).posterior(None, np.array([2.0, 4.0]), alpha=2.0)
+    >>> print(f"{float(posterior['posterior']['mean'].mean()):.0f}")  # N(2, 1/3)
+    2
+    """
+
+    model: Callable[[Any, Any], Any]
+    sites: Sequence[str] | None = None
+    chains: int = 4
+    draws: int = 500
+    warmup: int = 500
+    overlap: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no function."""
+        super().__post_init__()
+        if not callable(self.model):
+            raise ValueError(f"model must be a function of X and y, got {shown(self.model)}")
+
+    @cached_property
+    def _compiled(self) -> dict[tuple[int, ...], _Program]:
+        return {}
+
+    def sampler(self, data: Data) -> NumPyroSampler:
+        """Return the sampler on these data; one program serves all of one shape."""
+        try:
+            import numpyro  # noqa: F401
+        except ImportError:
+            raise ImportError("NumPyroModel needs NumPyro: pip install 'temperance[jax]'") from None
+        arguments = (data.X if data.X.shape[1] else None, data.y)
+        known = self._compiled.get(data.X.shape)
+        if known is None or not known.serves(arguments):
+            known = self._compiled[data.X.shape] = _Program(self, arguments)
+        return NumPyroSampler(known, arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class NumPyroSampler:
+    """NUTS on the tempered model and one data set."""
+
+    program: _Program
+    arguments: tuple[Any, Any]
+
+    def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
+        """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
+        import jax
+
+        key_start, key_run = jax.random.split(jax.random.PRNGKey(seed))
+        begin = self.program.scattered(key_start) if start is None else start
+        keys = jax.random.split(key_run, self.program.settings.chains)
+        end, (theta, losses, divergent) = self.program.run(
+            keys, begin, jax.numpy.asarray(exponents), *self.arguments
+        )
+        found = np.asarray(losses, dtype=float)
+        refuse_nan(found)
+        parameters = {name: np.asarray(value, dtype=float) for name, value in theta.items()}
+        return Draws(parameters, found, int(np.sum(divergent)), end)
+
+
+class _Program:
+    """The compiled chains of one model on data of one shape, for all exponents.
+
+    A model that looks at the values of X or y, for more than their shapes, is bound to them.
+    """
+
+    def __init__(self, settings: NumPyroModel, arguments: tuple[Any, Any]) -> None:
+        import jax
+        from numpyro.infer.hmc import hmc
+        from numpyro.infer.util import initialize_model
+
+        self.settings, self.rows = settings, len(arguments[1])
+        self.sites = tempered_sites(settings.model, arguments, settings.sites)
+        self.bound = None if _traceable(settings.model, arguments) else arguments
+        self.known = initialize_model(
+            jax.random.PRNGKey(settings.seed),
+            _tempering(settings.model, self.sites),
+            dynamic_args=True,
+            model_args=(jax.numpy.zeros(self.rows), *arguments),
+        )
+        self.kernel = hmc(potential_fn_gen=self.known.potential_fn, algo="NUTS")
+        self.run = jax.jit(jax.vmap(self._chain, in_axes=(0, 0, None, None, None)))
+
+    def _chain(self, key: Any, position: Any, exponents: Any, X: Any, y: Any) -> Any:
+        import jax
+
+        begin, move = self.kernel
+        X, y = self.bound or (X, y)
+        given = (exponents, X, y)
+        constrain = self.known.postprocess_fn(*given)
+
+        def step(state: Any, _: Any) -> Any:
+            return move(state, model_args=given), None
+
+        def record(state: Any, _: Any) -> Any:
+            state = move(state, model_args=given)
+            theta = constrain(state.z)
+            return state, (theta, self._losses(theta, X, y), state.diverging)
+
+        state = begin(position, num_warmup=self.settings.warmup, rng_key=key, model_args=given)
+        state, _ = jax.lax.scan(step, state, None, length=self.settings.warmup)
+        state, drawn = jax.lax.scan(record, state, None, length=self.settings.draws)
+        return state.z, drawn
+
+    def _losses(self, theta: Any, X: Any, y: Any) -> Any:
+        """Minus the log likelihood of each row, over all tempered sites, (n,)."""
+        trace = _trace(self.settings.model, (X, y), theta)
+        parts = [trace[name]["fn"].log_prob(trace[name]["value"]) for name in self.sites]
+        return -sum(part.reshape(self.rows, -1).sum(axis=1) for part in parts)
+
+    def serves(self, arguments: tuple[Any, Any]) -> bool:
+        """Whether it can be run on these data, which have its shape."""
+        return self.bound is None or all(
+            np.array_equal(own, other) for own, other in zip(self.bound, arguments, strict=True)
+        )
+
+    def scattered(self, key: Any) -> Any:
+        """Points within 2 of zero in unconstrained coordinates, NumPyro's own start."""
+        import jax
+
+        template = self.known.param_info.z
+        keys = jax.random.split(key, len(template))
+        return {
+            name: jax.random.uniform(
+                own, (self.settings.chains, *value.shape), value.dtype, minval=-2.0, maxval=2.0
+            )
+            for own, (name, value) in zip(keys, template.items(), strict=True)
+        }
+
+
+def tempered_sites(
+    model: Callable[..., Any], arguments: tuple[Any, Any], named: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Names of the sites to temper; refuse what cannot be tempered row by row."""
+    trace, rows = _trace(model, arguments, {}), len(arguments[1])
+    observed = {
+        name: site
+        for name, site in trace.items()
+        if site["type"] == "sample" and site["is_observed"]
+    }
+    if not observed:
+        raise ValueError("model must have an observed site, got none: write obs=y")
+    if named is None:
+        # A factor is an observed site of the distribution Unit.
+        factors = [name for name, site in observed.items() if type(site["fn"]).__name__ == "Unit"]
+        if factors:
+            raise ValueError(
+                f"sites must name what to temper, of {', '.join(observed)}: the factor "
+                f"{factors[0]!r} may be a likelihood or a prior"
+            )
+        named = tuple(observed)
+    for name in named:
+        if name not in observed:
+            raise ValueError(f"sites must be observed, one of {', '.join(observed)}, got {name!r}")
+        shape = tuple(observed[name]["fn"].batch_shape)
+        if not shape or shape[0] != rows:
+            raise ValueError(
+                f"site {name!r} must have a log probability for each of the {rows} rows, got batch "
+                f"shape {shape}"
+            )
+    return tuple(named)
+
+
+def _tempering(model: Callable[..., Any], sites: tuple[str, ...]) -> Callable[..., Any]:
+    from numpyro.primitives import Messenger
+
+    class Temper(Messenger):  # type: ignore[misc, unused-ignore]
+        """Scale the named sites by row; unlike handlers.scale, by 0 too."""
+
+        def __init__(self, exponents: Any) -> None:
+            self.exponents = exponents
+            super().__init__()
+
+        def process_message(self, msg: Any) -> None:
+            if msg["type"] != "sample" or msg["name"] not in sites:
+                return
+            rows = self.exponents.reshape(-1, *(1,) * (len(msg["fn"].batch_shape) - 1))
+            msg["scale"] = rows if msg.get("scale") is None else msg["scale"] * rows
+            # A row without weight plays no part even where its likelihood is zero.
+            msg["fn"] = msg["fn"].mask(rows > 0)
+
+    def tempered(exponents: Any, X: Any, y: Any) -> Any:
+        with Temper(exponents):
+            return model(X, y)
+
+    return tempered
+
+
+def _traceable(model: Callable[..., Any], arguments: tuple[Any, Any]) -> bool:
+    import jax
+
+    try:
+        jax.eval_shape(lambda X, y: (_trace(model, (X, y), {}), 0)[1], *arguments)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
+        return False
+    return True
+
+
+def _trace(model: Callable[..., Any], arguments: tuple[Any, Any], theta: Mapping[str, Any]) -> Any:
+    import jax
+    from numpyro import handlers
+
+    seeded = handlers.seed(model, jax.random.PRNGKey(0))
+    return handlers.trace(handlers.substitute(seeded, dict(theta))).get_trace(*arguments)

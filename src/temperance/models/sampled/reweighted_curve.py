@@ -1,0 +1,155 @@
+r"""The leave-one-out risk of recorded draws along beta, as far as these support it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from temperance.curves import RiskCurve
+from temperance.diagnostics import ParetoWarning, warn
+from temperance.models.sampled.recorded import RecordedDraws
+from temperance.models.sampled.support import node_at, supported_nodes
+from temperance.search.minimise import Minimum, rounding_of, span_of
+from temperance.types import Array, Risk
+
+STEP = 1e-3  # of t, for the central difference beyond the support
+AT_END = 1e-8  # of t: a minimum closer to an end of the range lies there
+
+
+class Reliability(NamedTuple):
+    """What the weights are worth along beta, each of shape (nodes,).
+
+    ``tempering_k`` and ``effective_size`` are those of the posterior on all rows, ``worst_k`` is
+    the largest k of a row, ``rows_in_doubt`` counts the rows whose k is too large.
+    """
+
+    beta: Array
+    tempering_k: Array
+    effective_size: Array
+    worst_k: Array
+    rows_in_doubt: Array
+    monte_carlo_error: Array
+
+
+class ReweightedCurve:
+    """The curve over the supported range, a cubic spline in t through the smoothed estimates.
+
+    Smoothed weights go by rank, so the estimates jump, by less than their Monte Carlo error,
+    wherever two draws swap places as beta moves: they have no slope, the spline has.
+    """
+
+    def __init__(self, recorded: RecordedDraws, asked: tuple[float, float], risk: Risk) -> None:
+        from scipy.interpolate import CubicSpline
+
+        self.recorded, self.risk = recorded, risk
+        nodes = supported_nodes(recorded, asked, risk)
+        first, last = nodes[0].beta, nodes[-1].beta
+        if not first < last:
+            raise ValueError(
+                f"the draws support no beta but {recorded.beta_of_draws:g}: leaving a row out, or "
+                "another beta, changes the posterior too much; draw more, or calibrate the model "
+                "itself"
+            )
+        lower, upper = max(asked[0], first), min(asked[1], last)
+        if not lower < upper:
+            raise ValueError(
+                f"bounds must overlap the range that the draws support, [{first:.3g}, {last:.3g}], "
+                f"got {asked}: draw again at a beta within the bounds"
+            )
+        self.supported = (lower, upper)
+        t = np.array([node.t for node in nodes])
+        losses = np.stack([node.rows.loss for node in nodes])
+        # Differences from the first node, in units of the largest: spline of numbers close to 1.
+        self.base = losses[0]
+        self.unit = float(np.abs(losses - self.base).max()) or 1.0
+        scaled = (losses - self.base) / self.unit
+        self.row_spline, self.spline = CubicSpline(t, scaled), CubicSpline(t, scaled.mean(axis=1))
+        self.slope_spline = self.spline.derivative()
+        known = {node.beta: node for node in nodes}
+        ends = [known.get(end) or node_at(recorded, end, risk) for end in (lower, upper)]
+        shown = [ends[0], *(node for node in nodes if lower < node.beta < upper), ends[1]]
+        self.reliability = Reliability(
+            np.array([node.beta for node in shown]),
+            np.array([node.drawn.pareto_k for node in shown]),
+            np.array([node.drawn.effective_size for node in shown]),
+            np.array([largest_k(node.rows.k) for node in shown]),
+            np.array([node.in_doubt for node in shown]),
+            np.array([node.rows.error for node in shown]),
+        )
+        self.method = f"{recorded.size} recorded draws, reweighted with Pareto smoothing"
+
+    def as_risk_curve(self) -> RiskCurve:
+        """Return the curve as strategies know it."""
+        return RiskCurve(self.evaluate, self.rows, self.method, error=self.error)
+
+    def minimum(self) -> Minimum:
+        """Return the smallest point of the spline over the supported range.
+
+        On a flat curve it is the point closest to 1: without evidence, Bayes.
+        """
+        lower, upper = self.supported
+        values, _ = self.evaluate(self.reliability.beta)
+        if span_of(values) <= rounding_of(values):
+            return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
+        begin, end = (float(self.recorded.place(beta)) for beta in self.supported)
+        turns = self.slope_spline.roots(extrapolate=False)
+        turns = turns[(turns > begin + AT_END) & (turns < end - AT_END)]
+        # The ends last, so that one wins only if it is strictly lower.
+        places = np.array([*turns, begin, end])
+        betas = np.array([*np.clip(self.recorded.beta(turns), lower, upper), lower, upper])
+        best = int(self.spline(places).argmin())
+        value, _ = self.evaluate(betas[best : best + 1])
+        return Minimum(float(betas[best]), at_bound=best >= len(turns), value=float(value[0]))
+
+    def evaluate(self, beta: Array) -> tuple[Array, Array]:
+        """Return the risk at betas (g,) and its slope."""
+        lower, upper = self.supported
+        t = self.recorded.place(beta)
+        rate = self.recorded.unit * np.cosh(t)  # dbeta/dt
+        value = self.base.mean() + self.unit * self.spline(t)
+        with np.errstate(over="ignore"):
+            slope = self.slope_spline(t) * (self.unit / rate)
+        for i in np.flatnonzero((beta < lower) | (beta > upper)):
+            warn_beyond(beta[i : i + 1], self.supported)
+            step = max(STEP * rate[i], 1e-6 * beta[i])
+            around = np.maximum(beta[i] + step * np.array([-1.0, 1.0]), 0.0)
+            value[i] = self._beyond(beta[i]).mean()
+            rise = self._beyond(around[1]).mean() - self._beyond(around[0]).mean()
+            slope[i] = rise / (around[1] - around[0])
+        return value, slope
+
+    def error(self, beta: Array) -> Array:
+        """Return the Monte Carlo error of the risk, infinite where a row's weights have no mean."""
+        found = [self.recorded.leave_one_out(float(at), self.risk) for at in np.ravel(beta)]
+        return np.array([each.error for each in found])
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        """Return the loss of each row and its weight."""
+        lower, upper = self.supported
+        if lower <= beta <= upper:
+            loss = self.base + self.unit * self.row_spline(self.recorded.place(beta))
+        else:
+            warn_beyond(np.array([beta]), self.supported)
+            loss = self._beyond(beta)
+        return loss, np.ones(len(loss))
+
+    def _beyond(self, beta: float) -> Array:
+        return self.recorded.leave_one_out(float(beta), self.risk).loss
+
+
+def largest_k(k: Array) -> float:
+    """Return the largest k, infinite where a row has none."""
+    return float(np.where(np.isnan(k), np.inf, k).max())
+
+
+def warn_beyond(beta: Array, supported: tuple[float, float]) -> None:
+    """Warn of betas to which the draws do not reach."""
+    lower, upper = supported
+    outside = beta[(beta < lower) | (beta > upper)]
+    if len(outside):
+        warn(
+            f"beta = {float(outside[0]):.3g} lies beyond [{lower:.3g}, {upper:.3g}], what the "
+            "draws support: the estimate is unreliable; draw again at a beta closer by",
+            ParetoWarning,
+        )

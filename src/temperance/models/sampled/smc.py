@@ -1,0 +1,110 @@
+r"""Adaptive tempered sequential Monte Carlo: islands of particles that climb the ladder together.
+
+At each rung the particles of an island are resampled by exp(-(beta' - beta) u) and moved by
+Hamiltonian Monte Carlo, preconditioned by the weighted covariance of all particles.  Islands never
+exchange particles, so that their scatter is an honest error whatever the genealogy within them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import blackjax
+import jax
+import jax.numpy as jnp
+from blackjax.smc import resampling, tempered
+
+from temperance.models.sampled.target import Target, weighted
+
+ACCEPTANCE = 0.8
+QUARTER_TURN = jnp.pi / 2  # of a standard normal: the trajectory that forgets its start
+MOST_STEPS = 32
+
+
+def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
+    """Return the function that carries one pair's particles (islands, size, d) up to a beta."""
+
+    def rung(
+        key: Any,
+        positions: Any,
+        energy: Any,
+        step: Any,
+        old: Any,
+        beta: Any,
+        weights: Any,
+        tests: Any,
+        X: Any,
+        y: Any,
+    ) -> Any:
+        islands, size, _ = positions.shape
+        log_weight = ascent(energy, old, beta)
+        per_island = jax.nn.softmax(log_weight, axis=1)
+        key_jitter, key_moves = jax.random.split(key)
+        jitter = jax.random.uniform(key_jitter, (islands, size), minval=0.7, maxval=1.3)
+        length = jnp.clip(jnp.round(QUARTER_TURN / step), 1, MOST_STEPS).astype(int)
+        kernel = tempered.build_kernel(
+            target.log_density_of_prior,
+            lambda flat: -target.energy(flat, weights, X, y),
+            blackjax.hmc.build_kernel(),
+            blackjax.hmc.init,
+            resampling.systematic,
+        )
+        scales = scales_of_others(positions, log_weight)
+
+        def island(key: Any, particles: Any, weight: Any, steps: Any, half: Any) -> Any:
+            parameters = {
+                "step_size": steps,
+                "inverse_mass_matrix": scales[half][None],
+                "num_integration_steps": length[None],
+            }
+            state = tempered.TemperedSMCState(particles, weight, beta)
+            state, info = kernel(key, state, moves, beta, parameters)
+            return state.particles, info.update_info
+
+        keys, halves = jax.random.split(key_moves, islands), jnp.arange(islands) % 2
+        positions, info = jax.vmap(island)(keys, positions, per_island, step * jitter, halves)
+        step = jnp.clip(step * jnp.exp(info.acceptance_rate.mean() - ACCEPTANCE), 1e-3, 2.0)
+        return (*scalars(target, positions, weights, tests, X, y), step, info.is_divergent.sum())
+
+    return rung
+
+
+def ascent(energy: Any, old: Any, beta: Any) -> Any:
+    """Log weights that carry draws from one beta to the next."""
+    finite = jnp.isfinite(energy)
+    return jnp.where(finite, -(beta - old) * jnp.where(finite, energy, 0.0), -1e300)
+
+
+def scales_of_others(positions: Any, log_weight: Any) -> Any:
+    """Scales for the even and for the odd groups, each from the draws of the other half.
+
+    A scale from the very draws that it moves is drawn to them: a bias of order d / draws.
+    """
+    odd, even = slice(1, None, 2), slice(0, None, 2)
+    return jnp.stack([scale_of(positions[half], log_weight[half]) for half in (odd, even)])
+
+
+def scale_of(positions: Any, log_weight: Any) -> Any:
+    """Weighted covariance of all draws, or their variances where parameters are many."""
+    d = positions.shape[-1]
+    flat, weight = positions.reshape(-1, d), jax.nn.softmax(log_weight.ravel())
+    centred = flat - weight @ flat
+    variance = weight @ centred**2 + 1e-12
+    effective = 1 / jnp.sum(weight**2)
+    if d > 100:
+        return variance
+    # With few effective draws a covariance is mostly noise: lean on the variances.
+    lean = d / (d + effective)
+    covariance = (centred.T * weight) @ centred
+    return (1 - lean) * covariance + jnp.diag(lean * variance + 1e-9 * variance)
+
+
+def scalars(target: Target, positions: Any, weights: Any, tests: Any, X: Any, y: Any) -> Any:
+    """Return the draws with their weighted sums of training and of tested losses."""
+
+    def sums(flat: Any) -> Any:
+        losses = target.row_losses(flat, X, y)
+        return weighted(weights, losses), weighted(tests, losses)
+
+    return (positions, *jax.vmap(jax.vmap(sums))(positions))

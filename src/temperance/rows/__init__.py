@@ -1,0 +1,1 @@
+"""Rows: which are the same, and what is drawn from their contents."""

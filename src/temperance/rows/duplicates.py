@@ -1,0 +1,122 @@
+"""Which rows are the same, and whether that means anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.rows.distinct import all_distinct
+from temperance.types import Array, Data, Labels
+
+MANY = 2**16  # rows whose sorting takes longer than their sums
+
+
+def number_distinct(columns: Iterable[Array | Labels]) -> NDArray[np.intp]:
+    """Give numbers to the distinct tuples (c1[i], c2[i], ...) in lexicographic order.
+
+    Columns after the one that tells all tuples apart are not looked at.
+    """
+    labels: NDArray[np.intp] | None = None
+    for column in columns:
+        _, codes = np.unique(column, return_inverse=True)
+        if labels is None:
+            labels = codes
+        else:
+            _, labels = np.unique(labels * (codes.max() + 1) + codes, return_inverse=True)
+        if labels.max() + 1 == len(labels):
+            break
+    if labels is None:
+        raise ValueError("columns must hold at least one column, got 0")
+    return labels
+
+
+def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return the first place of each label from 0 to ``count - 1``.
+
+    Examples
+    --------
+    >>> first_places(np.array([1, 0, 1, 2, 0]), 3)
+    array([1, 0, 3])
+    """
+    first = np.zeros(count, dtype=np.intp)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    return first
+
+
+def label_type(count: int) -> type[np.signedinteger[Any]]:
+    """Return the smallest integers that number ``count`` labels: the fewer bits, the faster."""
+    return np.int8 if count <= 2**7 else np.int16 if count <= 2**15 else np.intp
+
+
+def sorting_order(labels: Labels, count: int) -> NDArray[np.intp]:
+    """Return the order that sorts labels below ``count`` and keeps equal ones in place."""
+    return np.argsort(labels.astype(label_type(count), copy=False), kind="stable")
+
+
+def members_of(labels: Labels, count: int) -> list[NDArray[np.intp]]:
+    """Return the places of each label below ``count``, ascending."""
+    counts = np.bincount(labels, minlength=count)
+    return np.split(sorting_order(labels, count), np.cumsum(counts)[:-1])
+
+
+def number_rows(data: Data) -> NDArray[np.intp]:
+    """Give numbers to the distinct rows, sorted by response, then inputs."""
+    return _number(data.y, data.X)
+
+
+def _number(first: Array, others: Array) -> NDArray[np.intp]:
+    """Give numbers to the distinct rows of a first column and others (n, d), sorted by these."""
+    if others.shape[1] <= len(others):
+        return number_distinct(chain([first], others.T))
+    labels = number_distinct([first])
+    while int(labels.max()) + 1 < len(labels):
+        # Of many columns only those count that differ between rows of one label.
+        same = first_places(labels, int(labels.max()) + 1)[labels]
+        differs = (others != others[same]).any(axis=0)
+        if not differs.any():
+            break
+        labels = number_distinct([labels, others[:, differs.argmax()]])
+    return labels
+
+
+def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
+    """Join identical rows, in sorted order, and say where each row went; their weights add up."""
+    number = number_rows(data)
+    first = first_places(number, int(number.max()) + 1)
+    weights = np.bincount(number, weights=data.weights).astype(float)
+    return Data(data.X[first], data.y[first], weights), number
+
+
+def joined_rows(data: Data) -> Data:
+    """Join identical rows, in sorted order; many rows that are all distinct stay where they are.
+
+    Few are worth the sorting: what is summed over them is then the same to the last bit, whatever
+    the order in which they came.
+    """
+    if len(data) >= MANY and all_distinct(data.y):
+        return data
+    return distinct_rows(data)[0]
+
+
+def takes_few_values(rows: Data) -> bool:
+    """Whether equal rows must be different observations; ``rows`` are distinct, with weights.
+
+    So it is when most observations repeat another, most sit at inputs that were seen with several
+    responses, and the responses repeat from input to input.  Copies of one observation, or a large
+    weight on it, would repeat its response too.
+    """
+    half = rows.size / 2
+    if len(rows) > half:
+        return False
+    X = rows.X
+    inputs = _number(X[:, 0], X[:, 1:]) if X.shape[1] else np.zeros(len(rows), dtype=int)
+    disputed = np.bincount(inputs)[inputs] > 1
+    same_inputs = inputs.max() == 0
+    responses = len(np.unique(rows.y))
+    return bool(
+        rows.weights[disputed].sum() >= half and (same_inputs or responses <= len(rows) / 2)
+    )

@@ -1,0 +1,174 @@
+r"""Reference risk: the risk that a model with free scales expects, with leave-one-out's veto."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from temperance.calibration import Calibration
+from temperance.curves import RiskCurve
+from temperance.rows.duplicates import joined_rows, takes_few_values
+from temperance.strategies.k_fold import PIECES_PER_ROW
+from temperance.strategies.reference.veto import closest_tolerated
+from temperance.strategies.selection import conclude, minimum_of, warn_of_minimum
+from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
+from temperance.validation import one_of, positive
+
+
+@runtime_checkable
+class HasReference(Protocol):
+    """A model that knows what a reference model with free scales expects."""
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the risk of the beta-posterior of the data as the reference expects it.
+
+        Parameters
+        ----------
+        data : Data
+            Distinct rows; their weights are those of the posterior that is judged.
+        counts : array of shape (n,)
+            How many observations each row is for the reference.
+        risk : {"gibbs", "predictive"}
+
+        Returns
+        -------
+        RiskCurve
+            It may have leave-one-out's curve of the same weighted rows as ``left_out``.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ReferenceRisk:
+    r"""Minimise the risk that a reference model expects, unless leave-one-out objects.
+
+    .. math::
+
+        \hat\beta = \arg\min_\beta E\bigl[ E_{\theta \sim \pi_\beta} l(\theta, X) \bigr],
+
+    where the outer expectation is over a new X under the posterior of the reference: the same
+    model, whose noise variance and whose prior's scale are free and learnt from the data.  Of the
+    betas whose leave-one-out risk is within ``veto`` paired standard errors of the least, the
+    choice is the one closest to the reference's, in log beta.
+
+    The reported risk is the reference's; the standard errors are those of leave-one-out, and there
+    are none without the veto.  For linear models; others need a method ``reference_curve``.
+
+    Parameters
+    ----------
+    veto : float or None
+        Standard errors that leave-one-out allows; ``None`` for no veto.
+    duplicates : {"auto", "together", "apart"}
+        Whether identical rows are copies of one observation, which the reference and the veto then
+        count once, or different observations; as in :class:`KFold`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temperance import calibrate, models
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.standard_normal((40, 30))
+    >>> y = X[:, 0] + 8 * rng.standard_normal(40)
+    >>> calibration = calibrate(models.GaussianLinear(noise_variance=8.0), X, y, ReferenceRisk())
+    >>> 0.01 < calibration.beta < 0.5
+    True
+    """
+
+    veto: float | None = 2.0
+    duplicates: Literal["auto", "together", "apart"] = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse a veto that is none."""
+        if self.veto is not None:
+            positive("veto", self.veto)
+        one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Choose beta within ``bounds``; no randomness is needed."""
+        if optimiser != "deterministic":
+            raise ValueError(
+                f"optimiser must be 'deterministic' for ReferenceRisk, got {optimiser!r}"
+            )
+        rows = joined_rows(data)
+        apart = self._apart(rows)
+        counts = rows.weights if apart else np.ones(len(rows))
+        reference = self.reference(model, rows, counts, risk)
+        method = f"{reference.method}, reference model with free scales"
+        choice = minimum_of(reference, bounds)
+        if self.veto is None:
+            tested = Data(rows.X[:1], rows.y[:1], np.ones(1))
+            losses: _Total | _Scattered = _Total(reference)
+        else:
+            tested = _observations(rows) if apart else rows
+            plan = _leave_one_out(tested)
+            shared = None if apart else getattr(reference, "left_out", None)
+            left_out = shared or model.risk_curve(tested, plan, risk)
+            least = minimum_of(left_out, bounds).beta
+            choice = closest_tolerated(choice, left_out, least, tested.weights, bounds, self.veto)
+            losses = _Scattered(reference, left_out)
+        curve = replace(reference, rows=losses.rows, method=method)
+        calibration = conclude(model, data, tested, self, risk, bounds, curve, choice)
+        warn_of_minimum(calibration)
+        return calibration
+
+    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
+        """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
+        if not isinstance(model, HasReference):
+            raise ValueError(
+                "model must have a reference for ReferenceRisk, as linear models of a given prior "
+                f"scale have, got {type(model).__name__}; use KFold(), or give prior_scale a number"
+            )
+        return model.reference_curve(rows, counts, risk)
+
+    def _apart(self, rows: Data) -> bool:
+        if self.duplicates == "auto":
+            return takes_few_values(rows)
+        return self.duplicates == "apart"
+
+
+def _leave_one_out(rows: Data) -> LeaveOneOutPlan:
+    if len(rows) < 2:
+        raise ValueError(
+            "X and y must have at least 2 distinct rows for leave-one-out's veto, got "
+            f"{len(rows)}; use ReferenceRisk(veto=None) or Bayes()"
+        )
+    return LeaveOneOutPlan(rows.weights)
+
+
+def _observations(rows: Data) -> Data:
+    """Tear rows into pieces of about one observation each."""
+    pieces = np.clip(np.ceil(rows.weights), 1, PIECES_PER_ROW).astype(int)
+    X, y, weights = (np.repeat(part, pieces, axis=0) for part in (rows.X, rows.y, rows.weights))
+    return Data(X, y, weights / np.repeat(pieces, pieces))
+
+
+@dataclass(frozen=True, eq=False)
+class _Total:
+    """One row that has all the risk: without tested rows nothing is known of its error."""
+
+    reference: RiskCurve
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        return np.array([self.reference(beta)]), np.ones(1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scattered:
+    """Losses that scatter like those of leave-one-out, around the reference's risk."""
+
+    reference: RiskCurve
+    left_out: RiskCurve
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        loss, share = self.left_out.rows(beta)
+        return loss - share @ loss / share.sum() + self.reference(beta), share

@@ -1,0 +1,200 @@
+r"""From a risk curve to a choice: what all strategies that estimate risk share."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from temperance.calibration import Calibration, RowErrors, error_inflation
+from temperance.curves import RiskCurve
+from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
+from temperance.models.sampled.risk_of_draws import (
+    covariance_slope,
+    prior_scale,
+    sampled_risk_curve,
+)
+from temperance.search.log_scale import Ruler
+from temperance.search.minimise import Minimum, minimise, stochastic_minimise
+from temperance.search.with_floor import minimise_above_floor
+from temperance.search.with_sketch import minimise_by_sketch
+from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
+
+PAIRS_PER_STEP = 8
+DRAWS_PER_PAIR = 200
+NEAR_BOUND = 0.02  # part of the way from bound to bound
+SLOPES_AT_BOUND = 30  # whose mean says where the risk falls
+
+
+def stack(train: Data, test: Data) -> tuple[Data, Plan]:
+    """Stack two data sets, with the plan that trains on one and tests on the other."""
+    both = Data(
+        np.concatenate([train.X, test.X]),
+        np.concatenate([train.y, test.y]),
+        np.concatenate([train.weights, test.weights]),
+    )
+    zero_train, zero_test = np.zeros(len(train)), np.zeros(len(test))
+    return both, Plan(
+        np.concatenate([train.weights, zero_test])[None],
+        np.concatenate([zero_train, test.weights])[None],
+        train.size,
+    )
+
+
+class CurveStrategy:
+    """A strategy that minimises a curve: it writes its plan, the rest is shared."""
+
+    def plan(self, data: Data, rng: np.random.Generator) -> AnyPlan:
+        """Return the pairs of train and test weights."""
+        raise NotImplementedError(f"{type(self).__name__} must write its plan")
+
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, AnyPlan]:
+        """Return the rows that the plan is about and the plan; by default the data's own rows."""
+        return data, self.plan(data, rng)
+
+    def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+        """Choose a point on the curve; by default its minimum."""
+        return minimum_of(curve, bounds)
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Choose beta within ``bounds``."""
+        rows, plan = self.planned(data, rng)
+        if optimiser == "deterministic":
+            curve = model.risk_curve(rows, plan, risk)
+            minimum = self.locate(curve, bounds)
+        else:
+            pairs = plan.pairs()
+            curve = sampled_risk_curve(model, rows, pairs, seed=int(rng.integers(2**32)))
+            # A strategy with a rule of its own reads the curve from draws.
+            own_rule = type(self).locate is not CurveStrategy.locate
+            minimum = (
+                self.locate(curve, bounds)
+                if own_rule
+                else _descend(model, rows, pairs, bounds, rng)
+            )
+        calibration = conclude(model, data, rows, self, risk, bounds, curve, minimum)
+        warn_of_minimum(calibration)
+        return calibration
+
+
+def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+    """Find the minimum of a curve, with no more points than it can afford."""
+    ruler = curve.ruler(bounds)
+    if curve.sketch is not None:
+        return minimise_by_sketch(curve.evaluate, curve.sketch, ruler, search=curve.search)
+    if curve.floor is not None:
+        return minimise_above_floor(curve.evaluate, curve.floor, ruler, search=curve.search)
+    return minimise(curve.evaluate, ruler, search=curve.search)
+
+
+def conclude(
+    model: Model,
+    data: Data,
+    rows: Data,
+    strategy: Strategy,
+    risk: Risk,
+    bounds: tuple[float, float],
+    curve: RiskCurve,
+    minimum: Minimum,
+) -> Calibration:
+    """Say what is known about a point on a curve that was estimated on ``rows``."""
+    inflate = partial(error_inflation, model, data, minimum.beta)
+    errors = RowErrors(curve, minimum.beta, rows.weights, inflate)
+    value = minimum.value
+    return Calibration(
+        model=model,
+        data=data,
+        strategy=strategy,
+        kind=risk,
+        bounds=bounds,
+        minimum=minimum,
+        risk=float(curve(minimum.beta)) if value is None else value,
+        errors=errors,
+        curve=curve,
+    )
+
+
+def _descend(
+    model: SamplingModel,
+    rows: Data,
+    pairs: Plan,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> Minimum:
+    """Descend noisy slopes of a few pairs at a time."""
+
+    def slope(beta: float) -> float:
+        part = few_pairs(pairs, rng) if len(pairs.test) > PAIRS_PER_STEP else pairs
+        return covariance_slope(model, rows, part, beta, DRAWS_PER_PAIR, rng)
+
+    ruler = Ruler.of_scale(bounds, prior_scale(model, rows, pairs, DRAWS_PER_PAIR, rng))
+    beta, converged = stochastic_minimise(slope, ruler)
+    if not converged:
+        warn(
+            f"the stochastic optimiser did not settle (beta = {beta:.3g}); use "
+            'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
+            ConvergenceWarning,
+        )
+    # Averages of iterates come close to a bound, never onto it: does the risk fall towards it?
+    for bound, outwards in zip(bounds, (-1.0, 1.0), strict=True):
+        if abs(ruler.t(beta) - ruler.t(bound)) < NEAR_BOUND * ruler.t(ruler.upper):
+            there = [outwards * slope(bound) for _ in range(SLOPES_AT_BOUND)]
+            if np.mean(there) < 0:
+                return Minimum(bound, at_bound=True)
+    return Minimum(beta)
+
+
+def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
+    """Draw pairs in proportion to their test weight, so that those drawn count the same."""
+    tested = pairs.test.sum(axis=1)
+    chosen = rng.choice(len(tested), PAIRS_PER_STEP, p=tested / tested.sum())
+    test = pairs.test[chosen] / tested[chosen, None]
+    return Plan(pairs.train[chosen], test, pairs.size, pairs.transfer)
+
+
+def warn_of_minimum(calibration: Calibration) -> None:
+    """Warn of a minimum at a bound, or of none, and of numbers that cannot be trusted there."""
+    calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
+    lower, upper = calibration.bounds
+    if calibration.flat:
+        warn(
+            "the estimated risk does not depend on beta; the data say nothing about it, keep Bayes "
+            "(beta = 1) or use more data",
+            FlatCurveWarning,
+        )
+    elif calibration.at_bound and calibration.beta == upper:
+        # The Gibbs risk favours narrow posteriors and mostly falls: its bound is a convention.
+        if calibration.kind == "predictive":
+            warn(
+                f"the estimated predictive risk is smallest at the upper bound beta = {upper:g}; "
+                "widen bounds to see whether it falls further, or check whether "
+                f"{suspects(calibration.model)}",
+                BoundWarning,
+            )
+    elif calibration.at_bound and lower > 0:
+        warn(
+            f"the estimated risk is smallest at the lower bound beta = {lower:g}; widen bounds to "
+            "see whether it falls further",
+            BoundWarning,
+        )
+    elif calibration.at_bound:
+        warn(
+            "the estimated risk is smallest at beta = 0: the prior predicts better than anything "
+            "learnt from the data; check the model and its prior",
+            BoundWarning,
+        )
+
+
+def suspects(model: Model) -> str:
+    """Say what may be wrong with a model whose likelihood deserves ever more trust."""
+    if getattr(model, "noise_variance", None) is not None:
+        return "the noise variance is too large or the prior too tight"
+    return "the prior is too tight"
