@@ -349,7 +349,7 @@ def _averaged_model(
         )
     else:
         options["a"] = scale(rng, min(reach, 2.0))
-        options["b"] = scale(rng, reach)
+        options["b"] = float(np.clip(scale(rng, reach), 1e-90, 1e90))
     if rng.random() < 0.5:
         drawn = [scale(rng, reach) for _ in range(int(rng.integers(1, 5)))]
         options["scales"] = np.clip(drawn, 1e-49, 1e49)
