@@ -312,7 +312,7 @@ def _model(
         )
     if name == "NormalInverseGammaLinear" and rng.random() < 0.5:
         options["a"] = scale(rng, min(reach, 4.0))
-        options["b"] = scale(rng, reach)
+        options["b"] = float(np.clip(scale(rng, reach), 1e-90, 1e90))
     if rng.random() < 0.6:
         kind = str(rng.choice(["scalar", "scalar", "prices", "vector", "matrix"]))
         if kind == "matrix" and name == "MeanFieldLogistic":
