@@ -379,11 +379,13 @@ def _within_reach(mean: Array, variance: Array, step: float) -> slice:
     return slice(max(centre - left, 0), centre + max(right, 0) + 1)
 
 
-def _tilted(mean: Array, variance: Array, orders: range) -> Array:
-    r"""Return the expectations for -v/2 <= mean < 0 and v > 1, times :math:`e^{m^2/2v}`.
+def _tilted(mean: Array, variance: Array) -> Array:
+    r"""Return E[zeta^(j)] for j = 1, 2, 3, -v/2 <= mean < 0 and v > 1, times :math:`e^{m^2/2v}`.
 
     By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded, with
-    summands of the order :math:`e^{-|x|/2}`, hence the longer grid.
+    summands of the order :math:`e^{-|x|/2}`, hence the longer grid.  The third is of the order m / v
+    beside the second, and comes from it by parts, :math:`v E[g'(f)] = E[(f - m) g(f)]`: as a sum it
+    would cancel.
     """
     powers, remainder = _remainder(_STEP, _LONG_DEPTH)
     tilt = mean / variance
@@ -391,13 +393,15 @@ def _tilted(mean: Array, variance: Array, orders: range) -> Array:
     total = variance + _RAMP_VARIANCE
     density = powers @ np.stack([tilt, 1 / variance, np.log(_PEAK / np.sqrt(variance))])
     np.exp(density, out=density)
-    rows: Array = remainder[orders.start : orders.stop] @ density
+    value, slope, moment = np.stack([*remainder[1:3], powers[:, 0] * remainder[2]]) @ density
+    rows = np.stack([value, slope, moment / variance - tilt * slope])
     # -m^2 / 2(v + c^2) = (m^2 / 2v) c^2 / (v + c^2) - m^2 / 2v
     gaussian = np.exp(exponent * _RAMP_VARIANCE / total)
     width = np.sqrt(total)
     u = mean / width
     # Phi(u) exp(u^2 / 2) = erfcx(-u / sqrt(2)) / 2
-    return rows + _ramp(u, width, erfcx(-u / np.sqrt(2)) / 2 * gaussian, gaussian, orders)
+    tail = erfcx(-u / np.sqrt(2)) / 2 * gaussian
+    return rows + _ramp(u, width, tail, gaussian, range(1, 4))
 
 
 def _log_upper(mean: Array, variance: Array) -> Array:
@@ -409,6 +413,6 @@ def _log_upper(mean: Array, variance: Array) -> Array:
 
 def _log_tilted(mean: Array, variance: Array) -> Array:
     """Return log E[sigmoid] and its derivatives for -v/2 <= mean < 0 and v > 1."""
-    expected, slope, curvature = _tilted(mean, variance, range(1, 4))
+    expected, slope, curvature = _tilted(mean, variance)
     value = np.log(expected) - mean / variance * mean / 2
     return np.stack([value, slope / expected, curvature / (2 * expected)])

@@ -240,7 +240,11 @@ def slope(problem: Problem, result: Calibration) -> str | None:
             float(np.abs(around).max()) + _unit(problem)
         )
         error = abs(beta * derivative - best)
-        if not error <= allowed and not error <= allowed + 1e3 * _noise(curve, beta):
+        if not error <= allowed:
+            # An error of the values is 1.5e3 times as large in the extrapolated quotient.
+            noise = max(_noise(curve, beta * (1 + step)) for step in (*steps, 0.0))
+            allowed += 1.5e3 * max(noise, _sensitivity(problem, beta))
+        if not error <= allowed:
             return (
                 f"slope {derivative!r} at beta {beta!r} is not the difference quotient "
                 f"{best / beta!r} (risk {value!r})"
@@ -623,7 +627,9 @@ def _sensitivity(problem: Problem, beta: float) -> float:
             moved.append((values * (1 + EPS * rng.choice([-1.0, 0.0, 1.0], len(values))))[place])
         X = None if problem.X is None else np.column_stack(moved[1:])
         try:
-            other = calibrated(replace(problem, X=X, y=_like(problem, moved[0], data)))
+            other = calibrated(
+                replace(problem, X=X, y=_like(problem, moved[0], data), weights=data.weights)
+            )
             with only_own_warnings():
                 found.append(float(other.curve(beta)))
         except Exception:  # noqa: BLE001

@@ -110,8 +110,10 @@ def minus_log_probability(mean: float, variance: float) -> float:
     x = (edges[:-1, None] + 0.5 * (1 + NODES)).ravel()
     logs = np.log(0.5 * np.tile(WEIGHTS, 80)) - 0.5 * ((x - mean) / s) ** 2
     logs = logs - np.log(s * np.sqrt(2 * np.pi)) - np.logaddexp(0.0, -x)
-    beyond = special.log_ndtr((mean - FAR) / s)
-    return float(-special.logsumexp(np.append(logs, beyond)))
+    # A step above, e^x below.
+    above = special.log_ndtr((mean - FAR) / s)
+    below = mean + variance / 2 + special.log_ndtr((-FAR - mean - variance) / s)
+    return float(-special.logsumexp([*logs, above, below]))
 
 
 def plain_risk(

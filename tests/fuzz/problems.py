@@ -312,7 +312,7 @@ def _model(
         )
     if name == "NormalInverseGammaLinear" and rng.random() < 0.5:
         options["a"] = scale(rng, min(reach, 4.0))
-        options["b"] = scale(rng, reach)
+        options["b"] = float(np.clip(scale(rng, reach), 1e-90, 1e90))
     if rng.random() < 0.6:
         kind = str(rng.choice(["scalar", "scalar", "prices", "vector", "matrix"]))
         if kind == "matrix" and name == "MeanFieldLogistic":
@@ -344,11 +344,12 @@ def _averaged_model(
     """Draw a model that averages over scales of its prior, with a level if the inputs have one."""
     options: dict[str, Any] = {"intercept": bool(X is not None and np.all(X[:, 0] == 1))}
     if rng.random() < 0.4:
-        options["noise_variance"] = spread**2 if rng.random() < 0.5 else scale(rng, reach)
-        options["noise_variance"] = float(np.clip(options["noise_variance"], 1e-89, 1e89))
+        options["noise_variance"] = (
+            max(spread**2, 1e-300) if rng.random() < 0.5 else scale(rng, reach)
+        )
     else:
         options["a"] = scale(rng, min(reach, 2.0))
-        options["b"] = float(np.clip(scale(rng, reach), 1e-89, 1e89))
+        options["b"] = float(np.clip(scale(rng, reach), 1e-90, 1e90))
     if rng.random() < 0.5:
         drawn = [scale(rng, reach) for _ in range(int(rng.integers(1, 5)))]
         options["scales"] = np.clip(drawn, 1e-49, 1e49)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.models.linear.singular import by_length
 from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
 from temperance.types import Array
 from temperance.validation import as_numbers, refuse_non_finite
@@ -14,7 +15,7 @@ from temperance.validation import as_numbers, refuse_non_finite
 
 @dataclass(frozen=True, eq=False)
 class GaussianPrior:
-    r"""N(mean, C C') with the root C, a vector (d,) when diagonal or a lower triangle (d, d)."""
+    r"""N(mean, C C') with the root C, a vector (d,) when diagonal or a matrix (d, d)."""
 
     mean: Array
     root: Array
@@ -24,6 +25,22 @@ class GaussianPrior:
         if self.root.ndim == 1:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
+
+    def graded(self, Z: Array) -> GaussianPrior:
+        """Return the same prior with a root for which Z C has long and short columns as Z has.
+
+        In the order of the columns of Z, the longest first, it is a lower triangle: the longest has
+        a part in one column of Z C alone, beside which the others would be rounding.
+        """
+        if self.root.ndim == 1:
+            return self
+        lengths = np.abs(Z).max(axis=0, initial=0.0) * np.linalg.norm(self.root, axis=1)
+        order = by_length(lengths[:, None])
+        if order is None:
+            return self
+        root = np.empty(self.root.shape)
+        root[order] = np.linalg.qr(self.root[order].T, mode="r").T
+        return GaussianPrior(self.mean, root)
 
     def rows(self, part: slice) -> Array:
         """Return some rows of C, shape (rows, d)."""

@@ -65,7 +65,7 @@ class KnownVarianceRegression(Regression):
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
-        prior = self.prior(Z.shape[1])
+        prior = self.prior(Z.shape[1]).graded(Z)
         rows, basis = whitened_rows(Z, data.y, prior, self.noise_variance)
         limits.refuse_rounding(rows.response)
         return rows, basis, prior

@@ -19,7 +19,7 @@ and the derivative in c_i has s_j^2 for s_j, and no factor.  A row is deleted fo
 would be differences of near-equals as well:
 
 * kappa_i, when t_i, its least value, is below ``ALONE``; unless the rows span everything: then
-  kappa_i = sum_j A_ij^2 s_j, without a difference;
+  kappa_i = sum_j A_ij^2 s_j, without a difference, and so is its derivative;
 * R_i, or r without row i: rounding errors are some eps |r| |o|, and must not be ``OUTLIER`` times
   those of the rows without row i, which are some eps |r_-i| R_i^(1/2).
 """
@@ -58,21 +58,16 @@ class Deletion(NamedTuple):
     leverage: Array
     d_leverage: Array
     kappa: Array
+    d_kappa: Array
     quadratic: Array  # (rows or 1, g): Q / c of all rows
     d_misfit: Array  # (rows or 1, g): dQ / dc of all rows
 
     @property
-    def d_kappa(self) -> Array:
-        """Derivative of kappa."""
-        return -(self.exponent * self.leverage + self.c * self.d_leverage)
-
-    @property
     def predictions(self) -> tuple[Array, Array, Array, Array]:
         """Error and variance of the deleted rows, and their derivatives."""
-        d_kappa = self.d_kappa
         error, variance = self.residual / self.kappa, self.leverage / self.kappa
-        d_error = (self.d_residual - error * d_kappa) / self.kappa
-        return error, variance, d_error, (self.d_leverage - variance * d_kappa) / self.kappa
+        d_error = (self.d_residual - error * self.d_kappa) / self.kappa
+        return error, variance, d_error, (self.d_leverage - variance * self.d_kappa) / self.kappa
 
     def misfit(self, error: Array) -> tuple[Array, Array]:
         """Misfit of the other rows and its derivative, as a difference, given the errors."""
@@ -235,6 +230,11 @@ class LeaveOneOutMoments:
             fit, response = np.where(much[:, None, :], s, fit), np.where(much, 0.0, response)
         residual, d_residual = halves(total(a, g * np.concatenate([fit, ds], axis=2)))
         residual += response
+        if parts.square:
+            kappa, d_kappa = halves(total(squares, np.concatenate([s, ds], axis=2)))
+        else:
+            kappa = 1.0 - c * leverage
+            d_kappa = -(exponents[:, None] * leverage + c * d_leverage)
         return Deletion(
             c,
             exponents[:, None],
@@ -242,7 +242,8 @@ class LeaveOneOutMoments:
             d_residual,
             leverage,
             d_leverage,
-            total(squares, s) if parts.square else 1.0 - c * leverage,
+            kappa,
+            d_kappa,
             remainder + (parts.projection**2 @ s),
             remainder + (parts.projection**2 @ s**2),
         )

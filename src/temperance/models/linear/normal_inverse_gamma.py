@@ -105,6 +105,6 @@ class NormalInverseGammaLinear(Regression):
     def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
-        prior = self.prior(Z.shape[1])
+        prior = self.prior(Z.shape[1]).graded(Z)
         expected = self.b / self.a
         return *whitened_rows(Z, data.y, prior, expected_variance=expected), prior

@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from temperance.types import Array
 
-ALIKE = 1e4  # ratio of lengths up to which the usual decomposition serves: errors of 1e-12
+ALIKE = 1e2  # ratio of lengths up to which the usual decomposition serves: errors of 1e-14
 TALL = 2  # rows to a column from which a triangle stands for them
 ANY_SCALES, VECTORS, AS_IT_IS = 2, 0, 0  # options of LAPACK's dgejsv
 EPSILON = float(np.finfo(float).eps)

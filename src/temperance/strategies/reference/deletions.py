@@ -31,6 +31,7 @@ from temperance.strategies.reference.seen import Seen
 from temperance.types import Array
 
 VARY = 10.0  # by how much the means may vary
+DROWNED = 1e-8  # of the largest residuals, below which an interpolated mean has no digits
 MOST = 1e3  # times what is left that rows may explain, so that rounding leaves 12 digits of it
 
 
@@ -159,11 +160,19 @@ class Deletions:
         if variable is not None:
             points = chebyshev_points(int(variable.size))
             basis = np.polynomial.chebyshev.chebvander(variable.at(kappa), len(points.x) - 1)
-            kappa, weight = variable.nodes, weight @ basis @ points.transform
-        noise = np.empty(len(self.seen.counts))
+            noise, most = self._row_noise(variable.nodes, weight @ basis @ points.transform)
+            # Residuals that nearly vanish at the likely kappas drown in the rounding of others.
+            if noise.sum() >= DROWNED * most:
+                return np.maximum(noise, 0.0)
+        return self._row_noise(kappa, weight)[0]
+
+    def _row_noise(self, kappa: Array, weight: Array) -> tuple[Array, float]:
+        """Return sums over kappas of each row, and the sum over rows of the largest of each."""
+        noise, most = np.empty(len(self.seen.counts)), 0.0
         for part, square, _, _ in studentised(self.seen, kappa):
             noise[part] = weight @ square
-        return noise
+            most += float(square.max(axis=0).sum())
+        return noise, most
 
     @cached_property
     def shared(self) -> SharedSums | None:

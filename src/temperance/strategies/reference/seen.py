@@ -130,6 +130,6 @@ def seen_rows(
     expected_variance: float | None = None,
 ) -> Seen:
     """Whiten the rows that were seen."""
-    Z, prior = rescaled(Z, prior)
+    Z, prior = rescaled(Z, prior.graded(Z))
     rows, along = whitened_rows(Z, y, prior, noise_variance, expected_variance)
     return Seen(Z, counts, prior, rows, along, noise_variance)
