@@ -20,25 +20,47 @@ def launched():
     with playwright.sync_playwright() as driver:
         arguments = ["--no-sandbox", "--disable-gpu"]
         running = driver.chromium.launch(executable_path=executable, args=arguments)
-        yield running
+        yield Windows(running)
         running.close()
+
+
+class Windows:
+    """Windows of a browser, used again: to open one takes longer than what is done in it."""
+
+    def __init__(self, browser):
+        self.browser, self.free = browser, {True: [], False: []}
+
+    def take(self, scripts):
+        if self.free[scripts]:
+            return self.free[scripts].pop()
+        return self.browser.new_context(offline=True, java_script_enabled=scripts).new_page()
 
 
 class Visit:
     """A page opened from a file without a network, and all that it did besides being shown."""
 
-    def __init__(self, browser, path, width=1200, **options):
-        viewport = {"width": width, "height": 900}
-        self.context = browser.new_context(viewport=viewport, offline=True, **options)
-        self.page = self.context.new_page()
+    def __init__(self, windows, path, width=1200, scripts=True):
+        self.windows, self.scripts = windows, scripts
+        self.page = windows.take(scripts)
+        self.page.set_viewport_size({"width": width, "height": 900})
         self.said, self.asked, self.failed = [], [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", self._dialog)
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("requestfailed", lambda request: self.failed.append(request.failure))
+        self.listeners = {
+            "console": lambda message: self.said.append(message.text),
+            "pageerror": lambda error: self.said.append(str(error)),
+            "dialog": self._dialog,
+            "request": lambda request: self.asked.append(request.url),
+            "requestfailed": lambda request: self.failed.append(request.failure),
+        }
+        for name, listener in self.listeners.items():
+            self.page.on(name, listener)
         self.page.goto(path.as_uri())
         self.own = path.as_uri()
+
+    def close(self):
+        for name, listener in self.listeners.items():
+            self.page.remove_listener(name, listener)
+        self.page.emulate_media(media="null")
+        self.windows.free[self.scripts].append(self.page)
 
     def _dialog(self, dialog):
         self.said.append("dialog: " + dialog.message)

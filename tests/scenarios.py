@@ -137,12 +137,13 @@ def naive_softmax(model, data, weights, beta):
         residual = p - np.eye(K)[data.y.astype(int)]
         W = p[:, :, None] * (np.eye(K) - p[:, None])
         gradient = P @ theta + beta * np.einsum("i,ik,id->kd", weights, residual, X).ravel()
-        hessian = np.einsum("i,ikl,id,ie->kdle", weights, W, X, X).reshape(K * d, K * d)
+        WX = np.einsum("i,ikl,id->ikld", weights, W, X).reshape(len(X), -1)
+        hessian = (WX.T @ X).reshape(K, K, d, d).swapaxes(1, 2).reshape(K * d, K * d)
         return gradient, P + beta * hessian
 
     theta = np.zeros(K * d)
-    for share in (0.1, 0.3, 1.0):  # steps short enough for Newton's method
-        for _ in range(12):
+    for share, steps in [(0.1, 4), (0.3, 4), (1.0, 12)]:  # short enough for Newton's method
+        for _ in range(steps):
             gradient, hessian = at(theta, share * beta)
             theta = theta - np.linalg.solve(hessian, gradient)
     return theta.reshape(K, d), np.linalg.inv(at(theta, beta)[1])

@@ -261,6 +261,15 @@ class TestMixtures:
         second = weights @ (np.array([part.std for part in law._laws]) ** 2 + location**2)
         np.testing.assert_allclose(law.std**2, second - law.mean**2)
 
+    def test_quantiles_far_out_take_few_steps(self, monkeypatch):
+        calls, cdf = [], StudentT.cdf
+        monkeypatch.setattr(StudentT, "cdf", lambda *args: calls.append(1) or cdf(*args))
+        scale = np.array([[1.0, 3.0], [2.0, 1.0]])
+        law = StudentMixture(np.full(2, 0.5), 0 * scale, scale, np.full(2, 0.2))
+        found = law.quantile([0.025, 0.5, 0.975])
+        assert found[2].min() > 1e4 and len(calls) <= 2 * 15
+        np.testing.assert_allclose(law.cdf(found[2]), 0.975, rtol=1e-12)
+
     @pytest.mark.parametrize("parts", [1, 3])
     def test_shapes_of_intervals(self, parts):
         law = StudentT(np.zeros(5), np.ones(5), 4.0)

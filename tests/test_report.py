@@ -10,13 +10,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Visit, launched
+from browser import Visit
 from scipy import optimize, stats
 
 from temperance import GibbsClassifier, GibbsRegressor, models
 from temperance.app import report
-from temperance.app.explanation import explain, unrepaired
+from temperance.app.explanation import explain, name_of_choice, unrepaired
 from temperance.app.held_out import Forecasts, HeldOut, hold_out
+from temperance.app.report.compute import _fared
 from temperance.app.tables import prepare
 from temperance.calibration import BetaWeights, Calibration, KnownErrors
 from temperance.curves import RiskCurve
@@ -48,7 +49,7 @@ class Case:
     def __init__(self, estimator, frame, held=None, weights=None, choices=None):
         self.table = prepare(frame, "y", name="data", weights=weights)
         inputs, target, weight = self.table.inputs, self.table.target, self.table.weights
-        self.held = hold_out(estimator, inputs, target, weight, n_folds=3) if held is None else held
+        self.held = hold_out(estimator, inputs, target, weight, n_folds=2) if held is None else held
         self.fitted = estimator.fit(inputs, target, sample_weight=weight)
         self.choices = choices or {
             "bayes": 1.0,
@@ -269,7 +270,8 @@ class TestContents:
     def test_the_words_begin_with_the_explanation(self):
         case = made("three classes")
         assert [part.name for part in case.contents.parts] == list(THREE)
-        assert case.contents.words[:-1] == [explain(case.fitted.calibration_)]
+        told = fared(case, case.held)
+        assert case.contents.words == [explain(case.fitted.calibration_), told]
 
     def test_of_many_coefficients_the_twelve_surest_have_marginals(self):
         case = Case(GibbsRegressor(random_state=0), numbers(columns=15, n=80))
@@ -337,7 +339,7 @@ class TestContents:
 
     @pytest.mark.parametrize("name", ["index", "<b>"])
     def test_an_input_of_any_name_has_a_band(self, name):
-        case = Case(GibbsRegressor(random_state=0), numbers().rename(columns={"x0": name}))
+        case = Case(GibbsRegressor(1.0, random_state=0), numbers().rename(columns={"x0": name}))
         [part] = case.contents.parts
         assert part.band.input_name == name
         law = case.fitted.forecast(pd.DataFrame({name: part.band.grid}))
@@ -364,14 +366,13 @@ class TestHeldOut:
                 spread = np.sqrt(expected * (1 - expected) / (weights.sum() - 1))
                 assert error == pytest.approx(spread, abs=1e-12)
 
-    @pytest.mark.parametrize("classes", [("no", "yes"), THREE])
-    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize(("classes", "weighted"), [(("no", "yes"), False), (THREE, True)])
     def test_probabilities_against_a_count(self, classes, weighted):
-        frame = labels(classes, n=60)
+        frame = labels(classes, columns=2, n=60)
         if weighted:
             frame["weight"] = np.arange(60) % 4
         case = Case(
-            GibbsClassifier("laplace", random_state=0),
+            GibbsClassifier("laplace", strategy="k-fold", random_state=0),
             frame,
             weights="weight" if weighted else None,
         )
@@ -466,10 +467,12 @@ def with_scores(kind, difference, places=(0.5, 0.5)):
         more = [{"place": np.where(np.arange(rows) < rows * p, 0.5, 0.999)} for p in places]
     bayes = Forecasts(np.zeros(rows), **more[0])
     calibrated = Forecasts(difference + jitter, **more[1])
-    held = HeldOut(calibrated, bayes, np.zeros(rows), np.ones(rows))
-    return report.compute(
-        case.fitted, case.table, case.choices, "k-fold", held, [], [], [], ""
-    ).words[-1]
+    return fared(case, HeldOut(calibrated, bayes, np.zeros(rows), np.ones(rows)))
+
+
+def fared(case, held):
+    calibration = case.fitted.calibration_
+    return _fared(held, calibration.kind, name_of_choice(calibration))
 
 
 ERROR = f"{0.1 / np.sqrt(39):.4f}"
@@ -692,12 +695,6 @@ def test_intervals_that_miss_are_told(shares, rows, told):
 # --- from a file to a browser ---------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as running:
-        yield running
-
-
 def test_a_file_becomes_a_page_that_works(browser, tmp_path):
     script = "<script>alert(1)</script>"
     frame = numbers().rename(columns={"x0": script, "y": "$y & </script>"})
@@ -735,4 +732,4 @@ def test_a_file_becomes_a_page_that_works(browser, tmp_path):
     assert "--report page.html" in seen.text("pre")
     assert seen.said == []
     assert seen.asked == [seen.own]
-    seen.context.close()
+    seen.close()

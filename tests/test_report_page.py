@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser import Visit, launched
+from browser import Visit
 
 from temperance.app.report.contents import (
     Band,
@@ -306,12 +306,6 @@ def test_notices_have_a_box_only_if_there_are_any():
 # --- in a browser ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as running:
-        yield running
-
-
 @pytest.fixture
 def visit(browser, tmp_path):
     visits = []
@@ -325,7 +319,7 @@ def visit(browser, tmp_path):
 
     yield open_
     for each in visits:
-        each.context.close()
+        each.close()
 
 
 def coordinates(path):
@@ -706,7 +700,7 @@ def test_an_average_stands_at_the_place_of_the_choice(visit):
 
 
 def test_reads_without_scripts(visit):
-    seen = visit(regression(), java_script_enabled=False)
+    seen = visit(regression(), scripts=False)
     assert seen.page.locator("noscript p").is_visible()
     assert seen.page.get_by_text(regression().words[0]).is_visible()
     assert visit(regression()).page.locator("noscript p").count() == 0

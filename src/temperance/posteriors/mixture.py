@@ -15,7 +15,7 @@ from temperance.types import Array
 from temperance.validation import open_units
 
 STEPS = 100  # at most, to a quantile
-PRECISION = 1e-10  # of a quantile, in units of the widest part
+PRECISION = 1e-10  # of a quantile, in units of the widest part, or of its distance from the middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +70,18 @@ class StudentMixture:
         first bracket.
         """
         at = open_units("q", q)
-        parts = np.array([law.quantile(at) for law in self._laws])
+        laws = list(zip(self.weights, self._laws, strict=True))
+        parts = np.array([law.quantile(at) for _, law in laws])
         low, high = parts.min(axis=0), parts.max(axis=0)
         found, goal = np.tensordot(self.weights, parts, 1), at[..., None]
-        smallest = PRECISION * self.scale.max(axis=0)
+        # With few degrees of freedom a quantile lies at many scales, of which rounding is a share.
+        smallest = PRECISION * np.maximum(self.scale.max(axis=0), np.abs(found - self.mean))
         for _ in range(STEPS):
             # Numbers without a scale are known, and their bracket is a point.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                missing = goal - self.cdf(found)
-                newton = found + missing / np.exp(self.log_density(found))
+                missing = goal - sum(w * law.cdf(found) for w, law in laws)
+                density = sum(w * np.exp(law.log_density(found)) for w, law in laws)
+                newton = found + missing / density
             low, high = np.where(missing > 0, found, low), np.where(missing > 0, high, found)
             following = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
             done = np.all(np.abs(following - found) <= smallest)

@@ -74,9 +74,11 @@ def compute(
     # At its place stands the choice itself, which may be an average over betas.
     asked = [None if beta == calibration.beta else float(beta) for beta in betas]
     laws = [_laws(fitted, beta) for beta in asked]
+    names = [name for name, _ in fitted.parts()]
+    bands = _bands(fitted, table, names, asked)
     parts = [
-        _part(fitted, table, k, name, chosen, betas, risk, asked, [each[k] for each in laws])
-        for k, (name, _) in enumerate(fitted.parts())
+        _part(fitted, name, chosen, betas, risk, k, [each[k] for each in laws], band)
+        for k, (name, band) in enumerate(zip(names, bands, strict=True))
     ]
     kept = _held_out(fitted, table, held)
     which = modelled(fitted, table.target_name)
@@ -122,14 +124,13 @@ def _betas(calibration: Calibration, ruler: Ruler) -> Array:
 
 def _part(
     fitted: Any,
-    table: Table,
-    k: int,
     name: str,
     choices: list[Choice],
     betas: Array,
     risk: Array,
-    asked: list[float | None],
+    k: int,
     laws: list[Law],
+    band: Band | None,
 ) -> Part:
     calibration = fitted.calibration_
     names = ["intercept", *fitted.terms_]
@@ -152,7 +153,7 @@ def _part(
         coefficients=_table(fitted, names, _laws(fitted, 1.0)[k], laws[at]),
         n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
         marginals=_marginals(names, laws, laws[at]),
-        band=_band(fitted, table, k, name, asked),
+        band=band,
     )
 
 
@@ -220,32 +221,40 @@ def _quantiles(law: Law) -> Array:
     return np.column_stack([np.interp(DRAWN, *pair) for pair in each])
 
 
-def _band(fitted: Any, table: Table, k: int, name: str, betas: list[float | None]) -> Band | None:
+def _bands(
+    fitted: Any, table: Table, names: list[str], betas: list[float | None]
+) -> list[Band] | list[None]:
+    """Return the forecasts of each part over a single input; there is none of several."""
     if table.inputs.shape[1] != 1:
-        return None
+        return [None] * len(names)
     column = table.inputs.columns[0]
     inputs = table.inputs[column].to_numpy()
     margin = 0.05 * np.ptp(inputs)
     grid = np.linspace(inputs.min() - margin, inputs.max() + margin, GRID)
     frame = table.inputs.iloc[:0].reindex(range(GRID))
     frame[column] = grid
-    bands = [_forecast(fitted, k, frame, beta) for beta in betas]
-    mean, low, high = (np.stack(part) for part in zip(*bands, strict=True))
-    response, label = table.target, table.target_name
-    if hasattr(fitted, "classes_"):
-        response, label = (response.astype(str) == name).astype(float), f"{label} = {name}"
-    return Band(column, label, grid, mean, low, high, np.column_stack([inputs, response]))
+    forecasts = np.stack([_forecast(fitted, frame, beta) for beta in betas], axis=2)
+    bands = []
+    for k, name in enumerate(names):
+        response, label = table.target, table.target_name
+        if hasattr(fitted, "classes_"):
+            response, label = (response.astype(str) == name).astype(float), f"{label} = {name}"
+        points = np.column_stack([inputs, response])
+        mean, low, high = forecasts[:, k]
+        bands.append(Band(column, label, grid, mean, low, high, points))
+    return bands
 
 
-def _forecast(fitted: Any, k: int, frame: Any, beta: float | None) -> tuple[Array, Array, Array]:
-    if hasattr(fitted, "classes_"):
-        ends = fitted.predict_interval(frame, 0.95, beta=beta)
-        low, high = (ends if ends.ndim == 2 else ends[:, k]).T
-        own = 1 if len(fitted.classes_) == 2 else k
-        return fitted.predict_proba(frame, beta=beta)[:, own], low, high
-    law = fitted.forecast(frame, beta=beta)
-    low, high = law.interval(0.95).T
-    return law.mean, low, high
+def _forecast(fitted: Any, frame: Any, beta: float | None) -> Array:
+    """Return the mean and the ends of an interval of each part, shape (3, parts, rows)."""
+    if not hasattr(fitted, "classes_"):
+        law = fitted.forecast(frame, beta=beta)
+        return np.stack([law.mean, *law.interval(0.95).T])[:, None]
+    ends = fitted.predict_interval(frame, 0.95, beta=beta)
+    mean = fitted.predict_proba(frame, beta=beta)
+    if ends.ndim == 2:  # of two classes, the second
+        ends, mean = ends[:, None], mean[:, 1:]
+    return np.stack([mean.T, *np.moveaxis(ends, (0, 1, 2), (2, 1, 0))])
 
 
 def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
