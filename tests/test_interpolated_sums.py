@@ -8,9 +8,8 @@ import pytest
 from temperance import calibrate, models
 from temperance.diagnostics import BoundWarning
 from temperance.models.linear import curve as linear_curve
-from temperance.models.linear import deletion_sums
-from temperance.models.linear.curve import linear_risk_curve, moment_source
-from temperance.models.linear.interpolant import (
+from temperance.models.linear.fast import choose, deletion_sums, moment_source
+from temperance.models.linear.fast.interpolant import (
     MOST_POINTS,
     TOLERANCE,
     Interpolant,
@@ -221,7 +220,7 @@ def counted_looks(monkeypatch):
 def test_a_minimum_beyond_the_reach_is_found_without_a_look_below(monkeypatch):
     rows = uneven(2000, noise=40.0)
     looks = counted_looks(monkeypatch)
-    curve = linear_risk_curve(rows, LeaveOneOutPlan(np.ones(2000)), KnownVariance(), "gibbs")
+    curve = choose(rows, LeaveOneOutPlan(np.ones(2000)), KnownVariance(), "gibbs")
     assert curve.floor is not None
     model = models.GaussianLinear(prior_cov=rows.scale**2)
     found = calibrated(model, rows.inputs, rows.response)
@@ -365,5 +364,5 @@ def test_rows_of_which_none_is_worth_interpolating_are_dear(monkeypatch):
     monkeypatch.setattr(linear_curve, "DEAR", 0)
     for scales, dear in (((1.0, 2.0), False), ((1.0, 1e-2), True)):
         rows = uneven(60, scales)
-        curve = linear_risk_curve(rows, LeaveOneOutPlan(np.ones(60)), KnownVariance(), "gibbs")
+        curve = choose(rows, LeaveOneOutPlan(np.ones(60)), KnownVariance(), "gibbs")
         assert curve.costly == dear

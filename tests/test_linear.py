@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 from scenarios import gaussian_data, naive_curve
 from sklearn.model_selection import GroupKFold
+from temperance.models.linear.curve import moment_source
 
 from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.models.linear import curve as linear_curve
 from temperance.models.linear import deletion_sums, fold_moments
-from temperance.models.linear.blocks import partition_of
-from temperance.models.linear.curve import moment_source
-from temperance.models.linear.interpolant import MOST_POINTS
+from temperance.models.linear.fast.blocks import partition_of
+from temperance.models.linear.fast.grams import triangle, triangle_of_gram
+from temperance.models.linear.fast.interpolant import MOST_POINTS
 from temperance.models.linear.moments import Sums, summed
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.triangle import triangle, triangle_of_gram
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
 from temperance import GibbsClassifier, GibbsRegressor
+from temperance import duplicates as grouping
 from temperance import resources as memory
-from temperance.rows import duplicates as grouping
-from temperance.rows.duplicates import number_distinct, number_rows
+from temperance.duplicates import number_distinct, number_rows
 from temperance.types import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.models.linear.blocks import MOST_PAIRS, blocks_of, partition_of
-from temperance.models.linear.pairs import PairMoments
+from temperance.duplicates import distinct_rows, joined_rows, number_distinct, takes_few_values
+from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
+from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.rows import Rows
-from temperance.rows.duplicates import distinct_rows, joined_rows, number_distinct, takes_few_values
 from temperance.types import (
     Data,
     FoldPlan,
@@ -621,7 +621,7 @@ def test_a_splitter_must_name_rows_that_exist(row):
 
 @pytest.mark.parametrize("many", [1, 100], ids=["many rows", "few rows"])
 def test_rows_are_joined_only_where_they_can_be_the_same(many, monkeypatch):
-    monkeypatch.setattr("temperance.rows.duplicates.MANY", many)
+    monkeypatch.setattr("temperance.duplicates.MANY", many)
     data = some_data(12)
     ordered = distinct_rows(data)[0]
     if many == 1:

@@ -10,7 +10,7 @@ from scipy import stats
 from temperance import calibrate, models, strategies
 from temperance.calibration import error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, TemperanceWarning
-from temperance.models.linear import leave_one_out
+from temperance.models.linear.fast import leave_one_out
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference import eigenbasis, linear, scales, second_moment
 from temperance.strategies.reference.deletions import Deletions

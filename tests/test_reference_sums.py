@@ -9,11 +9,11 @@ from scenarios import covariance
 
 from temperance import calibrate, models
 from temperance.diagnostics import TemperanceWarning
-from temperance.models.linear.deletion_sums import DeletionSums
-from temperance.models.linear.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.moments import summed
+from temperance.duplicates import all_distinct
+from temperance.models.linear.fast.deletion_sums import DeletionSums
+from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
+from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.rows import Rows
-from temperance.rows.distinct import all_distinct
 from temperance.strategies import ReferenceRisk
 from temperance.strategies.reference import deletions, linear
 from temperance.strategies.reference.deletions import Deletions, SharedSums

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibration import mean_and_error
-from temperance.rows.duplicates import distinct_rows, takes_few_values
+from temperance.duplicates import distinct_rows, takes_few_values
 from temperance.types import Array, Data
 from temperance.validation import shown
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.models import NormalInverseGammaLinear
-from temperance.models.linear.triangle import triangle
-from temperance.models.prior import row_space
+from temperance.models.linear.fast.grams import triangle
+from temperance.models.linear_predictor import row_space
 from temperance.types import Array
 
 # The prior counts as much as a fifth of an observation.

@@ -24,7 +24,7 @@ from temperance.types import Array, batches
 from temperance.validation import open_units
 
 if TYPE_CHECKING:
-    from temperance.models.prior import GaussianPrior
+    from temperance.models.linear_predictor import GaussianPrior
 
 
 @dataclass(frozen=True, eq=False)

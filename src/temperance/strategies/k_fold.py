@@ -8,15 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.rows.duplicates import distinct_rows, number_rows, takes_few_values
-from temperance.rows.hashing import parts_of, telling_keys
+from temperance.duplicates import distinct_rows, number_rows, takes_few_values
 from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, FoldPlan, Plan, Transfer
 from temperance.validation import one_of, whole
 
 PIECES_PER_ROW = 100  # more would not make the shares of the folds much finer
-# Observations, of all and of a fold, from which folds need not be balanced to be much of a size.
-MANY, MANY_PER_FOLD = 2**16, 2**10
 
 
 @dataclass(frozen=True)
@@ -24,10 +21,7 @@ class KFold(CurveStrategy):
     r"""Each of ``n_folds`` random parts is tested once by the posterior of the others.
 
     Folds are drawn over the sorted distinct rows, so the result does not depend on the order of the
-    rows, and a row of weight k counts exactly like k copies of it.  From 2^16 observations on a
-    random hash of a row's values draws its fold, which needs no sorting and keeps all this.  The
-    sizes of the folds are then binomial, at 2^16 about 1% apart, and rows of equal response may
-    share a fold where such rows are rare.
+    rows, and a row of weight k counts exactly like k copies of it.
 
     Parameters
     ----------
@@ -53,9 +47,6 @@ class KFold(CurveStrategy):
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan | FoldPlan]:
         """Join identical rows, which are cheaper to test once."""
-        hashed = self._hashed(data, rng)
-        if hashed is not None:
-            return data, hashed
         number = number_rows(data)
         if int(number.max()) + 1 == len(data) and np.all(self._pieces(data) == 1):
             fold = self._folds(len(data), rng)[number]
@@ -68,9 +59,6 @@ class KFold(CurveStrategy):
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """One pair per fold."""
-        hashed = self._hashed(data, rng)
-        if hashed is not None:
-            return hashed.pairs()
         rows, number = distinct_rows(data)
         plan = self._over(rows, rng)
         share = data.weights / rows.weights[number]
@@ -81,19 +69,6 @@ class KFold(CurveStrategy):
         """Return the number of folds that the data can fill."""
         rows, _ = distinct_rows(data)
         return int(self._pieces(rows).sum())
-
-    def _hashed(self, data: Data, rng: np.random.Generator) -> FoldPlan | None:
-        """Draw the folds of many rows by hashes; nothing where these do not tell rows apart.
-
-        Where they do, takes_few_values is false: equal rows share a fold unless told otherwise.
-        """
-        if self.duplicates == "apart" or data.size < max(MANY, MANY_PER_FOLD * self.n_folds):
-            return None
-        keys = telling_keys(data, rng)
-        if keys is None:
-            return None
-        fold = parts_of(keys, self.n_folds)
-        return FoldPlan(data.weights, fold, self.n_folds, self.transfer)
 
     def _over(self, rows: Data, rng: np.random.Generator) -> Plan:
         pieces = self._pieces(rows)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from temperance.app.saved.record import Record
-from temperance.models.prior import GaussianPrior
+from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
 from temperance.posteriors.gaussian import GaussianRegressionPosterior, LogisticPosterior
 from temperance.posteriors.hierarchical import HierarchicalPosterior, Parts

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from temperance.models.prior import row_space
+from temperance.models.linear_predictor import row_space
 from temperance.types import Array
 
 TOLD_APART = 1e-6  # share of a column's square that the others do not explain

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.duplicates import sorting_order
 from temperance.models.glm.shared_rows import shared_rows
 from temperance.models.glm.system import Rows
-from temperance.rows.duplicates import sorting_order
 from temperance.types import Array, FoldPlan
 
 

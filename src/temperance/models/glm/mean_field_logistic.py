@@ -15,7 +15,7 @@ from temperance.models.glm.diagonal_covariance import DiagonalCovarianceSystem
 from temperance.models.glm.expected_loss import expected_loss, rough_loss
 from temperance.models.glm.model import LogisticRegression, check_labels
 from temperance.models.glm.system import Rows, System
-from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
 from temperance.types import AnyPlan, Array, Data, Risk
 from temperance.validation import as_numbers, non_negative, one_of, positive, whole
 

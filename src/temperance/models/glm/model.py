@@ -20,8 +20,7 @@ from temperance.models.glm.information import plan_scale
 from temperance.models.glm.leave_one_out import left_out_risk_curve, many_rows
 from temperance.models.glm.prefixes import SHORT, method_of, prefix_risk_curve
 from temperance.models.glm.system import Rows, System
-from temperance.models.linear.regression import Regression
-from temperance.models.prior import GaussianPrior
+from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import LogisticPosterior
 from temperance.types import (
     AnyPlan,

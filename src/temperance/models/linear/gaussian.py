@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.models.linear import limits
-from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import KnownVariance
+from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.regression import Regression
 from temperance.models.linear.rows import Rows, whitened_rows
-from temperance.models.prior import GaussianPrior
+from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import AroundKnownVariance
@@ -51,7 +51,8 @@ class KnownVarianceRegression(Regression):
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, in closed form."""
         rows, _, _ = self._rows(data)
-        return linear_risk_curve(rows, plan, KnownVariance(), risk)
+        noise = KnownVariance()
+        return choose(rows, plan, noise, risk) or plain_curve(rows, plan, noise, risk)
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""

@@ -18,9 +18,10 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from temperance.models.linear.moments import Moments, MomentSource, Sums
+from temperance.models.linear.eigenbasis import Misfits
+from temperance.models.linear.moments import Moments, Sums
 from temperance.posteriors.student import gamma_half_step
-from temperance.types import Array
+from temperance.types import Array, Risk
 
 
 class Gibbs(NamedTuple):
@@ -75,19 +76,23 @@ class Noise(Protocol):
         """Return the coefficients of the Gibbs loss."""
         ...
 
-    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
-        """Return the Gibbs loss of all tested rows together and its derivative, (g,)."""
+    def loss(self, beta: Array, moments: Moments, risk: Risk) -> tuple[Array, Array]:
+        """Return the loss of each tested row and its derivative, (m, e, g)."""
         ...
 
     def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
         """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
         ...
 
+    def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
+        """Return the Gibbs loss of all tested rows together and its derivative, (g,)."""
+        ...
+
     def log_evidence(self, beta: Array, fit: Misfit) -> tuple[Array, Array]:
         """Return what the misfit adds to the log evidence, up to what all priors share, (m, g)."""
         ...
 
-    def moving(self, source: MomentSource) -> list[float]:
+    def moving(self, misfits: Misfits) -> list[float]:
         """Return betas between which what is believed of the noise moves; none if it does not."""
         ...
 
@@ -101,6 +106,12 @@ class KnownVariance:
     def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
         return HALF_THE_SQUARE
+
+    def loss(self, beta: Array, moments: Moments, risk: Risk) -> tuple[Array, Array]:
+        """Return the loss of each tested row and its derivative, (m, e, g)."""
+        if risk == "predictive":
+            return self.predictive(beta, moments)
+        return gibbs_rows(self.gibbs(beta, moments), moments)
 
     def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
         """Return the sums of (e^2 + v) / 2."""
@@ -119,7 +130,7 @@ class KnownVariance:
         """Return -Q / 2 and its derivative."""
         return -0.5 * fit.misfit, -0.5 * fit.d_misfit
 
-    def moving(self, source: MomentSource) -> list[float]:
+    def moving(self, misfits: Misfits) -> list[float]:
         """Return none: the variance is known."""
         return []
 
@@ -143,6 +154,12 @@ class InverseGammaVariance:
             d_slope=half * d_a - slope * (d_b / b),
             d_constant=half * d_b - 0.5 * special.zeta(2.0, a) * d_a,  # the trigamma function
         )
+
+    def loss(self, beta: Array, moments: Moments, risk: Risk) -> tuple[Array, Array]:
+        """Return the loss of each tested row and its derivative, (m, e, g)."""
+        if risk == "predictive":
+            return self.predictive(beta, moments)
+        return gibbs_rows(self.gibbs(beta, moments), moments)
 
     def summed(self, beta: Array, sums: Sums) -> tuple[Array, Array]:
         """Return the sums of slope * e^2 + v / 2 + constant."""
@@ -184,13 +201,13 @@ class InverseGammaVariance:
         log_b = np.log(b)
         return -a * log_b, -(d_a * log_b + a * d_b / b)
 
-    def moving(self, source: MomentSource) -> list[float]:
+    def moving(self, misfits: Misfits) -> list[float]:
         r"""Return betas between which a + beta exposure / 2 and b + Q / 2 move.
 
         From 0 on Q is beta times the squares of the responses; towards infinity, with u the
         coefficients of least squares, it is beta times the remainder plus u'u.
         """
-        exposure, squares, remainder, length = source.misfits
+        exposure, squares, remainder, length = misfits
         scale, most = 2 * self.b, 2 * self.b + length[1]
         pairs = [(2 * self.a, exposure), (scale, squares), (most, remainder)]
         return [size / rate for size, rates in pairs for rate in rates if rate > 0]

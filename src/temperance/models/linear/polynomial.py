@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.models.linear.gaussian import KnownVarianceRegression
-from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
 from temperance.resources import refuse_too_large
 from temperance.types import Array, Data
 from temperance.validation import whole

@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.models.linear import limits
+from temperance.models.linear.eigenbasis import Eigenbasis
+from temperance.models.linear.fast.grams import guarded_eigenbasis, triangle
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.spectrum import Spectrum, posterior_state
-from temperance.models.linear.training import guarded_spectra
-from temperance.models.linear.triangle import triangle
-from temperance.models.prior import GaussianPrior
+from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, LowRankRoot
 from temperance.types import Array, all_ones, total_weight
 
@@ -30,7 +29,7 @@ def linear_posterior(
     r"""Posterior ∝ exp(-alpha sum_i w_i (y_i - z_i'theta)^2 / 2 sum_i w_i) N(theta; mu_0, S_0)."""
     limits.refuse_alpha(alpha)
     different = None if all_ones(weights) else weights
-    spectrum = guarded_spectra(
+    spectrum = guarded_eigenbasis(
         rows.gram(weights=different)[None],
         np.array([len(rows)]),
         lambda _: triangle(rows.take(slice(None), different)),
@@ -39,10 +38,10 @@ def linear_posterior(
 
 
 def posterior_of(
-    spectrum: Spectrum, basis: Array | None, beta: float, prior: GaussianPrior
+    spectrum: Eigenbasis, basis: Array | None, beta: float, prior: GaussianPrior
 ) -> LinearPosterior:
     """Posterior at ``beta`` of the one data set of a spectrum."""
-    state = posterior_state(spectrum, np.array([beta]))
+    state = spectrum.at(np.array([beta]))
     directions = spectrum.vectors[0] if basis is None else basis @ spectrum.vectors[0]
     spread = np.sqrt(state.shrinkage[0, :, 0])
     if basis is None:

@@ -2,26 +2,20 @@ r"""Rows in the coordinates in which the prior is N(0, I) and the noise has unit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.duplicates import members_of
 from temperance.models.linear import limits
 from temperance.models.linear.singular import by_length
-from temperance.models.prior import GaussianPrior, row_space
-from temperance.rows.duplicates import label_type
+from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
-SORTED = 3 * 2**17  # the same, where rows are sorted by their labels
-DEAR = 2**17  # elements of the rows beyond which a look at all of them is dear
-FEW_COLUMNS = 128  # up to which a symmetric product takes longer than plain ones of its blocks
-BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
-SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
+LARGE_PROBLEM = 2**17  # elements of rows and pairs from which on shortcuts pay
 
 Index = NDArray[np.intp] | slice
 
@@ -63,26 +57,22 @@ class Rows:
         """Second moments of all rows, each counted once, shape (k + 1, k + 1)."""
         return self.gram()
 
-    def gram(self, which: slice = slice(None), weights: Array | None = None) -> Array:
-        """Second moments sum_i w_i [z r]'[z r] of neighbours, or all, shape (k + 1, k + 1)."""
-        width = self.width + 1
-        total = np.zeros((width, width))
-        self._add(total, which, weights)
-        return self._finished(total)
-
-    def _add(self, total: Array, which: slice, weights: Array | None) -> None:
-        """Add second moments of neighbours, their lower triangle at least, without the scale."""
-        found = np.zeros(total.shape)
-        first, last, _ = which.indices(len(self))
-        for part in batches(last - first, 1, _height(self.width)):
-            here = slice(first + part.start, first + part.stop)
-            z, r = self.inputs[here], self.response[here]
-            if weights is not None:
-                root = np.sqrt(weights[here])
-                z, r = z * root[:, None], r * root
-            _multiply(z, found[:-1, :-1])
-            found[-1, :-1], found[-1, -1] = r @ z, r @ r
-            total += found
+    def gram(self, which: Index = slice(None), weights: Array | None = None) -> Array:
+        """Second moments sum_i w_i [z r]'[z r] of some rows, or all, shape (k + 1, k + 1)."""
+        inputs, response = _some(self.inputs, which), _some(self.response, which)
+        roots = None if weights is None else np.sqrt(_some(weights, which))
+        total = np.zeros((self.width + 1, self.width + 1))
+        for part in batches(len(inputs), self.width + 1, CACHED):
+            z, r = inputs[part], response[part]
+            if roots is not None:
+                z, r = z * roots[part, None], r * roots[part]
+            total[:-1, :-1] += z.T @ z
+            total[-1, :-1] += r @ z
+            total[-1, -1] += r @ r
+        total[:, :-1] *= self.scale
+        total[:-1, :-1] *= self.scale[:, None]  # the square of a scale may overflow
+        total[:-1, -1] = total[-1, :-1]
+        return total
 
     def grams(
         self, labels: Labels, count: int, weights: Array | None = None
@@ -91,116 +81,9 @@ class Rows:
 
         Their shapes are (count, k + 1, k + 1) and (count,).
         """
-        labels = labels.astype(label_type(count), copy=False)
-        if not _in_order(labels):
-            return self._sorted_grams(labels, count, weights)
-        ends = labels.searchsorted(np.arange(count, dtype=labels.dtype), side="right")
-        totals = np.zeros((count, self.width + 1, self.width + 1))
-        for total, run in zip(totals, _runs(ends), strict=True):
-            self._add(total, run, weights)
-        return self._finished(totals), _lengths(ends)
-
-    def _sorted_grams(
-        self, labels: Labels, count: int, weights: Array | None
-    ) -> tuple[Array, NDArray[np.intp]]:
-        """Sort chunks of the rows by their labels, and sum up each."""
-        width, each = self.width + 1, np.arange(count, dtype=labels.dtype)
-        # Of an even number of columns products of blocks are faster.
-        even = width + width % 2 if width <= FEW_COLUMNS else width
-        # Rows are sorted in a cache, but as many as make products worth their calls; of few rows a
-        # part, since memory is dear where it is first written to.
-        chunk = min(SORTED, max(CACHED, self.inputs.size // 8))
-        height = min(len(self), max(chunk // even, count * even))
-        totals, counted = np.zeros((count, even, even)), np.zeros(count, dtype=np.intp)
-        found = totals if height == len(self) else np.zeros(totals.shape)
-        near, ordered = np.empty((2, height, even))
-        near[:, width:] = 0.0  # or what was there would be multiplied
-        for part in batches(len(self), 1, height):
-            some = labels[part]
-            order = some.argsort(kind="stable")
-            rows = near[: len(order)]
-            _copy_rows(rows[:, : self.width], self.inputs[part])
-            rows[:, self.width] = self.response[part]
-            if weights is not None:
-                rows *= np.sqrt(weights[part])[:, None]
-            rows = rows.take(order, axis=0, out=ordered[: len(order)], mode="clip")
-            ends = some.searchsorted(each, side="right", sorter=order)
-            counted += _lengths(ends)
-            for product, run in zip(found, _runs(ends), strict=True):
-                _multiply(rows[run], product)
-            if found is not totals:
-                totals += found
-        return self._finished(totals[:, :width, :width]), counted
-
-    def _finished(self, totals: Array) -> Array:
-        """Scale second moments of inputs and responses, of which the lower triangle is known."""
-        totals[..., :-1] *= self.scale
-        totals[..., :-1, :-1] *= self.scale[:, None]  # their squares may overflow
-        totals[..., :-1, -1] = totals[..., -1, :-1]
-        for _, block in _blocks(self.width):
-            below = slice(block.stop, self.width)
-            totals[..., block, below] = totals[..., below, block].swapaxes(-1, -2)
-        return totals
-
-
-def _in_order(labels: Labels) -> bool:
-    """Whether labels are sorted; those that are not soon show it."""
-    parts = batches(len(labels) - 1, 1, CACHED)
-    return all((labels[part] <= labels[part.start + 1 : part.stop + 1]).all() for part in parts)
-
-
-def _runs(ends: NDArray[np.intp]) -> Iterator[slice]:
-    """Yield what lies between neighbouring ends, the first from 0 on."""
-    return (slice(*each) for each in pairwise([0, *ends.tolist()]))
-
-
-def _lengths(ends: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return how long the runs are."""
-    lengths = ends.copy()
-    lengths[1:] -= ends[:-1]
-    return lengths
-
-
-def _copy_rows(target: Array, rows: Array) -> None:
-    """Copy rows; those that lie together as bytes, not as a few numbers each: twice as fast."""
-    width = rows.shape[1] * rows.itemsize
-    if rows.strides == (width, rows.itemsize):
-        whole = np.dtype((np.void, width))
-        target.view(whole)[:] = rows.view(whole)
-    else:
-        target[:] = rows
-
-
-def _multiply(rows: Array, out: Array) -> None:
-    """Find second moments of rows, of which the lower triangle at least is asked for."""
-    for below, block in _blocks(rows.shape[1]):
-        np.matmul(rows[:, below].T, rows[:, block], out=out[below, block])
-
-
-@cache
-def _blocks(width: int) -> list[tuple[slice, slice]]:
-    """Return columns to multiply with each other: blocks, and those from the same place on."""
-    step = _step(width)
-    blocks = [(slice(at, width), slice(at, min(at + step, width))) for at in range(0, width, step)]
-    if len(blocks) > 1:
-        # Some more for the last ones, lest the product be taken for a symmetric one.
-        last = blocks[-1][1]
-        blocks[-1] = slice(max(0, last.start - OVERLAP), width), last
-    return blocks
-
-
-def _step(width: int) -> int:
-    """Return how many columns make a block: all of them where the symmetric product is faster."""
-    if width > FEW_COLUMNS:
-        return width
-    return min(BLOCK, 1 << max(0, (width - 1).bit_length() - 1))
-
-
-def _height(width: int) -> int:
-    """Return how many rows are best multiplied at a time."""
-    if width > FEW_COLUMNS:
-        return max(CACHED // width, 4 * width)
-    return max(1, SMALL // (width * _step(width)))
+        members = members_of(labels, count)
+        grams = np.stack([self.gram(each, weights) for each in members])
+        return grams, np.array([len(each) for each in members])
 
 
 def _some(array: Array, which: Index) -> Array:
@@ -226,8 +109,8 @@ def whitened_rows(
 
     What is expected of the variance of the noise, where it is unknown, says which digits matter.
 
-    See :func:`temperance.models.prior.row_space`.  With more rows than columns and a diagonal C
-    the inputs stay as they are: the scale of the columns carries C.
+    See :func:`temperance.models.linear_predictor.row_space`.  With more rows than columns and a
+    diagonal C the inputs stay as they are: the scale of the columns carries C.
     """
     Z, prior = rescaled(Z, prior)
     deviation = float(np.sqrt(noise_variance))

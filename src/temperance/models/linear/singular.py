@@ -41,15 +41,19 @@ def _differ(lengths: Array) -> bool:
 
 
 def singular_values(rows: Array) -> tuple[Array, Array, Array]:
-    """Return A, sigma and U' with rows (n, k) = A diag(sigma) U'.
+    """Return A, sigma and U' with rows (n, k) = A diag(sigma) U', or of a stack of such rows.
 
     Of A and U there are as many vectors as the smaller of n and k.  A sigma that rounding alone
     makes is zero.
     """
     if alike(rows):
         left, sigma, right = np.linalg.svd(rows, full_matrices=False)
-        noise = EPSILON * max(rows.shape) * sigma.max(initial=0.0)
+        noise = EPSILON * max(rows.shape[-2:]) * sigma.max(axis=-1, keepdims=True, initial=0.0)
         return left, np.where(sigma > noise, sigma, 0.0), right
+    if rows.ndim == 3:
+        parts = zip(*(singular_values(each) for each in rows), strict=True)
+        left, sigma, right = (np.stack(part) for part in parts)
+        return left, sigma, right
     n, k = rows.shape
     if n > TALL * k:
         order = by_length(rows)

@@ -6,7 +6,7 @@ With e_i the residual of row i at kappa, h_i its leverage and k_i = 1 - h_i, of 
 
 both over sum_i h_i, which the eigenvalues tell.  These two means are positive and vary little, and
 all their poles lie at -1/lambda, lambda an eigenvalue of Z'WZ without one row, or a point between
-two: few kappas determine them, see :mod:`temperance.models.linear.interpolant`.  The same rows,
+two: few kappas determine them (:mod:`temperance.models.linear.fast.interpolant`).  The same rows,
 each counted once, have the sums of leave-one-out at beta = kappa, which may come from the same
 kappas.
 """
@@ -19,12 +19,17 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from temperance.models.linear.deletion_sums import DeletionSums
-from temperance.models.linear.extent import Misfits
-from temperance.models.linear.interpolant import Interpolant, Variable, chebyshev_points, resolved
-from temperance.models.linear.interpolated_sums import InterpolatedSums
-from temperance.models.linear.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.leverage import CLEAR
+from temperance.models.linear.eigenbasis import Misfits
+from temperance.models.linear.fast.deletion_sums import DeletionSums
+from temperance.models.linear.fast.interpolant import (
+    Interpolant,
+    Variable,
+    chebyshev_points,
+    resolved,
+)
+from temperance.models.linear.fast.interpolated_sums import InterpolatedSums
+from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
+from temperance.models.linear.fast.leverage import CLEAR
 from temperance.models.linear.moments import Moments, Sums
 from temperance.strategies.reference.eigenbasis import Eigenbasis
 from temperance.strategies.reference.seen import Seen

@@ -16,9 +16,9 @@ from typing import Self
 
 import numpy as np
 
+from temperance.models.linear.fast.grams import triangle_of_gram
 from temperance.models.linear.rows import CACHED
 from temperance.models.linear.singular import singular_values
-from temperance.models.linear.triangle import triangle_of_gram
 from temperance.types import Array, batches
 
 TALL = 4  # rows to a column from which Gram matrices pay

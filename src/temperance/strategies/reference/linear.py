@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.curves import RiskCurve
-from temperance.models.linear.curve import linear_risk_curve
+from temperance.models.linear.fast import choose, summed_curve
+from temperance.models.linear.fast.grams import triangle_of_gram
 from temperance.models.linear.noise import Noise
+from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.rows import CACHED, rows_of
-from temperance.models.linear.triangle import triangle_of_gram
 from temperance.posteriors.covariance_root import squares_across
 from temperance.strategies.reference.deletions import Deletions
 from temperance.strategies.reference.eigenbasis import Eigenbasis
@@ -117,11 +118,12 @@ def reference_risk_curve(
     scales = likely_scales(seen.spectrum, belief)
     deletions = deletions_for(seen, scales)
     rows, plan = reference_rows(deletions, scales, weights, risk, intensity)
-    curve = linear_risk_curve(rows_of(rows), plan, noise, risk)
+    fresh = rows_of(rows)
+    curve = choose(fresh, plan, noise, risk) or plain_curve(fresh, plan, noise, risk)
     left_out = None
     if deletions.shared is not None and np.all(weights == 1):
         each = LeaveOneOutPlan(weights)
-        left_out = linear_risk_curve(seen.rows, each, noise, risk, deletions.shared)
+        left_out = summed_curve(deletions.shared, noise, risk, seen.rows, each)
     return ReferenceCurve(
         curve.evaluate,
         curve.rows,

@@ -3,7 +3,7 @@ r"""The scales of a linear reference model: noise variance s and prior factor t,
     y = Z theta + e,    e ~ N(0, s I),    theta ~ N(mu_0, t S_0).
 
 In the eigenbasis of the weighted, whitened rows, with eigenvalues lam, projections g of the
-responses and rho^2 what lies outside (see :mod:`temperance.models.linear.spectrum`),
+responses and rho^2 what lies outside (see :mod:`temperance.models.linear.eigenbasis`),
 
     Q(kappa) = rho^2 + sum_j g_j^2 / (1 + kappa lam_j),    |I + kappa Z S_0 Z'| = prod_j (1 + kappa
     lam_j),

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from temperance.models.linear.decomposition import Decomposition
-from temperance.models.linear.leave_one_out import LeaveOneOutMoments
+from temperance.models.linear.fast.decomposition import Decomposition
+from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.rows import Rows, rescaled, whitened_rows
-from temperance.models.prior import GaussianPrior
+from temperance.models.linear_predictor import GaussianPrior
 from temperance.strategies.reference.eigenbasis import Eigenbasis
 from temperance.strategies.reference.scales import Spectrum
 from temperance.strategies.reference.second_moment import mean_squares, second_moments

@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
-from temperance.rows.duplicates import joined_rows, takes_few_values
+from temperance.duplicates import joined_rows, takes_few_values
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.reference.veto import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of, warn_of_minimum

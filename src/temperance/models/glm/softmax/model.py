@@ -29,8 +29,7 @@ from temperance.models.glm.softmax.system import (
     class_rows,
     row_covariances,
 )
-from temperance.models.linear.regression import Regression
-from temperance.models.prior import GaussianPrior, gaussian_prior
+from temperance.models.linear_predictor import GaussianPrior, Regression, gaussian_prior
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.resources import refuse_too_large
 from temperance.search.log_scale import Scale

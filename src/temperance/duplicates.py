@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.rows.distinct import all_distinct
 from temperance.types import Array, Data, Labels
 
 MANY = 2**16  # rows whose sorting takes longer than their sums
@@ -22,16 +21,37 @@ def number_distinct(columns: Iterable[Array | Labels]) -> NDArray[np.intp]:
     """
     labels: NDArray[np.intp] | None = None
     for column in columns:
-        _, codes = np.unique(column, return_inverse=True)
+        codes = _ranks(column)
         if labels is None:
             labels = codes
         else:
-            _, labels = np.unique(labels * (codes.max() + 1) + codes, return_inverse=True)
+            labels = _ranks(labels * (codes.max() + 1) + codes)
         if labels.max() + 1 == len(labels):
             break
     if labels is None:
         raise ValueError("columns must hold at least one column, got 0")
     return labels
+
+
+def _ranks(values: Array | Labels) -> NDArray[np.intp]:
+    """Give numbers to the distinct values, ascending."""
+    if not all_distinct(values):
+        return np.unique(values, return_inverse=True)[1]
+    ranks = np.empty(len(values), dtype=np.intp)
+    ranks[np.argsort(values)] = np.arange(len(values))
+    return ranks
+
+
+def all_distinct(values: Array | Labels) -> bool:
+    """Return whether no two values are equal.
+
+    Examples
+    --------
+    >>> all_distinct(np.array([0.5, 2.0, -1.0])), all_distinct(np.array([0.5, 0.0, -0.0]))
+    (True, False)
+    """
+    ordered = np.sort(values)
+    return bool(np.all(ordered[1:] != ordered[:-1]))
 
 
 def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:

@@ -1,16 +1,21 @@
-r"""The Gaussian prior N(mu_0, S_0) and the coordinates in which it is standard normal."""
+r"""What all models of a linear predictor z'theta share: rows from inputs, a Gaussian prior.
+
+The prior N(mu_0, S_0) has a root C, S_0 = C C': in the coordinates u of theta = mu_0 + C u it is
+standard normal.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.models.linear.singular import by_length
 from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
-from temperance.types import Array
-from temperance.validation import as_numbers, refuse_non_finite
+from temperance.types import Array, Data
+from temperance.validation import as_inputs, as_numbers, refuse_non_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +120,41 @@ def row_space(rows: Array) -> tuple[Array, Array | None]:
         return rows, None
     basis, triangle = np.linalg.qr(rows.T)
     return triangle.T, basis
+
+
+class Regression:
+    """Rows z from inputs and the prior of their coefficients; presets write their own."""
+
+    prior_mean: ArrayLike
+    prior_cov: ArrayLike | None
+
+    def design(self, X: ArrayLike) -> Array:
+        """Check inputs and turn them into rows."""
+        return self.features(as_inputs(X))
+
+    def features(self, inputs: Array) -> Array:
+        """Take valid inputs as rows; add a column of ones for an intercept."""
+        if inputs.shape[1] == 0:
+            raise ValueError("X must have at least one column, got 0 (None is for GaussianMean)")
+        return inputs
+
+    def prior(self, dimension: int) -> GaussianPrior:
+        """Return the prior of ``dimension`` coefficients."""
+        return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return how many parameters the posterior takes from the data: d - tr(S_0^-1 S)."""
+        prior = self.prior(self.features(data.X[:1]).shape[1])
+        alphas = betas * data.size
+        posteriors = (self.posterior(data.X, data.y, a, data.weights) for a in alphas.tolist())
+        return np.array([posterior.root.decided_by_data(prior.root) for posterior in posteriors])
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> Any:
+        """Return the Gaussian posterior at ``alpha``."""
+        raise NotImplementedError(f"{type(self).__name__} must have a posterior")
+
+    def check(self, data: Data) -> None:
+        """Refuse inputs that do not fit the design or the prior."""
+        self.prior(self.features(data.X[:1]).shape[1])  # one row tells the width

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.models.linear.fast.grams import eigenbasis_of_grams
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.singular import singular_values
-from temperance.models.linear.spectrum import spectrum_of_grams
 from temperance.types import Array
 
 
@@ -38,7 +38,7 @@ def from_gram(rows: Rows, weights: Array | None) -> Decomposition | None:
     if len(rows) <= rows.width:
         return None
     gram = rows.second_moments if weights is None else rows.gram(weights=weights)
-    spectrum, safe = spectrum_of_grams(gram[None], np.array([len(rows)]))
+    spectrum, safe = eigenbasis_of_grams(gram[None], np.array([len(rows)]))
     if not safe[0]:
         return None
     sigma = spectrum.sigma[0]

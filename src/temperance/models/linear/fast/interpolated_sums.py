@@ -1,8 +1,8 @@
 r"""Sums of moments at every beta, from few where these determine them.
 
-With a known noise variance the sums over tested rows are functions as
-:mod:`temperance.models.linear.interpolant` has them: their values at few betas determine them, and
-their slopes, for all betas from some on.  Those below are looked at one by one.
+With a known noise variance the sums over tested rows are functions of the kind of
+:mod:`temperance.models.linear.fast.interpolant`: from some beta on, their values at few betas
+determine them and their slopes.  At smaller betas they are computed one by one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from temperance.models.linear.interpolant import Interpolant, Variable, resolved
+from temperance.models.linear.fast.interpolant import Interpolant, Variable, resolved
 from temperance.models.linear.moments import Sums
 from temperance.types import Array
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.decomposition import Decomposition
+from temperance.models.linear.fast.decomposition import Decomposition
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.types import Array, batches
 

@@ -2,7 +2,7 @@ r"""Moments of the rows of folds: each in the eigenbasis of those that train it.
 
 With U the eigenvectors of the rows that do not belong to a fold, and A = Z U of those that do, in
 columns, error r - A m and variance A^2 s at a beta are two products; see
-:mod:`temperance.models.linear.spectrum`.  A is kept: it is as large as the rows.
+:mod:`temperance.models.linear.eigenbasis`.  A is kept: it is as large as the rows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.extent import Misfits
+from temperance.duplicates import members_of
+from temperance.models.linear.eigenbasis import Misfits
+from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.moments import Moments, Sums
-from temperance.models.linear.pairs import PairMoments
 from temperance.models.linear.rows import CACHED, Rows
-from temperance.models.linear.spectrum import Spectrum, posterior_state
-from temperance.rows.duplicates import members_of
 from temperance.types import Array, FoldPlan, batches
 
 
@@ -40,8 +39,8 @@ class FoldMoments:
         """Yield the moments of parts of each fold."""
         summary = self._pairs.summary
         for pair, (members, rotated) in enumerate(self._rotated):
-            spectrum = Spectrum(*(field[pair : pair + 1] for field in summary.training.spectrum))
-            state = posterior_state(spectrum, beta)
+            spectrum = summary.training.spectrum.take(slice(pair, pair + 1))
+            state = spectrum.at(beta)
             mean = np.concatenate([state.mean[0], state.d_mean[0]], axis=1).T
             shrinkage = np.concatenate([state.shrinkage[0], state.d_shrinkage[0]], axis=1).T
             for part in batches(len(members), len(rotated) + 8 * len(beta), CACHED):

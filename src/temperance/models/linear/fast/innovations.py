@@ -28,16 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.models.linear.eigenbasis import Eigenbasis, joined, shrinkage
+from temperance.models.linear.fast.grams import eigenbasis_of_grams, guarded_eigenbasis, triangle
 from temperance.models.linear.rows import CACHED
-from temperance.models.linear.spectrum import (
-    Spectrum,
-    joined,
-    posterior_state,
-    spectrum_of,
-    spectrum_of_grams,
-)
-from temperance.models.linear.training import guarded_spectra
-from temperance.models.linear.triangle import triangle
 from temperance.types import Array, batches
 
 TAME = 1e5
@@ -58,20 +51,21 @@ class Innovations(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class OrderedBlocks:
     """Rows [Z r] in order, scaled by the roots of their weights, in blocks with their prefixes."""
 
     rows: Array  # (blocks, size, k + 1)
-    spectrum: Spectrum  # of the earlier rows
+    spectrum: Eigenbasis  # of the earlier rows
     rotated: Array  # (blocks, size, k): T
     largest: Array  # (blocks,): largest eigenvalue of any training set in the block
 
-    def take(self, blocks: NDArray[np.intp]) -> Blocks:
+    def take(self, blocks: NDArray[np.intp]) -> OrderedBlocks:
         """Return some of the blocks, without copies if they are neighbours."""
         neighbours = blocks[-1] - blocks[0] == len(blocks) - 1
         which = slice(blocks[0], blocks[-1] + 1) if neighbours else blocks
-        spectrum = Spectrum(*(part[which] for part in self.spectrum))
-        return Blocks(self.rows[which], spectrum, self.rotated[which], self.largest[which])
+        return OrderedBlocks(
+            self.rows[which], self.spectrum.take(which), self.rotated[which], self.largest[which]
+        )
 
     def tame(self, beta: Array) -> NDArray[np.bool_]:
         """Tell which blocks keep beta h_t within ``TAME`` up to their beta (blocks,)."""
@@ -93,7 +87,7 @@ class Blocks:
         is what the columns before t leave of K_tt - 1.
         """
         spectrum = self.spectrum
-        s = 1.0 / (1.0 + beta * spectrum.sigma**2)
+        s = shrinkage(spectrum.sigma**2, beta)
         scaled = self.rotated * np.sqrt(beta * s)[:, None, :]
         kernel = scaled @ scaled.swapaxes(1, 2)  # one matrix, twice: half the work
         diagonal = np.einsum("bii->bi", kernel)
@@ -114,7 +108,7 @@ class Blocks:
         """Predict every row from the rows before it, one beta per block: (blocks, size)."""
         beta = np.maximum(beta, self._least)
         spectrum = self.spectrum
-        state = posterior_state(spectrum, beta[:, None])
+        state = spectrum.at(beta[:, None])
         s, x = state.shrinkage[:, :, 0], state.mean[:, :, 0]
         at = beta[:, None]
         scaled = self.rotated * (at * s)[:, None, :]
@@ -169,7 +163,7 @@ def _sum_before(steps: Array) -> Array:
     return sums
 
 
-def blocks_of(rows: Array) -> Blocks:
+def blocks_of(rows: Array) -> OrderedBlocks:
     """Cut ordered rows [Z r], scaled by the roots of their weights, into blocks."""
     n, width = rows.shape
     # For each row a decomposition costs d^3 / size, its predictions at a few betas d size.
@@ -178,16 +172,16 @@ def blocks_of(rows: Array) -> Blocks:
     cut = np.pad(rows, ((0, count * size - n), (0, 0))).reshape(count, size, width)
     spectrum, last = _prefix_spectra(cut)
     largest = np.append(spectrum.sigma[1:].max(axis=1, initial=0.0) ** 2, last)
-    return Blocks(cut, spectrum, cut[..., :-1] @ spectrum.vectors, largest)
+    return OrderedBlocks(cut, spectrum, cut[..., :-1] @ spectrum.vectors, largest)
 
 
-def _prefix_spectra(cut: Array) -> tuple[Spectrum, float]:
+def _prefix_spectra(cut: Array) -> tuple[Eigenbasis, float]:
     """Decompose the rows before each block; also the largest eigenvalue of all rows."""
     count, size, width = cut.shape
     grams = np.zeros((count + 1, width, width))
     for before, block, after in zip(grams, cut, grams[1:], strict=False):
         np.add(before, block.T @ block, out=after)
-    spectrum, safe = spectrum_of_grams(grams[:-1], size * np.arange(count))
+    spectrum, safe = eigenbasis_of_grams(grams[:-1], size * np.arange(count))
     unsafe = np.flatnonzero(~safe)
     if len(unsafe):
         # The factors of the prefixes follow from one another, up to the last that is needed.
@@ -195,7 +189,7 @@ def _prefix_spectra(cut: Array) -> tuple[Spectrum, float]:
         for block, after, before in zip(cut, factors[1:], factors, strict=False):
             factor = triangle(np.concatenate([before, block]))
             after[: len(factor)] = factor
-        for field, better in zip(spectrum, spectrum_of(factors[unsafe]), strict=True):
+        for field, better in zip(spectrum, Eigenbasis.of(factors[unsafe]), strict=True):
             field[unsafe] = better
     return spectrum, float(np.linalg.eigvalsh(grams[-1, :-1, :-1])[-1])
 
@@ -204,7 +198,7 @@ def _prefix_spectra(cut: Array) -> tuple[Spectrum, float]:
 class RowSpectra:
     """One spectrum for the training set of each of some rows."""
 
-    spectrum: Spectrum
+    spectrum: Eigenbasis
     rotated: Array  # (size, k)
     response: Array  # (size,)
 
@@ -219,12 +213,11 @@ class RowSpectra:
 
     def take(self, part: slice) -> RowSpectra:
         """Return some of the rows."""
-        spectrum = Spectrum(*(field[part] for field in self.spectrum))
-        return RowSpectra(spectrum, self.rotated[part], self.response[part])
+        return RowSpectra(self.spectrum.take(part), self.rotated[part], self.response[part])
 
     def innovations(self, beta: Array) -> Innovations:
         """Predict every row at betas (g,) or its own (size, g)."""
-        state = posterior_state(self.spectrum, beta)
+        state = self.spectrum.at(beta)
         squared, g2 = self.rotated**2, self.spectrum.projection**2
 
         def total(coefficients: Array, values: Array) -> Array:
@@ -253,17 +246,17 @@ def row_spectra(prefix: Array, count: int, rows: Array) -> RowSpectra:
             return triangle(np.concatenate([prefix, rows[: first + row]]))
 
         counts = count + np.arange(part.start, part.stop)
-        found, before = guarded_spectra(grams, counts, factor), last
+        found, before = guarded_eigenbasis(grams, counts, factor), last
         rotated = np.einsum("rk,rkj->rj", some[:, :-1], found.vectors)
         parts.append((found.sigma, found.projection, found.remainder, rotated))
     sigma, projection, remainder, rotated = (
         np.concatenate(each) for each in zip(*parts, strict=True)
     )
     none = np.empty((len(rows), 0, 0))  # the directions themselves would be k times as large
-    return RowSpectra(Spectrum(sigma, none, projection, remainder), rotated, rows[:, -1])
+    return RowSpectra(Eigenbasis(sigma, none, projection, remainder), rotated, rows[:, -1])
 
 
-def at_shared_beta(blocks: Blocks, beta: Array) -> Innovations:
+def at_shared_beta(blocks: OrderedBlocks, beta: Array) -> Innovations:
     """Moments (rows, g) when all prefixes have the same beta."""
     count = len(blocks.rows)
     parts = []

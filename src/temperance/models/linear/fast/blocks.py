@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.duplicates import first_places, members_of, number_distinct
+from temperance.models.linear.fast.grams import triangle, triangles_of_grams
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.triangle import triangle, triangles_of_grams
-from temperance.rows.duplicates import first_places, members_of, number_distinct
 from temperance.types import Array, FoldPlan, Labels, Plan, all_ones
 
 MOST_PAIRS = 64

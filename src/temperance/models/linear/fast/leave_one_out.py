@@ -34,15 +34,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.decomposition import Decomposition, from_gram, from_rows
-from temperance.models.linear.deletion_sums import DeletionSums
-from temperance.models.linear.extent import Misfits, positive_range, union
-from temperance.models.linear.leverage import CLEAR, Leverages
-from temperance.models.linear.moments import Moments, Sums, summed
-from temperance.models.linear.pairs import PairMoments
+from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage, union
+from temperance.models.linear.fast.decomposition import Decomposition, from_gram, from_rows
+from temperance.models.linear.fast.deletion_sums import DeletionSums
+from temperance.models.linear.fast.leverage import CLEAR, Leverages
+from temperance.models.linear.fast.pairs import PairMoments
+from temperance.models.linear.fast.sums import summed
+from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
+MANY_ELEMENTS = 2**14  # of the rows, from which on Gram matrices and interpolation pay
 ALONE = 1e-4
 OUTLIER = 1e2
 DIFFERENCE = 1e-2  # share of the misfit that is left from which on it is a difference
@@ -205,7 +207,7 @@ class LeaveOneOutMoments:
         g, lam = parts.projection[:, None], (parts.sigma**2)[:, None]
         # c and s have one row for all tested rows when these share their exponent.
         c = np.multiply.outer(exponents, beta)
-        s = 1.0 / (1.0 + c[:, None, :] * lam)
+        s = shrinkage(lam, c[:, None, :])
         ds = -exponents[:, None, None] * lam * s**2
         a = self._leverages.left(part)
         squares = a**2
@@ -273,7 +275,7 @@ class LeaveOneOutMoments:
             slack, o = self._leverages.slack[rows, None], self._leverages.outside[rows, None]
             outside = self._remainders[rows, None] + slack * (error - o / slack) ** 2
         c = np.multiply.outer(exponents, beta)
-        s = 1.0 / (1.0 + c[:, None, :] * (parts.sigma**2)[:, None])
+        s = shrinkage((parts.sigma**2)[:, None], c[:, None, :])
         a = self._leverages.left(rows)[:, :, None]
         squares = (parts.projection[:, None] - a * error[:, None, :]) ** 2 * s
         total = c * (outside + squares.sum(axis=1))
@@ -346,8 +348,9 @@ class LeaveOneOutMoments:
 
     @cached_property
     def from_gram(self) -> Decomposition | None:
-        """Decomposition of all rows, where their Gram matrix tells it."""
-        return from_gram(self.rows, self._weights)
+        """Decomposition of many rows, where their Gram matrix tells it."""
+        many = self.rows.inputs.size > MANY_ELEMENTS
+        return from_gram(self.rows, self._weights) if many else None
 
     @cached_property
     def _decomposition(self) -> Decomposition:

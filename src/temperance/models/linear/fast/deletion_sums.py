@@ -16,11 +16,16 @@ from functools import cached_property
 
 import numpy as np
 
-from temperance.models.linear.interpolant import FAR, Variable
-from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums, sums_of
-from temperance.models.linear.leverage import CLEAR, Leverages
+from temperance.models.linear.eigenbasis import shrinkage
+from temperance.models.linear.fast.interpolant import FAR, Variable
+from temperance.models.linear.fast.interpolated_sums import (
+    InterpolatedSums,
+    interpolate_sums,
+    sums_of,
+)
+from temperance.models.linear.fast.leverage import CLEAR, Leverages
 from temperance.models.linear.moments import Sums
-from temperance.models.linear.rows import CACHED, DEAR
+from temperance.models.linear.rows import CACHED, LARGE_PROBLEM
 from temperance.types import Array, LeaveOneOutPlan, batches
 
 # How many rows are asked for their lengths, and how much leverage they may make expect, lest it
@@ -87,7 +92,7 @@ class DeletionSums:
     def _shrinkage(self, beta: Array) -> tuple[Array, Array, Array]:
         """Return c (g, 1), and s and its derivative in beta, (g, rank)."""
         c = self._exponent * beta[:, None]
-        s = 1.0 / (1.0 + c * self._squares)
+        s = shrinkage(self._squares, c)
         return c, s, -self._exponent * self._squares * s**2
 
     @cached_property
@@ -97,7 +102,7 @@ class DeletionSums:
         Their sums fall with beta; so it is where these are larger than the minimum that
         generalised cross-validation, with the same kappa for all rows, makes expect.
         """
-        if self.leverages.rows.inputs.size <= DEAR:
+        if self.leverages.rows.inputs.size <= LARGE_PROBLEM:
             return 0.0
         (kept,) = self.kept(SCAN)
         (square,), (spread,) = kept.square, kept.spread
@@ -122,7 +127,7 @@ class DeletionSums:
     def _contrast(self, lowest: float) -> float:
         """How much larger sums may be than elsewhere, as those of rows that are kept say."""
         parts, lam = self.leverages.decomposition, self._squares
-        s = 1.0 / (1.0 + self._exponent * lowest * lam)
+        s = shrinkage(lam, self._exponent * lowest)
         most, least = s @ (parts.projection**2 * s + lam), max(parts.remainder, TINY)
         return 1.0 + float(most) / least
 

@@ -10,12 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.blocks import blocks_of, partition_of
-from temperance.models.linear.extent import Misfits, misfits_of, positive_range
+from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage
+from temperance.models.linear.fast.blocks import blocks_of, partition_of
+from temperance.models.linear.fast.training import Training, training_of_blocks, training_of_weights
 from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.spectrum import Spectrum, posterior_state
-from temperance.models.linear.training import Training, training_of_blocks, training_of_weights
 from temperance.types import Array, FoldPlan, Plan, batches
 
 
@@ -24,7 +23,7 @@ class PairSums:
     r"""Sums over what each of m pairs tests, from square roots T = [Z r] of its second moments.
 
     With B = Z U in the eigenbasis U of what a pair learnt, c_j = g_j sigma_j and b_j the columns of
-    B (see :mod:`temperance.models.linear.spectrum`), all of them are linear in s or in s^2:
+    B (see :mod:`temperance.models.linear.eigenbasis`), all of them are linear in s or in s^2:
 
         error  = r - beta sum_j b_j c_j s_j,    spread  =  sum_j |b_j|^2 s_j,
         error' =   - sum_j b_j c_j s_j^2,       spread' = -sum_j |b_j|^2 sigma_j^2 s_j^2.
@@ -38,7 +37,7 @@ class PairSums:
         """Yield the sums of batches of pairs."""
         responses, linear = self._responses, self._linear
         for part in batches(len(self.tested), linear[0].size * 4):
-            s = 1.0 / (1.0 + self._eigenvalues[part] * beta)
+            s = shrinkage(self._eigenvalues[part], beta)
             value, slope = linear[part] @ s, linear[part] @ (s * s)
             error = responses[part] - beta * value[:, :-3]
             outside = self.training.spectrum.remainder[part, None]
@@ -104,12 +103,12 @@ class PairMoments:
     @property
     def misfits(self) -> Misfits:
         """What decides at which betas the misfits of the training sets move."""
-        return misfits_of(self.summary.training.spectrum, self.summary.exposure)
+        return Misfits.of(self.summary.training.spectrum, self.summary.exposure)
 
     def _batch(self, part: slice, index: NDArray[np.intp], weight: Array, beta: Array) -> Moments:
         summary = self.summary
-        spectrum = Spectrum(*(field[part] for field in summary.training.spectrum))
-        state = posterior_state(spectrum, beta)
+        spectrum = summary.training.spectrum.take(part)
+        state = spectrum.at(beta)
         tests = self.rows.whole[index]
         rotated = tests[..., :-1] @ spectrum.vectors
         squared = rotated**2

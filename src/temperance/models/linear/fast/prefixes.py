@@ -1,8 +1,8 @@
 r"""Moments of SafeBayes: every row is predicted from the rows before it, in blocks.
 
-Rows that share their beta are predicted in blocks, see
-:mod:`temperance.models.linear.innovations`; those with a beta of their own, when alpha is held,
-from a decomposition of the rows before each of them.
+Rows that share their beta are predicted in blocks
+(:mod:`temperance.models.linear.fast.innovations`); those with a beta of their own, when alpha is
+held, from a decomposition of the rows before each of them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.extent import Misfits, misfits_of, positive_range, union
-from temperance.models.linear.innovations import (
-    Blocks,
+from temperance.models.linear.eigenbasis import Misfits, positive_range, union
+from temperance.models.linear.fast.grams import WORST_CONDITION, factor_of
+from temperance.models.linear.fast.innovations import (
     Innovations,
+    OrderedBlocks,
     RowSpectra,
     at_shared_beta,
     blocks_of,
     row_spectra,
 )
-from temperance.models.linear.interpolant import FAR, Variable
-from temperance.models.linear.interpolated_sums import InterpolatedSums, interpolate_sums
-from temperance.models.linear.moments import Moments, Sums, summed
+from temperance.models.linear.fast.interpolant import FAR, Variable
+from temperance.models.linear.fast.interpolated_sums import InterpolatedSums, interpolate_sums
+from temperance.models.linear.fast.sums import summed
+from temperance.models.linear.moments import Moments, Sums
 from temperance.models.linear.rows import CACHED, Rows
 from temperance.models.linear.singular import singular_values
-from temperance.models.linear.spectrum import Spectrum, factor_of
-from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array, PrefixPlan, batches
 
 SMALLEST_PART = 32  # times smaller than a cache is a part whose sums are worth an interpolation
@@ -77,9 +77,9 @@ class PrefixMoments:
         for which, rows in enumerate(self._ordered):
             exponent, start = self._exponents[which], self.plan.start
             blocks = self._blocks[which].spectrum
-            spectrum = Spectrum(*(part[self._tested_blocks] for part in blocks))
+            spectrum = blocks.take(self._tested_blocks)
             factor = exponent[self._starts]
-            of_blocks = misfits_of(spectrum, np.ones(1))
+            of_blocks = Misfits.of(spectrum, np.ones(1))
             own = exponent[start : len(rows)]
             weights = np.cumsum(self.plan.weights[self.plan.orders[which]])[start - 1 : -1]
             squares = np.cumsum(rows[:, -1] ** 2)[start - 1 : -1]
@@ -215,7 +215,7 @@ class PrefixMoments:
         key = (which, block)
         if key not in self._kept:
             blocks = self._blocks[which]
-            earlier = Spectrum(*(part[[block]] for part in blocks.spectrum))
+            earlier = blocks.spectrum.take(slice(block, block + 1))
             count = block * blocks.rows.shape[1]
             self._kept[key] = row_spectra(factor_of(earlier)[0], count, blocks.rows[block])
         return self._kept[key]
@@ -266,5 +266,5 @@ class PrefixMoments:
         return (self.rows.take(order, self.plan.weights) for order in self.plan.orders)
 
     @cached_property
-    def _blocks(self) -> list[Blocks]:
+    def _blocks(self) -> list[OrderedBlocks]:
         return [blocks_of(rows) for rows in self._ordered]

@@ -1,0 +1,143 @@
+r"""The eigenbasis of weighted least squares: every beta for the price of one.
+
+In whitened coordinates (prior N(0, I), unit noise) the weighted rows B = W^(1/2) Z have the
+singular value decomposition B = A diag(sigma) U'.  With g = A'W^(1/2) r and s = 1/(1 + beta
+sigma^2),
+
+    Cov = U diag(s) U',    mean = U x,  x = beta g sigma s,
+    Q   = min_u { beta |W^(1/2)(r - Z u)|^2 + |u|^2 } = beta (rho^2 + sum_j g_j^2 s_j),
+
+where rho^2 is what lies outside the span of A: a sum of squares, so Q is never negative.
+
+A direction of eigenvalue lambda = sigma^2 is learnt around beta = 1 / lambda: below all of these,
+and above, the prediction of every row is what it is at 0 and at infinity.  A noise of unknown
+variance moves by itself (:meth:`temperance.models.linear.noise.InverseGammaVariance.moving`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.models.linear.singular import singular_values
+from temperance.search.log_scale import Scale
+from temperance.types import Array
+
+if TYPE_CHECKING:
+    from temperance.models.linear.moments import MomentSource
+    from temperance.models.linear.noise import Noise
+
+
+class State(NamedTuple):
+    """Posterior of each data set at each beta, in its eigenbasis, with derivatives in beta."""
+
+    shrinkage: Array  # (m, k, g): s
+    mean: Array  # (m, k, g): x
+    misfit: Array  # (m, g): Q
+    d_shrinkage: Array
+    d_mean: Array
+    d_misfit: Array
+
+
+class Eigenbasis(NamedTuple):
+    """Stacked decompositions of m weighted data sets of k coefficients each."""
+
+    sigma: Array  # (m, k)
+    vectors: Array  # (m, k, k), columns are the directions U
+    projection: Array  # (m, k): g
+    remainder: Array  # (m,): rho^2
+
+    @classmethod
+    def of(cls, rows: Array) -> Self:
+        """Decompose stacked weighted rows [Z r] of shape (m, rows, k + 1)."""
+        short = max(rows.shape[2] - 1 - rows.shape[1], 0)  # rows of zeros, to span k directions
+        inputs = np.pad(rows[..., :-1], ((0, 0), (0, short), (0, 0)))
+        response = np.pad(rows[..., -1], ((0, 0), (0, short)))
+        left, sigma, right = singular_values(inputs)
+        projection = np.einsum("mij,mi->mj", left, response)
+        outside = response - np.einsum("mij,mj->mi", left, projection)
+        # Independent rows, as many as the directions they span, leave nothing outside.
+        spanned = (sigma > 0).sum(axis=1) == rows.any(axis=2).sum(axis=1)
+        remainder = np.where(spanned, 0.0, (outside**2).sum(axis=1))
+        return cls(sigma, right.swapaxes(1, 2), projection, remainder)
+
+    def take(self, which: slice | NDArray[np.intp]) -> Self:
+        """Return some of the data sets."""
+        return type(self)(*(part[which] for part in self))
+
+    def at(self, beta: Array) -> State:
+        """Return the posteriors at betas of shape (g,), or (m, g) where each has its own."""
+        at = beta[..., None, :]
+        lam, cross = (part[:, :, None] for part in (self.sigma**2, self.projection * self.sigma))
+        squares, remainder = (self.projection**2)[:, None, :], self.remainder[:, None]
+        s = shrinkage(lam, at)
+        square, pull = s * s, cross * s
+        return State(
+            shrinkage=s,
+            mean=at * pull,
+            misfit=beta * (remainder + (squares @ s)[:, 0]),
+            d_shrinkage=-lam * square,
+            d_mean=pull * s,
+            d_misfit=remainder + (squares @ square)[:, 0],
+        )
+
+
+def shrinkage(eigenvalues: Array, beta: Array | float) -> Array:
+    """Return s = 1 / (1 + beta lambda), the share of the prior variance that is left."""
+    return 1.0 / (1.0 + beta * eigenvalues)
+
+
+def joined(bases: list[Eigenbasis]) -> Eigenbasis:
+    """Stack decompositions."""
+    if len(bases) == 1:
+        return bases[0]
+    return Eigenbasis(*(np.concatenate(part) for part in zip(*bases, strict=True)))
+
+
+class Misfits(NamedTuple):
+    """Ranges over training sets, of each the least positive number and the largest.
+
+    The misfit Q grows like the squares of the responses times beta at first, and like the remainder
+    times beta, plus the square of the length of the coefficients, at last.
+    """
+
+    exposure: tuple[float, float]
+    squares: tuple[float, float]
+    remainder: tuple[float, float]
+    length: tuple[float, float]
+
+    @classmethod
+    def of(cls, basis: Eigenbasis, exposure: Array) -> Self:
+        """Return the ranges of decomposed training sets."""
+        squares = basis.projection**2
+        length = np.divide(
+            squares, basis.sigma**2, out=np.zeros(squares.shape), where=basis.sigma > 0
+        )
+        return cls(
+            positive_range(exposure),
+            positive_range(basis.remainder + squares.sum(axis=1)),
+            positive_range(basis.remainder),
+            positive_range(length.sum(axis=1)),
+        )
+
+
+def positive_range(*parts: Array | float) -> tuple[float, float]:
+    """Return the least positive of some numbers, and the largest; zeros if there is none."""
+    numbers = np.concatenate([np.ravel(part) for part in parts])
+    numbers = numbers[(numbers > 0) & np.isfinite(numbers)]
+    return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
+
+
+def union(parts: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return the range of several."""
+    return positive_range(*(np.array(part) for part in parts))
+
+
+def moving_betas(source: MomentSource, noise: Noise) -> Scale:
+    """Return the betas between which a curve moves, a few decades more or less."""
+    betas = [1 / eigenvalue for eigenvalue in source.eigenvalues if eigenvalue > 0]
+    betas += noise.moving(source.misfits)
+    return Scale(min(betas), max(betas)) if betas else Scale(1.0)

@@ -1,1 +1,0 @@
-"""Rows: which are the same, and what is drawn from their contents."""
