@@ -39,7 +39,7 @@ class GaussianPrior:
         if order is None:
             return self
         root = np.empty(self.root.shape)
-        root[order] = np.linalg.qr(self.root[order].T, mode="r").T
+        root[order] = np.asarray(np.linalg.qr(self.root[order].T, mode="r")).T
         return GaussianPrior(self.mean, root)
 
     def rows(self, part: slice) -> Array:
