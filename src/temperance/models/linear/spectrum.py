@@ -70,7 +70,11 @@ def _spectrum_of_one(factor: Array) -> Spectrum:
     rows, response = np.pad(factor[:, :-1], ((0, short), (0, 0))), np.pad(factor[:, -1], (0, short))
     left, sigma, right = singular_values(rows)
     seen = left.T @ response
+    spanning = rows.any(axis=1)
     rest = response - left @ seen
+    if np.count_nonzero(sigma) >= np.count_nonzero(spanning):
+        # Independent rows leave nothing outside: a difference would be rounding.
+        rest = response[~spanning]
     return Spectrum(sigma[None], right.T[None], seen[None], (rest @ rest)[None])
 
 
