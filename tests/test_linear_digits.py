@@ -369,6 +369,39 @@ def test_singular_values_of_columns_that_differ_by_thousands(seed):
     np.testing.assert_allclose(singular_values(rows)[1], expected, rtol=2e-15)
 
 
+@pytest.mark.parametrize("shape", [(8, 3), (6, 6), (5, 9)])
+@pytest.mark.parametrize("columns", [slice(None), slice(2)])
+def test_rows_that_others_drown_are_refused(shape, columns):
+    X, y, _ = ordinary(*shape)
+    X[2, columns] *= 1e16
+    for model in LINEAR:
+        for strategy in (strategies.LeaveOneOut(), strategies.KFold(3), strategies.ReferenceRisk()):
+            with pytest.raises(ValueError, match="^X must have rows that are not lost in the rou"):
+                calibrate(model(), X, y, strategy)
+
+
+def test_one_short_entry_of_a_long_column_is_not_refused():
+    X, y, weights = ordinary()
+    X[:, 1] *= np.where(np.arange(8) == 3, 1.0, 1e16)
+    data, plan = Data(X, y, weights), plan_of("folds", weights)
+    for model in LINEAR:
+        expected = many_digits(model(), data, plan, "predictive", 2.0)
+        found = model().risk_curve(data, plan, "predictive")(2.0)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+def test_independent_rows_leave_no_remainder(transfer):
+    """Beside a row that is huge in X and y a difference would be rounding, times beta."""
+    X, y, weights = ordinary(7, 6, seed=2)
+    X[5], y[5] = 1e12 * X[5], 1e12 * y[5]
+    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights, transfer).pairs()
+    model = models.NormalInverseGammaLinear()
+    for risk in RISKS:
+        expected = many_digits(model, data, plan, risk, 1e4)
+        assert model.risk_curve(data, plan, risk)(1e4) == pytest.approx(expected, rel=1e-11)
+
+
 def source_of(X, y, weights, kind, transfer, prior=1.0):
     rows = Rows(X, y, np.full(X.shape[1], np.sqrt(prior)))
     return moment_source(rows, plan_of(kind, weights, transfer))

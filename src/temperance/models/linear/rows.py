@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from temperance.grouping import label_type
 from temperance.models.linear import limits
-from temperance.models.linear.singular import by_length
+from temperance.models.linear.singular import by_length, short_rows_are_lost
 from temperance.models.prior import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
@@ -22,6 +22,8 @@ DEAR = 2**17  # elements of the rows beyond which a look at all of them is dear
 FEW_COLUMNS = 128  # up to which a symmetric product takes longer than plain ones of its blocks
 BLOCK, OVERLAP = 16, 4  # columns of such a block, and by how many the last reaches into another
 SMALL = 10**6  # multiplications up to which BLAS takes matrices as they lie: twice as fast
+
+LONG = 1e10  # length of a row beside which those of length 1 are short
 
 Index = NDArray[np.intp] | slice
 
@@ -235,13 +237,24 @@ def whitened_rows(
     response = _response(Z, y, prior.mean, deviation, expected)
     if prior.root.ndim == 1 and Z.shape[0] >= Z.shape[1]:
         scale = prior.root / deviation
-        limits.refuse_inputs(Z, scale)
-        return Rows(Z, response, scale), None
+        bound = limits.refuse_inputs(Z, scale)
+        return _unless_lost(Rows(Z, response, scale), bound), None
     with np.errstate(over="ignore", invalid="ignore"):
         whitened = prior.whiten(Z)
-    limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
+    bound = limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
     coordinates, basis = _row_space(whitened)
-    return Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation)), basis
+    rows = Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation))
+    return _unless_lost(rows, bound), basis
+
+
+def _unless_lost(rows: Rows, bound: float) -> Rows:
+    """Return rows of bounded length; refuse them where some are rounding beside others."""
+    if bound > LONG and short_rows_are_lost(rows.inputs * rows.scale):
+        raise ValueError(
+            f"X must have rows that are not lost in the rounding of others, got one of length "
+            f"{bound:.2g} in units of the prior's and the noise's standard deviations"
+        )
+    return rows
 
 
 def _row_space(rows: Array) -> tuple[Array, Array | None]:

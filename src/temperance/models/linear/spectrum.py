@@ -71,10 +71,9 @@ def _spectrum_of_one(factor: Array) -> Spectrum:
     left, sigma, right = singular_values(rows)
     seen = left.T @ response
     spanning = rows.any(axis=1)
-    rest = response - left @ seen
-    if np.count_nonzero(sigma) >= np.count_nonzero(spanning):
-        # Independent rows leave nothing outside: a difference would be rounding.
-        rest = response[~spanning]
+    # Independent rows leave nothing outside: a difference would be rounding.
+    independent = np.count_nonzero(sigma) >= np.count_nonzero(spanning)
+    rest = response[~spanning] if independent else response - left @ seen
     return Spectrum(sigma[None], right.T[None], seen[None], (rest @ rest)[None])
 
 
