@@ -64,6 +64,15 @@ def singular_values(rows: Array) -> tuple[Array, Array, Array]:
     return _by_jacobi(rows)
 
 
+def outside(left: Array, response: Array, projection: Array) -> Array:
+    """Return what of a response (n,) lies outside the orthonormal columns of A (n, k).
+
+    The projection A'r is taken out, and once more what rounding of a huge response leaves of it.
+    """
+    rest = response - left @ projection
+    return rest - left @ (left.T @ rest)
+
+
 def short_rows_are_lost(rows: Array) -> bool:
     """Whether a direction that whitened rows (n, k) tell is taken for rounding of far longer rows.
 

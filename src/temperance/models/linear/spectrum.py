@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.singular import alike, singular_values
+from temperance.models.linear.singular import alike, outside, singular_values
 from temperance.models.linear.triangle import WORST_CONDITION
 from temperance.types import Array
 
@@ -73,7 +73,7 @@ def _spectrum_of_one(factor: Array) -> Spectrum:
     spanning = rows.any(axis=1)
     # Independent rows leave nothing outside: a difference would be rounding.
     independent = np.count_nonzero(sigma) >= np.count_nonzero(spanning)
-    rest = response[~spanning] if independent else response - left @ seen
+    rest = response[~spanning] if independent else outside(left, response, seen)
     return Spectrum(sigma[None], right.T[None], seen[None], (rest @ rest)[None])
 
 
