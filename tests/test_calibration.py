@@ -100,6 +100,8 @@ def test_one_observation_has_no_error():
     mean, error = mean_and_error(loss, np.array([1.0, 0.0]), weights)
     assert mean == 3.0 and np.isnan(error)
     assert mean_and_error(loss, weights, weights) == (4.0, 1.0)
+    mean, error = mean_and_error(loss[:1], weights[:1], np.array([5e-324]))
+    assert mean == 3.0 and np.isnan(error)
 
 
 def test_the_curve_averages_rows_not_folds():

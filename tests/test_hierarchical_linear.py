@@ -39,6 +39,41 @@ def test_a_row_that_decides_a_direction_alone_is_left_out(risk):
         assert ours(beta, derivative=True) == pytest.approx(pairs(beta, derivative=True), rel=1e-8)
 
 
+@pytest.mark.parametrize("risk", RISKS)
+def test_slopes_where_rows_span_everything_are_those_of_pairs(risk):
+    data = problem(n=4, d=6, intercept=False)
+    data.X[0] *= 1e12
+    model = models.HierarchicalLinear(a=1.0, b=0.2, intercept=False)
+    plan = LeaveOneOutPlan(data.weights)
+    ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
+    for beta in (0.05, 1.0, 10.0):
+        (value, slope), (_, expected) = (each(beta, derivative=True) for each in (ours, pairs))
+        assert abs(slope - expected) * beta < 1e-9 * abs(value)
+
+
+def test_log_evidences_beside_which_their_range_is_rounding():
+    data = problem(n=11, intercept=False)
+    far = Data(data.X, data.y + 2e9, data.weights)
+    model = models.HierarchicalLinear(1.0, intercept=False)
+    assert np.isfinite(model.risk_curve(far, LeaveOneOutPlan(data.weights))(1.0))
+
+
+@pytest.mark.parametrize(
+    "inputs, responses, message",
+    [
+        (1e143, 1.0, "^X must have a largest entry between"),
+        (1e-143, 1.0, "^X must have a largest entry between"),
+        (1.0, 1e143, "^y must be at most 1e\\+60 in units of the noise"),
+    ],
+)
+def test_numbers_beyond_the_limits_are_named(inputs, responses, message):
+    data = problem(intercept=False)
+    model = models.HierarchicalLinear(1.0, intercept=False)
+    for strategy in ("leave-one-out", "k-fold"):
+        with pytest.raises(ValueError, match=message):
+            calibrate(model, inputs * data.X, responses * data.y, strategy)
+
+
 def test_one_scale_is_the_conjugate_model_at_any_beta():
     data = problem(d=1)
     data = Data(data.X[:, :1], data.y, data.weights)

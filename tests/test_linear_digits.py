@@ -6,9 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 from many_digits import many_digits
+from temperance.models.linear.curve import moment_source, moving_betas
 
 from temperance import calibrate, models, strategies
-from temperance.models.linear.curve import moment_source, moving_betas
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.singular import singular_values
@@ -17,6 +17,7 @@ from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 
 PLANS = ("leave-one-out", "folds", "prefixes", "bootstrap")
 RISKS = ("gibbs", "predictive")
+LINEAR = (models.GaussianLinear, models.NormalInverseGammaLinear)
 
 
 def plan_of(kind, weights, transfer="beta"):
@@ -92,6 +93,56 @@ def test_hard_problems_against_many_digits(case, kind, transfer):
             assert curve(2.0) == pytest.approx(expected, rel=1e-9)
             losses, share = curve.rows(2.0)
             assert losses @ share / share.sum() == pytest.approx(expected, rel=1e-9)
+
+
+def powers_of_years():
+    X = np.vander([2018.0, 2000, 1961, 1979, 2012, 1965, 2020, 1955, 1973], 7, increasing=True)
+    return X, np.random.default_rng(4).standard_normal(9) * 9, np.ones(9)
+
+
+def dense_covariance(d):
+    root = np.random.default_rng(0).standard_normal((d, d)) / np.sqrt(d)
+    return np.eye(d) + root @ root.T
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_columns_of_all_lengths_under_a_dense_prior(kind):
+    """In a product with any root of the covariance the short columns would be rounding."""
+    X, y, weights = powers_of_years()
+    data, plan = Data(X, y, weights), plan_of(kind, weights)
+    for kind in LINEAR:
+        model = kind(prior_cov=dense_covariance(7))
+        curve = model.risk_curve(data, plan, "predictive")
+        expected = many_digits(model, data, plan, "predictive", 2.0)
+        assert curve(2.0) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(9, 3), (2, 3)])
+def test_posteriors_under_a_dense_prior_are_those_of_the_textbook(shape):
+    X, y, weights = ordinary(*shape)
+    X, cov = X * np.array([1.0, 1e3, 1e-3]), dense_covariance(3)
+    found = models.GaussianLinear(prior_cov=cov).posterior(X, y, 2.0)
+    precision = np.linalg.inv(cov) + X.T @ X * 2.0 / len(y)
+    expected = np.linalg.inv(precision)
+    np.testing.assert_allclose(found.cov, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.mean, expected @ (X.T @ y) * 2.0 / len(y), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 8), (6, 6), (7, 9)])
+@pytest.mark.parametrize("size", [1e9, 1e12])
+def test_slopes_where_rows_span_everything_are_those_of_pairs(shape, size):
+    X, y, weights = ordinary(*shape)
+    X[0] *= size
+    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights)
+    betas = np.array([1e-3, 1.0, 1e3])
+    for model in LINEAR:
+        for risk in RISKS:
+            curve, paired = (model().risk_curve(data, each, risk) for each in (plan, plan.pairs()))
+            (value, slope), (_, expected) = (
+                each(betas, derivative=True) for each in (curve, paired)
+            )
+            error = np.abs(slope - expected) * betas
+            assert np.all(error < 1e-10 * np.abs(value))
 
 
 @pytest.mark.parametrize("transfer", ["beta", "alpha"])
@@ -190,7 +241,6 @@ def test_any_beta_has_a_risk(model, kind):
 
 
 X, Y, _ = ordinary()
-LINEAR = (models.GaussianLinear, models.NormalInverseGammaLinear)
 
 
 @pytest.mark.parametrize("kind", LINEAR)
@@ -308,6 +358,50 @@ def test_singular_values_are_exact_in_every_column_and_row(shape):
     )
     doubled = rng.standard_normal((9, 2))[:, [0, 1, 1]] * np.array([1e-6, 1.0, 1.0])
     assert np.count_nonzero(singular_values(doubled)[1]) == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_singular_values_of_columns_that_differ_by_thousands(seed):
+    rows = np.random.default_rng(seed).standard_normal((9, 4)) * np.array([1.0, 50.0, 2.0, 8e3])
+    with mpmath.workdps(60):
+        exact = mpmath.svd_r(mpmath.matrix(rows.tolist()), compute_uv=False)
+        expected = np.array([float(each) for each in exact])
+    np.testing.assert_allclose(singular_values(rows)[1], expected, rtol=2e-15)
+
+
+@pytest.mark.parametrize("shape", [(8, 3), (6, 6), (5, 9)])
+@pytest.mark.parametrize("columns", [slice(None), slice(2)])
+def test_rows_that_others_drown_are_refused(shape, columns):
+    X, y, _ = ordinary(*shape)
+    X[2, columns] *= 1e16
+    for model in LINEAR:
+        for strategy in (strategies.LeaveOneOut(), strategies.KFold(3), strategies.ReferenceRisk()):
+            with pytest.raises(ValueError, match="^X must have rows that are not lost in the rou"):
+                calibrate(model(), X, y, strategy)
+
+
+def test_one_short_entry_of_a_long_column_is_not_refused():
+    X, y, weights = ordinary()
+    X[:, 1] *= np.where(np.arange(8) == 3, 1.0, 1e16)
+    data, plan = Data(X, y, weights), plan_of("folds", weights)
+    for model in LINEAR:
+        expected = many_digits(model(), data, plan, "predictive", 2.0)
+        found = model().risk_curve(data, plan, "predictive")(2.0)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("transfer", ["beta", "alpha"])
+def test_misfits_beside_a_row_that_is_huge_in_inputs_and_response(transfer):
+    """What is left of the other responses would be rounding of this one, times beta."""
+    X, y, weights = ordinary(7, 6, seed=2)
+    X[5], y[5] = 1e12 * X[5], 1e12 * y[5]
+    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights, transfer)
+    model = models.NormalInverseGammaLinear()
+    for risk in RISKS:
+        expected = many_digits(model, data, plan, risk, 1e4)
+        for each in (plan, plan.pairs()):
+            found = model.risk_curve(data, each, risk)(1e4)
+            assert found == pytest.approx(expected, rel=1e-11)
 
 
 def source_of(X, y, weights, kind, transfer, prior=1.0):

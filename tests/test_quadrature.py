@@ -318,6 +318,16 @@ def test_the_lowest_derivative_out_of_range_is_rejected():
         softplus_expectations(0.0, 1.0, 2, first=3)
 
 
+@pytest.mark.parametrize("deviation", [1e8, 1e12, 1e17])
+def test_rates_under_vast_variances_are_those_of_a_step(deviation):
+    """log Phi(m / s): its rate in v is of the order of 1 / v, beside terms of order 1 / s."""
+    score = np.array([-37.0, -18.5, -5.0, -1.0, 2.0])
+    _, slope, rate = log_expected_sigmoid(score * deviation, deviation**2, derivatives=True)
+    hazard = np.exp(-0.5 * score**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(score))
+    np.testing.assert_allclose(slope * deviation, hazard, rtol=1e-12)
+    np.testing.assert_allclose(rate * deviation**2, -0.5 * score * hazard, rtol=1e-12)
+
+
 @pytest.mark.parametrize("function", [softplus_expectations, log_expected_sigmoid])
 def test_negative_variance_is_rejected(function):
     """A negative variance is an error, wherever it stands."""

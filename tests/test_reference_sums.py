@@ -87,6 +87,21 @@ class TestMeans:
         np.testing.assert_allclose(found, every, rtol=1e-9, atol=1e-11 * every.max())
 
 
+@pytest.mark.parametrize("most", [1000, 0], ids=["from few", "from all"])
+def test_noise_of_rows_that_are_fitted_exactly_is_what_is_left(most):
+    """At large kappas residuals all but vanish, beside those at small ones."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((11, 3))
+    seen = seen_rows(Z, Z @ np.ones(3), np.ones(11), models.GaussianLinear().prior(3))
+    kappa, weight = np.geomspace(1.0, 1e13, 40), np.zeros(40)
+    weight[25:] = 1 / 15
+    every = np.zeros(11)
+    for part, square, _, _ in deletions.studentised(seen, kappa):
+        every[part] = weight @ square
+    found = Deletions(seen, 1.0, 1e13, most).row_noise(kappa, weight)
+    np.testing.assert_allclose(found, every, rtol=1e-9)
+
+
 class TestShared:
     @pytest.mark.parametrize("case", ["plain", "columns of all sizes", "huge row"])
     @pytest.mark.parametrize("pairwise", [False, True])

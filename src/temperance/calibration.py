@@ -287,8 +287,9 @@ def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[floa
     """
     tested = share > 0
     share, loss = share[tested] / share.sum(), loss[tested]
-    # As many observations as would give the same variance if all counted the same.
-    count = 1 / (share**2 / multiplicity[tested]).sum()
+    # As many observations as would give the same variance if all counted the same; maybe none.
+    with np.errstate(over="ignore"):
+        count = 1 / (share**2 / multiplicity[tested]).sum()
     mean = float(share @ loss)
     if count <= 1:
         return mean, float("nan")

@@ -383,9 +383,9 @@ def _tilted(mean: Array, variance: Array) -> Array:
     r"""Return E[zeta^(j)] for j = 1, 2, 3, -v/2 <= mean < 0 and v > 1, times :math:`e^{m^2/2v}`.
 
     By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded, with
-    summands of the order :math:`e^{-|x|/2}`, hence the longer grid. The third is of the order m
-    / v beside the second, and comes from it by parts, :math:`v E[g'(f)] = E[(f - m) g(f)]`: as
-    a sum it would cancel.
+    summands of the order :math:`e^{-|x|/2}`, hence the longer grid.  The third is of the order
+    m / v beside the second, and comes from it by parts, :math:`v E[g'(f)] = E[(f - m) g(f)]`: its
+    own sum would cancel.
     """
     powers, remainder = _remainder(_STEP, _LONG_DEPTH)
     tilt = mean / variance

@@ -49,6 +49,7 @@ def plain_risk(
     with localcontext() as context, mpmath.workdps(40):
         context.prec, context.Emin, context.Emax = digits, -(10**8), 10**8
         X, y, scales = (EXACT(part) for part in (inputs.Z, inputs.y, inputs.cov))
+        compared = EXACT(inputs.tested)
         noise, at = Decimal(inputs.noise), Decimal(beta)
         total, size, tested = Decimal(0), Decimal(0), Decimal(0)
         for weights, test in zip(inputs.train, inputs.test, strict=True):
@@ -67,7 +68,7 @@ def plain_risk(
             for i in np.flatnonzero(test):
                 losses, sizes = [], []
                 for _, m, S, Q, weight in fits:
-                    error, spread = y[i] - Z[i] @ m, Z[i] @ S @ Z[i]
+                    error, spread = compared[i] - Z[i] @ m, Z[i] @ S @ Z[i]
                     terms = _terms(alone, error, spread, noise, Q, weight, risk)
                     losses.append(sum(terms))
                     sizes.append(sum(abs(term) for term in terms))

@@ -38,9 +38,18 @@ class Inputs:
     mean: Any
     cov: Any
     noise: float
+    moved: Any = None  # responses as they are tested, if otherwise than trained on
+
+    @property
+    def tested(self) -> Any:
+        """Responses that predictions are compared with."""
+        return self.y if self.moved is None else self.moved
 
     def perturbed(self, rng: np.random.Generator, size: float = 1.1e-16) -> Inputs:
-        """Return all numbers with relative changes of about one unit of rounding, as decimals."""
+        """Return all numbers with relative changes of about one unit of rounding, as decimals.
+
+        A response that is tested has one of its own: its prediction is no less rounded.
+        """
 
         def moved(part: Any) -> Any:
             factor = 1 + EXACT(size * rng.uniform(-1, 1, np.shape(part)))
@@ -51,7 +60,7 @@ class Inputs:
             cov = np.tril(cov) + np.tril(cov, -1).T
         return replace(
             self, Z=moved(self.Z), y=moved(self.y), mean=moved(self.mean), cov=cov,
-            train=moved(self.train), noise=moved(np.array([self.noise]))[0],
+            train=moved(self.train), noise=moved(np.array([self.noise]))[0], moved=moved(self.y),
         )  # fmt: skip
 
 
@@ -77,13 +86,14 @@ def plain_risk(
     with localcontext() as context, mpmath.workdps(40):
         context.prec, context.Emin, context.Emax = digits, -(10**8), 10**8
         Z, y, mean, cov = (EXACT(part) for part in (inputs.Z, inputs.y, inputs.mean, inputs.cov))
+        compared = EXACT(inputs.tested)
         noise, at = Decimal(inputs.noise), Decimal(beta)
         total, size, tested = Decimal(0), Decimal(0), Decimal(0)
         for train, test in zip(inputs.train, inputs.test, strict=True):
             m, S, Q, weight = _posterior(Z, y, at * EXACT(train), mean, cov, noise)
             for i in np.flatnonzero(test):
                 k = S @ Z[i]
-                error, spread = y[i] - Z[i] @ m, Z[i] @ k
+                error, spread = compared[i] - Z[i] @ m, Z[i] @ k
                 terms = _terms(model, error, spread, noise, Q, weight, risk)
                 share = Decimal(test[i])
                 total += share * sum(terms)

@@ -173,7 +173,7 @@ class LeaveOneOutPredictions:
         fit = _Fit(misfit.T.reshape(-1, 1), np.zeros(1), exposure)
         evidence, _ = noise.log_evidence(np.array([beta]), fit)
         log_weight = evidence.reshape(-1, k) - 0.5 * (np.log(kept).T - np.log(left).sum(axis=1))
-        return (log_weight > log_weight.max(axis=1, keepdims=True) - NOTHING).any(axis=0)
+        return (log_weight >= log_weight.max(axis=1, keepdims=True) - NOTHING).any(axis=0)
 
     def _downdated(
         self, rows: NDArray[np.intp], beta: float, scales: Array, prior_level: float
@@ -185,11 +185,12 @@ class LeaveOneOutPredictions:
         weights, growth, gone = self.plan.weights[rows], self._growth[rows], self._gone(rows)
         U = self.known.left[rows]
         squares = (U**2 * square).T / weights  # of z, (r, rows)
-        height = scale * (left @ squares)
-        d_height = -(scale**2) * (left**2 * square) @ squares
+        share = scale * left  # before squares, which may be huge
+        height = share @ squares
+        d_height = -(share**2 * square) @ squares
         error, kept = self._errors(left, rows)
         d_error = -(scale * square * response * left**2) @ U.T / np.sqrt(weights)
-        d_kept = -gone * (height + beta * d_height)
+        d_kept = -gone * ((share * left) @ squares)
         taken = gone * error**2 / kept
         d_taken = gone * error * (2 * d_error - error * d_kept / kept) / kept
         whole = training.rest + (response**2 * left).sum(axis=1)

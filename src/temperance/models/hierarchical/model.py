@@ -165,7 +165,11 @@ class HierarchicalLinear:
     def _inputs(self, data: Data) -> Array:
         """Return the columns whose coefficients share the prior."""
         limits.refuse_weights(data.weights)
-        return self.design(data.X)[:, int(self.intercept) :]
+        with np.errstate(over="ignore"):
+            limits.refuse_responses(data.y / self._unit, "the noise's standard deviation")
+        X = self.design(data.X)[:, int(self.intercept) :]
+        limits.refuse_inputs(X, np.max(self.scales, keepdims=True))
+        return X
 
     @property
     def _unit(self) -> float:

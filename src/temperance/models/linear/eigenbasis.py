@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.singular import singular_values
+from temperance.models.linear.singular import outside, singular_values
 from temperance.search.log_scale import Scale
 from temperance.types import Array
 
@@ -58,10 +58,14 @@ class Eigenbasis(NamedTuple):
         response = np.pad(rows[..., -1], ((0, 0), (0, short)))
         left, sigma, right = singular_values(inputs)
         projection = np.einsum("mij,mi->mj", left, response)
-        outside = response - np.einsum("mij,mj->mi", left, projection)
-        # Independent rows, as many as the directions they span, leave nothing outside.
-        spanned = (sigma > 0).sum(axis=1) == rows.any(axis=2).sum(axis=1)
-        remainder = np.where(spanned, 0.0, (outside**2).sum(axis=1))
+        spanning = inputs.any(axis=2)
+        # Independent rows leave nothing outside: a difference would be rounding.
+        independent = (sigma > 0).sum(axis=1) >= spanning.sum(axis=1)
+        rest = np.where(spanning, 0.0, response)
+        if not independent.all():
+            beyond = outside(left, response, projection)
+            rest = np.where(independent[:, None], rest, beyond)
+        remainder = (rest**2).sum(axis=1)
         return cls(sigma, right.swapaxes(1, 2), projection, remainder)
 
     def take(self, which: slice | NDArray[np.intp]) -> Self:

@@ -28,18 +28,23 @@ def usual(Z: Array) -> bool:
     return 1 / USUAL < _length(Z) < USUAL or not Z.any()
 
 
-def refuse_inputs(Z: Array, scale: Array) -> None:
-    """Refuse inputs whose largest entry, in columns of these scales, is beyond the limits."""
+def refuse_inputs(Z: Array, scale: Array) -> float:
+    """Refuse inputs whose largest entry, in columns of these scales, is beyond the limits.
+
+    Returns a bound on the length of any row.
+    """
     length = _length(Z)
+    bound = float(length * scale.max(initial=0.0))
     # The largest entry is at least the length over the root of their number.
-    if LEAST * Z.size < length * scale.min() and length * scale.max() < MOST:
-        return
+    if LEAST * Z.size < length * scale.min(initial=np.inf) and bound < MOST:
+        return bound
     largest = float((np.abs(Z).max(axis=0, initial=0.0) * scale).max(initial=0.0))
     if largest != 0 and not LEAST <= largest <= MOST:
         raise ValueError(
             f"X must have a largest entry between {LEAST:g} and {MOST:g} in units of the prior's "
             f"and the noise's standard deviations, got {largest:.2g}"
         )
+    return bound
 
 
 def _length(Z: Array) -> float:

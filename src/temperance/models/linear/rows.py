@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from temperance.duplicates import members_of
 from temperance.models.linear import limits
-from temperance.models.linear.singular import by_length
+from temperance.models.linear.singular import by_length, short_rows_are_lost
 from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
 LARGE_PROBLEM = 2**17  # elements of rows and pairs from which on shortcuts pay
+
+LONG = 1e10  # length of a row beside which those of length 1 are short
 
 Index = NDArray[np.intp] | slice
 
@@ -118,13 +120,24 @@ def whitened_rows(
     response = _response(Z, y, prior.mean, deviation, expected)
     if prior.root.ndim == 1 and Z.shape[0] >= Z.shape[1]:
         scale = prior.root / deviation
-        limits.refuse_inputs(Z, scale)
-        return Rows(Z, response, scale), None
+        bound = limits.refuse_inputs(Z, scale)
+        return _unless_lost(Rows(Z, response, scale), bound), None
     with np.errstate(over="ignore", invalid="ignore"):
         whitened = prior.whiten(Z)
-    limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
+    bound = limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
     coordinates, basis = _row_space(whitened)
-    return Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation)), basis
+    rows = Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation))
+    return _unless_lost(rows, bound), basis
+
+
+def _unless_lost(rows: Rows, bound: float) -> Rows:
+    """Return rows of bounded length; refuse them where some are rounding beside others."""
+    if bound > LONG and short_rows_are_lost(rows.inputs * rows.scale):
+        raise ValueError(
+            f"X must have rows that are not lost in the rounding of others, got one of length "
+            f"{bound:.2g} in units of the prior's and the noise's standard deviations"
+        )
+    return rows
 
 
 def _row_space(rows: Array) -> tuple[Array, Array | None]:

@@ -22,6 +22,8 @@ ALIKE = 1e2  # ratio of lengths up to which the usual decomposition serves: erro
 TALL = 2  # rows to a column from which a triangle stands for them
 ANY_SCALES, VECTORS, AS_IT_IS = 2, 0, 0  # options of LAPACK's dgejsv
 EPSILON = float(np.finfo(float).eps)
+FAR, SAFELY = 1e-10, 30.0  # shares of the largest in a column that may be lost; times rounding
+NEGLIGIBLE = 1e-6  # singular value of which only a beta of 1e12 would learn
 
 
 def alike(rows: Array) -> bool:
@@ -66,7 +68,44 @@ def singular_values(rows: Array) -> tuple[Array, Array, Array]:
     return _by_jacobi(rows)
 
 
+def outside(left: Array, response: Array, projection: Array) -> Array:
+    """Return what of a response (..., n) lies outside the orthonormal columns of A (..., n, k).
+
+    The projection A'r is taken out, and once more what rounding of a huge response leaves of it.
+    """
+    rest = response[..., None] - left @ projection[..., None]
+    return (rest - left @ (left.swapaxes(-1, -2) @ rest))[..., 0]
+
+
+def short_rows_are_lost(rows: Array) -> bool:
+    """Whether a direction that whitened rows (n, k) tell is taken for rounding of far longer rows.
+
+    Triangles and decompositions above know rounding by column; the elements' own is less where a
+    row is longer than others in every column that it has.
+    """
+    size = np.abs(rows)
+    lowest = size.min(axis=0, initial=np.inf, where=size > 0)
+    if np.all(lowest >= FAR * size.max(axis=0, initial=0.0)):
+        return False
+    left, sigma, right = _jacobi(rows)
+    own = EPSILON * np.einsum("ij,ij->j", np.abs(left), size @ np.abs(right.T))
+    noise = SAFELY * _column_noise(rows, right)
+    told = sigma > np.maximum(SAFELY * max(rows.shape) * own, NEGLIGIBLE)
+    return bool(np.any(told & (sigma < noise)))
+
+
 def _by_jacobi(rows: Array) -> tuple[Array, Array, Array]:
+    left, sigma, right = _jacobi(rows)
+    return left, np.where(sigma > _column_noise(rows, right), sigma, 0.0), right
+
+
+def _column_noise(rows: Array, right: Array) -> Array:
+    """Return what rounding of columns can make of directions: it is as long as they are there."""
+    lengths = np.linalg.norm(rows, axis=0)
+    return EPSILON * max(rows.shape) * np.linalg.norm(right * lengths, axis=1)
+
+
+def _jacobi(rows: Array) -> tuple[Array, Array, Array]:
     n, k = rows.shape
     padded = np.zeros((max(n, k), k), order="F")
     padded[:n] = rows
@@ -76,8 +115,4 @@ def _by_jacobi(rows: Array) -> tuple[Array, Array, Array]:
     if info:
         raise ValueError("X must have columns and rows that differ less in length")
     few = min(n, k)
-    sigma = sigma[:few] * (work[0] / work[1])
-    # Rounding of the columns: what it can make of a direction is as long as they are along it.
-    lengths = np.linalg.norm(rows, axis=0)[:, None]
-    noise = EPSILON * max(n, k) * np.linalg.norm(lengths * right[:, :few], axis=0)
-    return left[:n, :few], np.where(sigma > noise, sigma, 0.0), right[:, :few].T
+    return left[:n, :few], sigma[:few] * (work[0] / work[1]), right[:, :few].T

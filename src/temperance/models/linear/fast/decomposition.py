@@ -13,7 +13,7 @@ import numpy as np
 
 from temperance.models.linear.fast.grams import eigenbasis_of_grams
 from temperance.models.linear.rows import Rows
-from temperance.models.linear.singular import singular_values
+from temperance.models.linear.singular import outside, singular_values
 from temperance.types import Array
 
 
@@ -57,7 +57,7 @@ def from_rows(rows: Rows, weights: Array | None) -> Decomposition:
     if left.shape[0] == left.shape[1]:
         # The rows span everything: exact zeros, where differences would leave rounding noise.
         return Decomposition(sigma, g, response, 0.0, left, False)
-    remainder = float(((response - left @ g) ** 2).sum())
+    remainder = float((outside(left, response, g) ** 2).sum())
     return Decomposition(sigma, g, response, remainder, left, False)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from temperance.models.linear.fast.decomposition import Decomposition
 from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.singular import outside
 from temperance.types import Array, batches
 
 CLEAR = 0.5  # leverage up to which 1 - h is no difference of near-equals
@@ -62,7 +63,7 @@ class Leverages:
         if parts.square:
             return np.zeros(len(self.rows))
         if not parts.rotates:
-            return parts.response - parts.factor @ parts.projection
+            return outside(parts.factor, parts.response, parts.projection)
         fit = self.rows.inputs @ (parts.factor @ parts.projection)
         return parts.response - (fit if self.weights is None else fit * np.sqrt(self.weights))
 
