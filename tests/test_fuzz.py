@@ -16,8 +16,8 @@ NOT_YET = {
 
 
 def chunk(first):
-    """The first hundred always, the others among slow tests."""
-    return pytest.param(first, marks=pytest.mark.slow if first >= 100 else ())
+    """The first forty always, the others among slow tests."""
+    return pytest.param(first, marks=pytest.mark.slow if first >= 40 else ())
 
 
 @pytest.mark.parametrize("first", [chunk(first) for first in range(0, CASES, CHUNK)])
