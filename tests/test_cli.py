@@ -26,7 +26,7 @@ from sklearn.datasets import load_diabetes
 import temperance
 import temperance.report
 from temperance import estimators, memory
-from temperance.cli import calibrate, main, reproduce
+from temperance.cli import calibrate, console, main, reproduce
 from temperance.cli.request import Request, as_written
 from temperance.explanation import explain
 from temperance.held_out import coverage, hold_out
@@ -73,6 +73,7 @@ def few_strategies(monkeypatch):
 def command(monkeypatch, capsys):
     """Run the command in this process."""
     monkeypatch.setattr(calibrate, "RESAMPLES_BESIDE", 10)
+    monkeypatch.setattr(calibrate, "N_HELD_OUT_FOLDS", 2)
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["temperance", *map(str, words)])
@@ -202,7 +203,7 @@ class TestWords:
         assert f"{name!r} with '[bold]old'" in done.out
         assert "The report is in [x].html" in done.out
 
-    @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+    @pytest.mark.parametrize("encoding", ["ascii", pytest.param("utf-8", marks=pytest.mark.slow)])
     def test_any_encoding_of_the_output_will_do(self, encoding):
         stored(houses(), "data.csv")
         environment = {**os.environ, "PYTHONIOENCODING": encoding}
@@ -490,7 +491,7 @@ class TestComparison:
             name = each["strategy"]
             strategy = Bootstrap(n_draws=10) if name == "bootstrap" else name
             asked = GibbsRegressor(100.0, strategy=strategy, prior_scale=1.0, random_state=2)
-            held = hold_out(asked, inputs, frame["price"], weights, seed=2)
+            held = hold_out(asked, inputs, frame["price"], weights, n_folds=2, seed=2)
             scores = held.calibrated.log_score
             assert (
                 each["held_out_gain"],
@@ -539,7 +540,7 @@ class TestComparison:
         record = self.compare(on, *LAPLACE, "--json", frame=frame).record
         [own] = [each for each in record["comparison"] if each["strategy"] == "average"]
         held = hold_out(
-            GibbsClassifier("laplace", random_state=0), frame[["dose"]], frame["healed"]
+            GibbsClassifier("laplace", random_state=0), frame[["dose"]], frame["healed"], n_folds=2
         )
         guesses = np.where(held.calibrated.probabilities[:, 1] > 0.5, "yes", "no")
         assert own["held_out_hits"] == pytest.approx(np.mean(guesses == frame["healed"]))
@@ -657,7 +658,7 @@ def test_the_package_runs_as_a_module():
     assert (done.returncode, done.stdout) == (0, f"temperance {temperance.__version__}\n")
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["typer", pytest.param("rich", marks=pytest.mark.slow)])
 def test_without_its_libraries_it_says_how_to_get_them(missing):
     script = f"import sys; sys.modules[{missing!r}] = None; from temperance.cli import main; main()"
     done = run_apart("calibrate", script=script)
@@ -1210,11 +1211,12 @@ class TestProgress:
         assert (code, seen) == (0, "")
         assert ANSI.search(out) is None
 
-    def test_is_shown_on_terminals_only(self):
-        done = run_apart(*self.WORDS, script=SLOWED)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert ANSI.search(done.stdout) is None
-        assert "\r" not in done.stdout
+    def test_is_shown_on_terminals_only(self, command, monkeypatch):
+        monkeypatch.setattr(console, "QUIET_SECONDS", 0.0)
+        done = command(*self.WORDS)
+        assert (done.code, done.err) == (0, "")
+        assert ANSI.search(done.out) is None
+        assert "\r" not in done.out
 
     def test_errors_are_one_line_on_a_terminal(self):
         code, out, seen = on_terminal("calibrate", "data.csv", "-t", "prise", script=PATIENT)
@@ -1290,7 +1292,7 @@ def test_an_interrupt_leaves_one_line_and_nothing_else():
     [
         ["calibrate", "data.csv", "-t", "price", *QUICK],
         ["predict", "saved.json", "data.csv"],
-        ["calibrate", "--help"],
+        pytest.param(["calibrate", "--help"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -318,6 +318,7 @@ def simulated(noise_variance, n_data_sets=60, n=40):
     return np.array(shares)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_true_model_keep_their_word():
     shares = simulated(1.0)
     error = stats.sem(shares)
@@ -325,6 +326,7 @@ def test_intervals_of_the_true_model_keep_their_word():
     assert abs(shares.mean() - 0.95) < 4 * error
 
 
+@pytest.mark.slow
 def test_intervals_of_a_model_that_is_too_sure_do_not():
     shares = simulated(0.1)
     assert shares.mean() < 0.95 - 20 * stats.sem(shares)
