@@ -16,12 +16,13 @@ demo: $(VENV)/.demo
 	@echo
 	$(BIN)/temperance calibrate --report demo.html
 
+# One file stays with one worker, so that its tests share what they compute.
 test: lint browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Slow statistical tests as well.
 test-all: lint browser
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

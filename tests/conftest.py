@@ -11,6 +11,16 @@ os.environ.setdefault(
 )
 
 
+# Examples whose programs take long to compile, and which other tests run in small.
+COMPILED = ("gibbs_model.GibbsModel", "numpyro_model.NumPyroModel")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name.endswith(COMPILED):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def browser():
     with launched() as windows:

@@ -56,7 +56,10 @@ LOGISTIC = {
     "backprop": models.MeanFieldLogistic(0.1, 0.8, method="sgd", steps=30),
 }
 SOFTMAX = {"softmax": models.SoftmaxLogistic(covariance(3))}
-MODELS = LINEAR | LOGISTIC | SOFTMAX
+HIERARCHICAL = {
+    "hierarchical": models.HierarchicalLinear(a=1.5, b=0.8, scales=(0.3, 3.0), intercept=False)
+}
+MODELS = LINEAR | LOGISTIC | SOFTMAX | HIERARCHICAL
 
 STRATEGIES = {
     "bayes": strategies.Bayes(),
@@ -73,6 +76,7 @@ STRATEGIES = {
     "k-fold, alpha": strategies.KFold(5, "alpha"),
     "leave-one-out": strategies.LeaveOneOut(),
     "leave-one-out, alpha": strategies.LeaveOneOut("alpha"),
+    "average": strategies.Average(strategies.KFold(4)),
 }
 
 
@@ -86,6 +90,8 @@ def data_for(name: str, seed: int = 0) -> Data:
 
 def naive_losses(model, data: Data, weights: np.ndarray, beta: float, risk: str) -> np.ndarray:
     """Loss of every row under the posterior of ``weights``, straight from the textbook."""
+    if isinstance(model, models.HierarchicalLinear):
+        return naive_hierarchical_losses(model, data, weights, beta, risk)
     if isinstance(model, models.SoftmaxLogistic):
         return naive_softmax_losses(model, data, weights, beta, risk)
     if isinstance(
@@ -163,6 +169,60 @@ def naive_softmax_losses(model, data, weights, beta, risk):
         log_p = special.log_softmax(logits, axis=1)[:, y]
         losses.append(-shares @ log_p if risk == "gibbs" else -np.log(shares @ np.exp(log_p)))
     return np.array(losses)
+
+
+def naive_hierarchical(model, data, train, beta, level):
+    """Weights of the scales and, for each, the posterior of all coefficients, without centring.
+
+    The prior of an intercept, of variance ``level``, is at the centre of the training rows, so that
+    the precision is written down in coefficients (level at the centre, slopes).
+    """
+    used = train > 0
+    Z, y, w = data.X[used], data.y[used], train[used]
+    first = int(model.intercept)
+    centre = np.zeros(Z.shape[1])
+    if first:
+        centre[1:] = w @ Z[:, 1:] / w.sum()
+    Z = Z - centre
+    found, logs = [], []
+    for scale in model.scales:
+        prior = np.full(Z.shape[1], scale**2)
+        if first:
+            prior[0] = level
+        A = beta * Z.T @ (w[:, None] * Z) + np.diag(1 / prior)
+        unit = model.noise_variance or 1.0
+        m = np.linalg.solve(A, beta * Z.T @ (w * y))
+        Q = (beta * (w * (y - Z @ m) ** 2).sum() + (m**2 / prior).sum()) / unit
+        log_det = np.linalg.slogdet(A)[1] + np.log(prior).sum()
+        a, b = model.a + beta * w.sum() / 2, model.b + Q / 2
+        logs.append(-0.5 * log_det - (Q / 2 if model.noise_variance else a * np.log(b)))
+        found.append((m, np.linalg.inv(A), a, b))
+    return centre, special.softmax(logs), found
+
+
+def naive_hierarchical_losses(model, data, train, beta, risk, rows=slice(None), level=np.nan):
+    centre, weights, found = naive_hierarchical(model, data, train, beta, level)
+    Z, y = data.X[rows] - centre, data.y[rows]
+    losses = []
+    for m, S, a, b in found:
+        e, v = y - Z @ m, np.einsum("ij,jk,ik->i", Z, S, Z)
+        if model.noise_variance:
+            s2 = model.noise_variance
+            losses.append(
+                0.5 * (e**2 / s2 + v)
+                if risk == "gibbs"
+                else 0.5 * (e**2 / s2 / (1 + v) + np.log1p(v))
+            )
+        elif risk == "gibbs":
+            losses.append(
+                0.5 * (a / b * e**2 + v + np.log(b) - special.digamma(a) + np.log(2 * np.pi))
+            )
+        else:
+            losses.append(-stats.t.logpdf(y, 2 * a, Z @ m, np.sqrt(b / a * (1 + v))))
+    losses = np.array(losses)
+    if risk == "gibbs":
+        return weights @ losses
+    return -special.logsumexp(-losses, b=weights[:, None], axis=0)
 
 
 def naive_curve(model, data: Data, plan, beta: float, risk: str) -> float:

@@ -170,8 +170,9 @@ class TestResult:
         ):
             with pytest.raises(ValueError, match=message):
                 calibrate(LINEAR, X, Y, Average(), **options)
-        with pytest.raises(ValueError, match="source must hold rows out, as LeaveOneOut"):
-            Average(strategies.ReferenceRisk())
+        for source in (strategies.ReferenceRisk(), strategies.Bayes(), strategies.Naive()):
+            with pytest.raises(ValueError, match="source must hold rows out, as LeaveOneOut"):
+                Average(source)
         with pytest.raises(ValueError, match="spread must be positive, got 0"):
             Average(spread=0)
 
@@ -311,6 +312,7 @@ class TestEstimators:
         source = found.strategy
         if target == "forecasts":
             assert isinstance(source, Average)
+            assert source.spread == strategies.default_strategy(found.model, "predictive").spread
             source = source.source
         plan = source.plan(found.data, np.random.default_rng(0)).pairs()
         assert len(plan.test) == 10

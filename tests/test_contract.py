@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scenarios import LINEAR, MODELS, RISKS, STRATEGIES, data_for, naive_curve
+from scenarios import HIERARCHICAL, LINEAR, MODELS, RISKS, STRATEGIES, data_for, naive_curve
+from scipy import special
 
 from temperance import calibrate
+from temperance.calibration import BetaWeights
 from temperance.diagnostics import BoundWarning
 from temperance.types import PrefixPlan
 
@@ -27,8 +29,10 @@ EVERY = [
     pytest.param(model, strategy, marks=[pytest.mark.slow] * slow)
     for model in MODELS
     for strategy in STRATEGIES
-    for slow in [model not in (*LINEAR, "laplace") and strategy in ALIKE]
+    for slow in [model not in (*LINEAR, *HIERARCHICAL, "laplace") and strategy in ALIKE]
 ]
+# An average has the curve of its source.
+CURVES = [each for each in EVERY if each.values[1] != "average"]
 
 
 def planned(model_name, strategy_name):
@@ -37,7 +41,7 @@ def planned(model_name, strategy_name):
 
 
 @pytest.mark.parametrize("risk", RISKS)
-@pytest.mark.parametrize(("model_name", "strategy_name"), EVERY)
+@pytest.mark.parametrize(("model_name", "strategy_name"), CURVES)
 def test_curve_agrees_with_naive_computation_and_finite_differences(
     model_name, strategy_name, risk
 ):
@@ -69,22 +73,35 @@ def test_calibration_is_the_minimum_over_the_bounds(model_name, strategy_name):
             data.y,
             STRATEGIES[strategy_name],
             bounds=(0.05, 2.5),
+            risk="predictive" if strategy_name == "average" else "gibbs",
             weights=data.weights,
         )
     assert result.alpha == pytest.approx(result.beta * data.weights.sum())
-    assert result.risk == pytest.approx(result.curve(result.beta))
+    if strategy_name != "average":
+        assert result.risk == pytest.approx(result.curve(result.beta))
     assert result.bayes_risk == pytest.approx(result.curve(1.0))
     if strategy_name == "bayes":
         assert result.beta == 1.0
+    elif strategy_name == "average":
+        weights, betas = result.average.weights, result.average.betas
+        losses = np.array([result.curve.rows(beta)[0] for beta in betas])
+        share = result.curve.rows(1.0)[1]
+        mixed = -special.logsumexp(-losses, b=weights[:, None], axis=0)
+        assert result.risk == pytest.approx(share @ mixed / share.sum())
+        assert result.beta == result.average.median
     else:
         grid = np.linspace(0.05, 2.5, 100 if model_name in LINEAR else 25)
         assert result.risk <= result.curve(grid).min() + 1e-9
-    assert result.posterior.mean == pytest.approx(
-        MODELS[model_name].posterior(data.X, data.y, result.alpha, data.weights).mean
-    )
+    # An average has a posterior at each beta, any other choice at its own.
+    parts = result.average or BetaWeights(np.array([result.beta]), np.ones(1))
+    means = [
+        MODELS[model_name].posterior(data.X, data.y, beta * data.size, data.weights).mean
+        for beta in parts.betas
+    ]
+    np.testing.assert_allclose(result.posterior.mean, np.tensordot(parts.weights, means, 1))
 
 
-@pytest.mark.parametrize(("model_name", "strategy_name"), EVERY)
+@pytest.mark.parametrize(("model_name", "strategy_name"), CURVES)
 def test_predictive_risk_is_below_gibbs_risk(model_name, strategy_name):
     """Jensen: -log E p <= E -log p, row by row; the constants left out are the same."""
     data, plan = planned(model_name, strategy_name)
@@ -96,7 +113,7 @@ def test_predictive_risk_is_below_gibbs_risk(model_name, strategy_name):
 
 
 @pytest.mark.parametrize("n, d", [(9, 25), (40, 2), (70, 40), (150, 3)])
-@pytest.mark.parametrize("strategy_name", STRATEGIES)
+@pytest.mark.parametrize("strategy_name", sorted(set(STRATEGIES) - {"average"}))
 @pytest.mark.parametrize("model_name", ["linear", "unknown variance"])
 def test_linear_shapes(model_name, strategy_name, n, d):
     """More columns than rows, blocks that end early, several blocks, condensed folds."""

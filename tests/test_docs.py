@@ -34,7 +34,7 @@ from temperance.types import Model, Posterior, Strategy
 from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLING = {"any-model.md", "numpyro.md", "pymc.md", "stan.md"}
+SLOW = {"any-model.md", "command-line.md", "numpyro.md", "pymc.md", "stan.md"}
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -133,8 +133,8 @@ def aside(tmp_path, monkeypatch):
 
 
 def run_in_turn(page):
-    """Pages that sample take long."""
-    marks = pytest.mark.slow if page.name in SAMPLING else ()
+    """Pages that sample or compare all strategies take long."""
+    marks = pytest.mark.slow if page.name in SLOW else ()
     return pytest.param(page, marks=marks, id=page.name)
 
 
@@ -353,7 +353,11 @@ class TestModelSkeleton:
     @ignore_warnings
     @pytest.mark.parametrize(
         ("risk", "optimiser"),
-        [("gibbs", "deterministic"), ("predictive", "deterministic"), ("gibbs", "stochastic")],
+        [
+            ("gibbs", "deterministic"),
+            ("predictive", "deterministic"),
+            pytest.param("gibbs", "stochastic", marks=pytest.mark.slow),
+        ],
     )
     def test_every_strategy_calibrates_it(self, poisson, counts, strategy_page, risk, optimiser):
         own = (

@@ -24,7 +24,7 @@ def linear_data(n=60, d=3, noise=1.0, seed=3):
     return X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
 
 
-def log_likelihood(X, y, beta=1.0, size=4000, seed=1):
+def log_likelihood(X, y, beta=1.0, size=2000, seed=1):
     """Log likelihood (4, size / 4, n) of exact draws, without the constant, as the model's loss."""
     theta = MODEL.posterior(X, y, beta * len(y)).sample(size, seed)
     return -MODEL.loss(theta, X, y).reshape(4, -1, len(y))
@@ -224,8 +224,8 @@ class TestResult:
         lines = repr(found).splitlines()
         assert lines[0] == "Calibration of RecordedDraws by LeaveOneOut(transfer='beta')"
         assert lines[2].startswith("  range     ")
-        assert "4000 recorded draws" in lines[6]
-        assert lines[7].startswith("  draws     4000 at beta = 1, worth")
+        assert "2000 recorded draws" in lines[6]
+        assert lines[7].startswith("  draws     2000 at beta = 1, worth")
         assert lines[8].startswith("  Pareto k  at most")
         assert found.pareto_k.shape == (60,)
 
@@ -236,14 +236,14 @@ class TestResult:
 
     def test_two_dimensions(self, drawn):
         flat = calibrate_from_draws(drawn.reshape(-1, drawn.shape[2]))
-        assert flat.model.shape == (1, 4000)
-        assert flat.posterior.weights.shape == (1, 4000)
+        assert flat.model.shape == (1, 2000)
+        assert flat.posterior.weights.shape == (1, 2000)
 
     def test_posterior(self, drawn):
         found = calibrate_from_draws(drawn, risk="predictive")
         assert found.posterior.beta == found.beta
         assert found.posterior.weights.sum() == pytest.approx(1)
-        np.testing.assert_allclose(found.posterior_at(1.0).weights, 1 / 4000)
+        np.testing.assert_allclose(found.posterior_at(1.0).weights, 1 / 2000)
         with pytest.raises(ValueError, match="came as an ArviZ object"):
             found.posterior.to_arviz()
         with pytest.raises(ValueError, match="cannot predict"):
@@ -253,7 +253,7 @@ class TestResult:
         recorded = RecordedDraws(-drawn)
         numbers = np.array([[0], [1500]])
         np.testing.assert_array_equal(
-            recorded.loss(numbers, None, None), -drawn.reshape(4000, -1)[[0, 1500]]
+            recorded.loss(numbers, None, None), -drawn.reshape(2000, -1)[[0, 1500]]
         )
         assert recorded.posterior(None, None, 30.0).beta == 0.5
 
@@ -533,7 +533,7 @@ class TestArviZ:
     def tree(self, data, drawn):
         pytest.importorskip("arviz_base")
         X, y = data
-        theta = MODEL.posterior(X, y, len(y)).sample(4000, 1).reshape(4, 1000, -1)
+        theta = MODEL.posterior(X, y, len(y)).sample(2000, 1).reshape(4, 500, -1)
         return arviz_tree(Draws({"theta": theta}, -drawn, 3), {"y": y}, {"beta": 1.0, "n": 60})
 
     def test_groups(self, data, tree):
@@ -541,7 +541,7 @@ class TestArviZ:
         assert tree.attrs["beta"] == 1.0
         assert tree.attrs["divergences"] == 3
         assert tree["posterior"].attrs["beta"] == 1.0
-        assert tree["posterior"]["theta"].shape == (4, 1000, 3)
+        assert tree["posterior"]["theta"].shape == (4, 500, 3)
         np.testing.assert_array_equal(tree["observed_data"]["y"], data[1])
 
     def test_arviz_reads_it(self, data, drawn, tree):
@@ -567,7 +567,7 @@ class TestArviZ:
         assert posterior.attrs["beta"] == 0.7
         assert posterior["posterior"].attrs["beta"] == 0.7
         theta = posterior["posterior"]["theta"].values
-        assert theta.shape == (4, 1000, 3)
+        assert theta.shape == (4, 500, 3)
         exact = MODEL.posterior(X, y, 0.7 * len(y))
         error = exact.std / np.sqrt(posterior.attrs["effective_size"])
         assert np.all(np.abs(theta.mean(axis=(0, 1)) - exact.mean) < 4 * error)
@@ -602,11 +602,11 @@ class TestArviZ:
             pytest.skip("this ArviZ has trees only")
         rng = np.random.default_rng(0)
         old = arviz.from_dict(
-            posterior={"theta": rng.standard_normal((4, 1000))}, log_likelihood={"y": drawn}
+            posterior={"theta": rng.standard_normal((4, 500))}, log_likelihood={"y": drawn}
         )
         found = calibrate_from_draws(old, risk="predictive")
         assert found.beta == calibrate_from_draws(drawn, risk="predictive").beta
-        assert found.posterior.to_arviz()["posterior"]["theta"].shape == (4, 1000)
+        assert found.posterior.to_arviz()["posterior"]["theta"].shape == (4, 500)
 
 
 @quiet

@@ -13,8 +13,8 @@ ONCE_WRONG = (145, 246, 250, 30124, 100105, 100117, 100288, 100517, 100598, 1006
 
 
 def chunk(first):
-    """The first hundred always, the others among slow tests."""
-    return pytest.param(first, marks=pytest.mark.slow if first >= 100 else ())
+    """The first forty always, the others among slow tests."""
+    return pytest.param(first, marks=pytest.mark.slow if first >= 40 else ())
 
 
 @pytest.mark.parametrize("first", [chunk(first) for first in range(0, CASES, CHUNK)])

@@ -143,6 +143,7 @@ class TestCalibration:
         )
         assert again.beta == result.beta and repr(again) == repr(result)
 
+    @pytest.mark.slow
     def test_weights_count(self):
         """A row of weight 6 trains and tests six times; without the weight the curve is another."""
         weights = np.ones(15)

@@ -103,8 +103,7 @@ def same(held, expected):
 
 class TestAgainstALoop:
     @pytest.mark.parametrize("options", CHOICES.values(), ids=CHOICES)
-    @pytest.mark.parametrize("noise", ["unknown", 1.0])
-    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("noise, weighted", [("unknown", True), (1.0, False)])
     def test_real_responses(self, options, noise, weighted):
         X, y = line()
         weights = WEIGHTS[:30] if weighted else None
@@ -115,9 +114,19 @@ class TestAgainstALoop:
         assert np.ptp(held.gains) > 0
         assert held.calibrated.probabilities is None
 
-    @pytest.mark.parametrize("options", CHOICES.values(), ids=CHOICES)
-    @pytest.mark.parametrize("labels", [("no", "yes"), (3, 7), THREE])
-    def test_classes(self, options, labels):
+    @pytest.mark.parametrize(
+        "name, labels",
+        [
+            ("default", ("no", "yes")),
+            ("one beta", (3, 7)),
+            ("draws", ("no", "yes")),
+            pytest.param("default", THREE, marks=pytest.mark.slow),
+            ("one beta", THREE),
+            pytest.param("draws", THREE, marks=pytest.mark.slow),
+        ],
+    )
+    def test_classes(self, name, labels):
+        options = CHOICES[name]
         X, y = classes(labels=labels)
         estimator = GibbsClassifier("laplace", **options, bounds=(0, 0.8))
         held = hold_out(estimator, X, y, WEIGHTS, n_folds=3, seed=5)
@@ -309,6 +318,7 @@ def simulated(noise_variance, n_data_sets=60, n=40):
     return np.array(shares)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_true_model_keep_their_word():
     shares = simulated(1.0)
     error = stats.sem(shares)
@@ -316,6 +326,7 @@ def test_intervals_of_the_true_model_keep_their_word():
     assert abs(shares.mean() - 0.95) < 4 * error
 
 
+@pytest.mark.slow
 def test_intervals_of_a_model_that_is_too_sure_do_not():
     shares = simulated(0.1)
     assert shares.mean() < 0.95 - 20 * stats.sem(shares)

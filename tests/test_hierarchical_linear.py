@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scenarios import naive_hierarchical_losses
 from scipy import special, stats
 
 from temperance import calibrate, models, strategies
@@ -97,61 +98,6 @@ def plan_of(kind, data, transfer="beta"):
     return Plan(drawn, np.tile(weights, (3, 1)), float(weights.sum()), transfer)
 
 
-def plain(model, data, train, beta):
-    """Weights of the scales and, for each, the posterior of all coefficients, without centring.
-
-    The level's prior is at the centre of the training rows, so that the precision is written down
-    in coefficients (level at the centre, slopes).
-    """
-    used = train > 0
-    Z, y, w = data.X[used], data.y[used], train[used]
-    first = int(model.intercept)
-    centre = w @ Z / w.sum()
-    centre[0] *= 1 - first
-    if not first:
-        centre[:] = 0
-    Z = Z - centre
-    found, logs = [], []
-    for scale in model.scales:
-        prior = np.full(Z.shape[1], scale**2)
-        if first:
-            prior[0] = PRIOR_LEVEL
-        A = beta * Z.T @ (w[:, None] * Z) + np.diag(1 / prior)
-        unit = model.noise_variance or 1.0
-        m = np.linalg.solve(A, beta * Z.T @ (w * y))
-        Q = (beta * (w * (y - Z @ m) ** 2).sum() + (m**2 / prior).sum()) / unit
-        log_det = np.linalg.slogdet(A)[1] + np.log(prior).sum()
-        a, b = model.a + beta * w.sum() / 2, model.b + Q / 2
-        logs.append(-0.5 * log_det - (Q / 2 if model.noise_variance else a * np.log(b)))
-        found.append((m, np.linalg.inv(A), a, b))
-    return centre, special.softmax(logs), found
-
-
-def plain_losses(model, data, train, beta, risk, rows):
-    centre, weights, found = plain(model, data, train, beta)
-    Z, y = data.X[rows] - centre, data.y[rows]
-    losses = []
-    for m, S, a, b in found:
-        e, v = y - Z @ m, np.einsum("ij,jk,ik->i", Z, S, Z)
-        if model.noise_variance:
-            s2 = model.noise_variance
-            losses.append(
-                0.5 * (e**2 / s2 + v)
-                if risk == "gibbs"
-                else 0.5 * (e**2 / s2 / (1 + v) + np.log1p(v))
-            )
-        elif risk == "gibbs":
-            losses.append(
-                0.5 * (a / b * e**2 + v + np.log(b) - special.digamma(a) + np.log(2 * np.pi))
-            )
-        else:
-            losses.append(-stats.t.logpdf(y, 2 * a, Z @ m, np.sqrt(b / a * (1 + v))))
-    losses = np.array(losses)
-    if risk == "gibbs":
-        return weights @ losses
-    return -special.logsumexp(-losses, b=weights[:, None], axis=0)
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("risk", RISKS)
@@ -167,7 +113,9 @@ def test_every_plan_against_plain_fits(shape, kind, transfer, risk, noise, inter
         total = weight = 0.0
         for train, test in zip(pairs.likelihood_weights, pairs.test, strict=True):
             rows = np.flatnonzero(test)
-            total += test[rows] @ plain_losses(model, data, train, beta, risk, rows)
+            total += test[rows] @ naive_hierarchical_losses(
+                model, data, train, beta, risk, rows, PRIOR_LEVEL
+            )
             weight += test.sum()
         assert curve(beta) == pytest.approx(total / weight, rel=1e-9)
     loss, share = curve.rows(0.7)

@@ -17,6 +17,9 @@ counts = st.lists(st.integers(0, 3), min_size=14, max_size=14).filter(lambda w: 
 
 
 def parameters(posterior):
+    if not hasattr(posterior, "root"):  # a mixture
+        law = posterior.marginals()
+        return np.concatenate([law.weights, law.location.ravel(), law.scale.ravel(), law.dof])
     extra = [posterior.a, posterior.b] if hasattr(posterior, "a") else []
     return np.concatenate([posterior.mean, posterior.root.product().ravel(), extra])
 
@@ -74,7 +77,7 @@ def test_rows_of_weight_zero_play_no_part(name):
     np.testing.assert_allclose(parameters(with_zeros), parameters(without), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(set(MODELS) - {"backprop"}))
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"backprop", "hierarchical"}))
 def test_alpha_zero_is_the_prior(name):
     """All but Bayes by Backprop, whose stochastic gradients wander around the prior."""
     model, data = MODELS[name], data_for(name)
@@ -185,7 +188,7 @@ def test_risk_is_the_mean_over_posterior_draws(name):
     assert abs(draws.mean() - predictive) > 8 * error  # the two risks are told apart
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"hierarchical"}))
 def test_log_prob_and_draws_belong_together(name):
     """E[log q] over draws is minus the entropy, known from the covariance for Gaussians."""
     model, data = MODELS[name], data_for(name)

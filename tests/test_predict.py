@@ -281,7 +281,7 @@ def places(value, way=()):
             yield from places(value[at], (*way, at))
 
 
-HOSTILE = [None, True, -1, 1e308, 10**400, "x", [], [[1], [1, 2]], {}, ["x", "x"]]
+HOSTILE = [..., None, True, -1, 1e308, 10**400, "x", [], [[1], [1, 2]], {}, ["x", "x"]]
 
 
 @pytest.mark.parametrize("name", ["wide", "yes or no", "three"])
@@ -290,8 +290,9 @@ def test_a_file_that_was_changed_is_refused_or_forecasts(command, name):
     record = json.loads(Path("saved.json").read_text())
     inputs = table.inputs.head(2)
     refusals = 0
-    for way in places(record):
-        for value in [..., *HOSTILE]:
+    for number, way in enumerate(places(record)):
+        # Three of the values at each place, in turn; ... takes the place away.
+        for value in HOSTILE[number % 4 :: 4]:
             if not way or way[0] == "about":
                 continue
             changed = copy.deepcopy(record)
@@ -316,7 +317,7 @@ def test_a_file_that_was_changed_is_refused_or_forecasts(command, name):
                 forecasts(read.fitted, renamed, [])
             except ValueError as error:
                 assert "\n" not in str(error)
-    assert refusals > 200
+    assert refusals > 60
 
 
 class TestPlainPosteriors:

@@ -13,7 +13,7 @@ import pytest
 from browser import Visit
 from scipy import optimize, stats
 
-from temperance import GibbsClassifier, GibbsRegressor, models
+from temperance import GibbsClassifier, GibbsRegressor, models, strategies
 from temperance.app import report
 from temperance.app.explanation import explain, name_of_choice, unrepaired
 from temperance.app.held_out import Forecasts, HeldOut, hold_out
@@ -536,12 +536,13 @@ def choice(
     kind="predictive",
     model=None,
     between=(0.03, 4.0),
+    strategy=None,
     **found,
 ):
     found_choice = Calibration(
         model=model,
         data=None,
-        strategy=None,
+        strategy=strategy,
         kind=kind,
         bounds=bounds,
         minimum=Minimum(beta, **found),
@@ -690,6 +691,9 @@ def test_intervals_that_miss_are_told(shares, rows, told):
     assert known.endswith("no β repairs: let the model infer its noise variance.") == told
     assert unrepaired(choice(0.9, kind="gibbs"), held) == ""
     assert unrepaired(choice(1.0, searched=False), held) == ""
+    # Without rows held out, another beta might.
+    assert unrepaired(choice(3.0, strategy=strategies.Naive()), held) == ""
+    assert unrepaired(choice(3.0, strategy=strategies.KFold()), held) == said
 
 
 # --- from a file to a browser ---------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
@@ -54,21 +55,34 @@ def problem(name):
     return X, (X[:, 0] + 3 * rng.logistic(size=30) > 0).astype(float)
 
 
+@cache
+def chosen(name, strategy, risk, upper):
+    """The choice of a problem, which several tests hold against others."""
+    return choice(MODELS[name], *problem(name), strategy, (0.0, upper), risk=risk)
+
+
 def choice(model, X, y, strategy, bounds, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TemperanceWarning)
         return calibrate(model, X, y, strategy, bounds=bounds, **options)
 
 
+# Models that are fitted step by step share the code: two of them always, all among slow tests.
+SOME = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in ("jaakkola", "full covariance")))
+    for name in MODELS
+]
+
+
 @pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SOME)
 def test_weights_and_beta_are_one_unit(name, strategy, risk, factor):
     """Rows that weigh c times as much deserve exponents that are c times smaller."""
     X, y = problem(name)
     model, rule = MODELS[name], STRATEGIES[strategy]
-    one = choice(model, X, y, rule, (0.0, 3.0), risk=risk)
+    one = chosen(name, rule, risk, 3.0)
     weights = np.full(len(y), 1 / factor)
     other = choice(model, X, y, rule, (0.0, 3.0 * factor), risk=risk, weights=weights)
     assert other.at_bound == one.at_bound
@@ -109,10 +123,10 @@ def test_the_units_of_inputs_and_responses_do_not_matter(strategy, c):
 )
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
 @pytest.mark.parametrize("strategy", [*STRATEGIES.values(), Bootstrap(20)], ids=str)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SOME)
 def test_bounds_that_hold_the_minimum_do_not_move_it(name, strategy, risk, upper):
     X, y = problem(name)
-    one = choice(MODELS[name], X, y, strategy, (0.0, 1e4), risk=risk)
+    one = chosen(name, strategy, risk, 1e4)
     if one.at_bound or one.beta > upper:
         return
     try:

@@ -42,10 +42,15 @@ def stored(fitted):
     return pickle.loads(pickle.dumps(fitted))
 
 
-@pytest.fixture(params=STORED)
-def fitted(request, cancer):
-    X, y = cancer
-    return clone(STORED[request.param]).fit(X, y)
+@pytest.fixture(scope="module", params=STORED)
+def once(request, cancer):
+    return clone(STORED[request.param]).fit(*cancer)
+
+
+@pytest.fixture
+def fitted(once):
+    """An estimator that a test may change."""
+    return copy.deepcopy(once)
 
 
 @pytest.mark.parametrize("rows", [40, 6], ids=["long", "wide"])

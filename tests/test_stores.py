@@ -260,11 +260,14 @@ class TestDamage:
         with pytest.raises(ValueError, match="study.sqlite' lost results while the study ran"):
             compare(SETTINGS, CHOICES, 2, 1, 1, store=store, progress=progress)
 
-    @pytest.mark.parametrize("seeds", range(0, 150, 30))
+    @pytest.mark.parametrize(
+        "seeds", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (30, 60, 90, 120))]
+    )
     def test_however_it_is_done(self, seeds):
         assert [wrong for seed in range(seeds, seeds + 30) if (wrong := stores.run(seed))] == []
 
 
-@pytest.mark.parametrize("seed", [2, 5, 6, 7])  # each signal, alone and two studies at once
+# Each signal, alone and two studies at once.
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.slow), 6, 7])
 def test_signals_lose_nothing(seed):
     assert signals.run(seed) is None

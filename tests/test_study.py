@@ -401,6 +401,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_kill_at_any_moment_loses_only_what_is_in_flight(store, tmp_path):
     script, trace = tmp_path / "killed.py", tmp_path / "trace"
     script.write_text(KILLED)

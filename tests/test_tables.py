@@ -1159,6 +1159,7 @@ def a_table_or_one_line(path):
         assert len(result.inputs) == len(result.target) > 1
 
 
+@pytest.mark.slow
 def test_a_million_cells_take_no_time(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((50_000, 20))).add_prefix("x")

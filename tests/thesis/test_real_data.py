@@ -232,6 +232,7 @@ class TestPage:
         (repeats,) = documented["repeats"].unique()
         assert f"--repeats {repeats} " in text
 
+    @pytest.mark.slow
     def test_command_redraws(self, tmp_path, documented, capsys):
         for name in ("real-data.csv", "real-data.md"):
             shutil.copy(DOCS / name, tmp_path)

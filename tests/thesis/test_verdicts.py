@@ -656,6 +656,7 @@ def test_the_page_says_nothing_about_the_machine(text):
     assert "nan" not in text.split()
 
 
+@pytest.mark.slow
 def test_the_page_is_the_same_for_the_same_seed(text):
     numbers = [number for number, claim in enumerate(CLAIMS, 1) if claim.timed]
     timed = [start for number in numbers for start in (f"| {number} |", f"- {number}, ")]

@@ -46,7 +46,10 @@ def name_of_choice(calibration: Calibration) -> str:
 
 def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     """Say that intervals for forecasts are wrong in spite of the choice, or nothing."""
-    aimed = calibration.minimum.searched or calibration.average is not None
+    # Only a choice by rows held out is the best that beta can do for them.
+    aimed = calibration.average is not None or (
+        calibration.minimum.searched and getattr(calibration.strategy, "holds_rows_out", True)
+    )
     shares = missed(held) if aimed and calibration.kind == "predictive" else {}
     if not shares:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -95,7 +96,7 @@ class GibbsEstimator(BaseEstimator):
         strategy, seed = self.strategy, as_seed(self.random_state)
         if groups is not None:
             labels = as_groups(groups, weights)
-            strategy = by_groups(strategy, labels, self._risk(), self.transfer)
+            strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
         return calibrate(
             model,
             data.X,
@@ -190,7 +191,7 @@ def as_strategy(
 
 
 def by_groups(
-    strategy: Strategy | str | None, groups: Labels, risk: Risk, transfer: Transfer
+    strategy: Strategy | str | None, groups: Labels, model: Model, risk: Risk, transfer: Transfer
 ) -> Strategy:
     """Return the strategy that keeps groups together, or refuse one that would not."""
     from sklearn.model_selection import GroupKFold
@@ -205,5 +206,6 @@ def by_groups(
         raise ValueError(f"groups must hold at least 2 groups, got {count}")
     one_of("transfer", transfer, ("beta", "alpha"))
     apart = FromSplitter(GroupKFold(min(10, count)), transfer, groups)
-    by_default = strategy is None and risk == "predictive" and transfer == "beta"
-    return Average(apart) if strategy == "average" or by_default else apart
+    usual = default_strategy(model, risk, transfer) if strategy is None else None
+    average = average_for(model) if strategy == "average" else usual
+    return replace(average, source=apart) if isinstance(average, Average) else apart

@@ -71,8 +71,8 @@ class Average(CurveStrategy):
     spread: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse a source without a plan, and a spread that is none."""
-        if not isinstance(self.source, CurveStrategy):
+        """Refuse a source without a plan or that holds no rows out, and a spread that is none."""
+        if not isinstance(self.source, CurveStrategy) or not self.source.holds_rows_out:
             raise ValueError(
                 f"source must hold rows out, as LeaveOneOut() does, got {self.source!r}"
             )

@@ -3,6 +3,7 @@ r"""Naive: train and test on all rows."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ class Naive(CurveStrategy):
     Its slope is -Var[r_n], so for exact posteriors the choice is always the upper bound: a warning
     example.
     """
+
+    holds_rows_out: ClassVar[bool] = False
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
         """All rows train, all rows test."""

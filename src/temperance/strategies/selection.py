@@ -3,6 +3,7 @@ r"""From a risk curve to a choice: what all strategies that estimate risk share.
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ def stack(train: Data, test: Data) -> tuple[Data, Plan]:
 
 class CurveStrategy:
     """A strategy that minimises a curve: it writes its plan, the rest is shared."""
+
+    holds_rows_out: ClassVar[bool] = True
 
     def plan(self, data: Data, rng: np.random.Generator) -> AnyPlan:
         """Return the pairs of train and test weights."""
