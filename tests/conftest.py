@@ -25,3 +25,13 @@ def pytest_collection_modifyitems(items):
 def browser():
     with launched() as windows:
         yield windows
+
+
+@pytest.fixture
+def shortcuts(monkeypatch):
+    """Take every shortcut of linear models, however small the problem is."""
+    from temperance.models.linear import fast
+    from temperance.models.linear.fast import leave_one_out
+
+    monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
+    monkeypatch.setattr(leave_one_out, "MANY_ELEMENTS", 0)

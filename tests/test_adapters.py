@@ -9,7 +9,8 @@ import pytest
 
 from temperance import calibrate, models, strategies
 from temperance.diagnostics import DivergenceWarning, MixingWarning
-from temperance.models.sampled import stan as stan_model
+from temperance.models.sampled import model as sampled_model
+from temperance.models.sampled import stan_model
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
 from temperance.types import Plan
@@ -349,7 +350,7 @@ class TestPyMC:
                 seen.append(exponents)
                 return pymc_model.own_sampler().draw(exponents, seed, start)
 
-        twice = models.sampled._RowsOf(Spy(), pymc_model.index(data), 24)
+        twice = sampled_model._RowsOf(Spy(), pymc_model.index(data), 24)
         drawn = twice.draw(np.full(48, 0.5), 0)
         np.testing.assert_array_equal(seen[0], np.ones(24))
         assert drawn.losses.shape == (2, 400, 48)

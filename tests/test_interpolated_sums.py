@@ -7,7 +7,7 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.diagnostics import BoundWarning
-from temperance.models.linear import curve as linear_curve
+from temperance.models.linear import fast
 from temperance.models.linear.fast import choose, deletion_sums, moment_source
 from temperance.models.linear.fast.interpolant import (
     MOST_POINTS,
@@ -21,6 +21,8 @@ from temperance.models.linear.rows import Rows
 from temperance.search.log_scale import Ruler
 from temperance.search.with_floor import minimise_above_floor
 from temperance.types import LeaveOneOutPlan
+
+pytestmark = pytest.mark.usefixtures("shortcuts")
 
 ENDS = [(0.0, np.inf), (0.0, 3.0), (1e-3, 10.0), (0.1, np.inf)]
 EIGENVALUES = [(1.0, 1.1), (2.0, 50.0), (1e3, 1e7), (1e-9, 40.0)]
@@ -233,7 +235,7 @@ def test_many_rows_are_summed_from_far_below_the_minimum_on(noise, monkeypatch):
     model = models.GaussianLinear(prior_cov=0.25)
     assert moment_source(rows, plan).reach == 0
     few = calibrated(model, rows.inputs, rows.response)
-    monkeypatch.setattr(deletion_sums, "DEAR", 0)
+    monkeypatch.setattr(deletion_sums, "LARGE_PROBLEM", 0)
     reach = moment_source(rows, plan).reach
     assert reach < few.beta and (reach > 0) == (noise < 100)  # the noisier, the lower
     looks = counted_looks(monkeypatch)
@@ -255,11 +257,11 @@ def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
     assert found.risk <= found.curve(betas).min() + 1e-12
 
 
-@pytest.mark.parametrize("few", [0, deletion_sums.DEAR])
+@pytest.mark.parametrize("few", [0, deletion_sums.LARGE_PROBLEM])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed, few, monkeypatch):
     """Signals and noise of all sizes: minima on either side of the reach, and at the bounds."""
-    monkeypatch.setattr(deletion_sums, "DEAR", few)
+    monkeypatch.setattr(deletion_sums, "LARGE_PROBLEM", few)
     rng = np.random.default_rng(seed)
     scales = 10 ** rng.uniform(-2.0, 2.0, 4)
     X = rng.standard_normal((200, 4)) * scales
@@ -333,7 +335,7 @@ def test_a_row_alone_that_is_not_looked_at_first_makes_no_noise(place, monkeypat
     """Its kappa is zero where its leverage is one: nothing is divided by that."""
     monkeypatch.setattr(deletion_sums, "SOME", 100)
     monkeypatch.setattr(deletion_sums, "LITTLE", 0.4)
-    monkeypatch.setattr(deletion_sums, "DEAR", 0)
+    monkeypatch.setattr(deletion_sums, "LARGE_PROBLEM", 0)
     rng = np.random.default_rng(place)
     X = rng.standard_normal((1000, 3))
     X[:, 1] = 0.0
@@ -361,7 +363,7 @@ def test_series_that_points_do_not_resolve_are_not_used(seed):
 
 
 def test_rows_of_which_none_is_worth_interpolating_are_dear(monkeypatch):
-    monkeypatch.setattr(linear_curve, "DEAR", 0)
+    monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
     for scales, dear in (((1.0, 2.0), False), ((1.0, 1e-2), True)):
         rows = uneven(60, scales)
         curve = choose(rows, LeaveOneOutPlan(np.ones(60)), KnownVariance(), "gibbs")

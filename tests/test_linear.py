@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from scenarios import gaussian_data, naive_curve
 from sklearn.model_selection import GroupKFold
-from temperance.models.linear.curve import moment_source
 
 from temperance import calibrate, expected_risk, models, strategies, validation
-from temperance.models.linear import curve as linear_curve
-from temperance.models.linear import deletion_sums, fold_moments
+from temperance.models.linear import fast
+from temperance.models.linear.fast import deletion_sums, fold_moments, moment_source
 from temperance.models.linear.fast.blocks import partition_of
 from temperance.models.linear.fast.grams import triangle, triangle_of_gram
 from temperance.models.linear.fast.interpolant import MOST_POINTS
@@ -18,6 +17,8 @@ from temperance.models.linear.rows import Rows
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+
+pytestmark = pytest.mark.usefixtures("shortcuts")
 
 
 @pytest.fixture
@@ -230,10 +231,10 @@ def test_the_sums_tell_the_largest_leverage():
 
 
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
-@pytest.mark.parametrize("dear", [0, linear_curve.DEAR], ids=["many", "few"])
-def test_folds_of_labels_are_folds_of_weights(dear, risk, monkeypatch):
+@pytest.mark.parametrize("large", [0, 700, fast.LARGE_PROBLEM], ids=["folds", "pairs", "plain"])
+def test_folds_of_labels_are_folds_of_weights(large, risk, monkeypatch):
     """A plan of labels gives what its explicit pairs give, for both transfers."""
-    monkeypatch.setattr(linear_curve, "DEAR", dear)
+    monkeypatch.setattr(fast, "LARGE_PROBLEM", large)
     monkeypatch.setattr(fold_moments, "CACHED", 100)  # parts of folds
     data = gaussian_data(60, 5)
     fold = np.arange(60) % 7

@@ -6,14 +6,18 @@ import mpmath
 import numpy as np
 import pytest
 from many_digits import many_digits
-from temperance.models.linear.curve import moment_source, moving_betas
 
 from temperance import calibrate, models, strategies
+from temperance.models.linear.eigenbasis import moving_betas
+from temperance.models.linear.fast import moment_source
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
+from temperance.models.linear.plain import PlainMoments
 from temperance.models.linear.rows import Rows
 from temperance.models.linear.singular import singular_values
 from temperance.search.log_scale import Scale
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+
+pytestmark = pytest.mark.usefixtures("shortcuts")
 
 PLANS = ("leave-one-out", "folds", "prefixes", "bootstrap")
 RISKS = ("gibbs", "predictive")
@@ -406,7 +410,8 @@ def test_misfits_beside_a_row_that_is_huge_in_inputs_and_response(transfer):
 
 def source_of(X, y, weights, kind, transfer, prior=1.0):
     rows = Rows(X, y, np.full(X.shape[1], np.sqrt(prior)))
-    return moment_source(rows, plan_of(kind, weights, transfer))
+    plan = plan_of(kind, weights, transfer)
+    return moment_source(rows, plan) or PlainMoments(rows, plan.pairs())
 
 
 NOISES = (KnownVariance(), InverseGammaVariance(2.0, 3.0))

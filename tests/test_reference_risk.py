@@ -422,7 +422,7 @@ def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     )
 
 
-def test_tall_rows_are_neither_decomposed_nor_tested_one_by_one(monkeypatch):
+def test_tall_rows_are_neither_decomposed_nor_tested_one_by_one(shortcuts, monkeypatch):
     data, sizes = regression(n=200, d=4), []
     original = np.linalg.svd
     monkeypatch.setattr(

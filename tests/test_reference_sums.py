@@ -21,6 +21,8 @@ from temperance.strategies.reference.second_moment import second_moments, shrink
 from temperance.strategies.reference.seen import seen_rows
 from temperance.types import Data
 
+pytestmark = pytest.mark.usefixtures("shortcuts")
+
 CASES = [
     "plain",
     "huge row",

@@ -411,7 +411,7 @@ def test_kill_at_any_moment_loses_only_what_is_in_flight(store, tmp_path):
     for _ in range(2):
         before = len(trace.read_text()) if trace.exists() else 0
         process = subprocess.Popen([sys.executable, script, here, store, trace])
-        while not trace.exists() or len(trace.read_text()) == before:
+        while not trace.exists() or len(trace.read_text()) < before + 3:
             time.sleep(0.01)
             assert process.poll() is None
         time.sleep(0.3 * chance.random())

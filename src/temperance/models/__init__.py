@@ -15,10 +15,10 @@ from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLine
 from temperance.models.linear.polynomial import Polynomial
 
 if TYPE_CHECKING:
-    from temperance.models.sampled.gibbs import GibbsModel as GibbsModel
-    from temperance.models.sampled.numpyro import NumPyroModel as NumPyroModel
-    from temperance.models.sampled.pymc import PyMCModel as PyMCModel
-    from temperance.models.sampled.stan import StanModel as StanModel
+    from temperance.models.sampled.gibbs_model import GibbsModel as GibbsModel
+    from temperance.models.sampled.numpyro_model import NumPyroModel as NumPyroModel
+    from temperance.models.sampled.pymc_model import PyMCModel as PyMCModel
+    from temperance.models.sampled.stan_model import StanModel as StanModel
 
 __all__ = [
     "FullCovarianceLogistic",
@@ -35,10 +35,10 @@ __all__ = [
 
 # Models that need an extra wait until they are asked for.
 LAZY = {
-    "GibbsModel": "sampled.gibbs",
-    "NumPyroModel": "sampled.numpyro",
-    "PyMCModel": "sampled.pymc",
-    "StanModel": "sampled.stan",
+    "GibbsModel": "sampled.gibbs_model",
+    "NumPyroModel": "sampled.numpyro_model",
+    "PyMCModel": "sampled.pymc_model",
+    "StanModel": "sampled.stan_model",
 }
 
 

@@ -15,7 +15,7 @@ all tested rows, weighted by their test weights.  Shortcuts to the same numbers 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -32,11 +32,13 @@ from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.moments import Moments, MomentSource
 from temperance.models.linear.noise import Noise
 from temperance.models.linear.rows import Rows
-from temperance.types import AnyPlan, Array, Plan, Risk, batches
+from temperance.types import AnyPlan, Array, Plan, PrefixPlan, Risk, batches
 
 
 def plain_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:
     """Return the curve that a plan estimates."""
+    if isinstance(plan, PrefixPlan):
+        plan = replace(plan, growth=0.0)  # every prefix has a posterior of its own
     source = PlainMoments(rows, plan.pairs())
     losses = MeanLosses(source, noise, risk, len(rows))
     scale = partial(moving_betas, source, noise)
