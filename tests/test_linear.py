@@ -12,7 +12,8 @@ from temperance.models.linear.fast import deletion_sums, fold_moments, moment_so
 from temperance.models.linear.fast.blocks import partition_of
 from temperance.models.linear.fast.grams import triangle, triangle_of_gram
 from temperance.models.linear.fast.interpolant import MOST_POINTS
-from temperance.models.linear.moments import Sums, summed
+from temperance.models.linear.fast.sums import summed
+from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import Rows
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs

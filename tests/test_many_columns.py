@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
-from temperance import GibbsClassifier, GibbsRegressor
+from temperance import GibbsClassifier, GibbsRegressor, models
 from temperance import duplicates as grouping
 from temperance import resources as memory
 from temperance.duplicates import number_distinct, number_rows
-from temperance.types import Data
+from temperance.types import Data, LeaveOneOutPlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -47,6 +47,21 @@ def test_memory_is_a_few_times_that_of_the_inputs(estimator, target):
         tracemalloc.stop()
     assert peak < 25 * X.nbytes
     assert len(model.terms_) == 20_000
+
+
+def test_bayes_by_backprop_takes_memory_of_the_size_of_the_inputs():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8, 1000))
+    y = (X[:, 0] > 0).astype(float)
+    model = models.MeanFieldLogistic(method="sgd", steps=5)
+    tracemalloc.start()
+    try:
+        model.posterior(X, y, 8.0)
+        model.risk_curve(Data(X, y, np.ones(8)), LeaveOneOutPlan(np.ones(8)))(1.0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * X.nbytes
 
 
 @given(

@@ -50,7 +50,7 @@ def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | N
     Z, weights = rows.Z, rows.weights[:, None, :]
     rng = np.random.default_rng(schedule.seed)
     k = Z.shape[1]
-    largest = np.linalg.eigvalsh((Z.T * weights) @ Z)[:, -1] / 4
+    largest = _largest_eigenvalues(rows) / 4
     curvature = 1 + beta * largest[:, None]
     shape = (len(rows.weights), beta.shape[1], k)
     m, dm, drho = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -82,6 +82,15 @@ def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | N
     if trace is not None:
         trace.append(m.copy())
     return Fit(m, np.logaddexp(0.0, rho), dm, expit(rho) * drho)
+
+
+def _largest_eigenvalues(rows: Rows) -> Array:
+    """Return lam_max of Z' diag(w) Z for each weighting, (m,), from the smaller product."""
+    Z, weights = rows.Z, rows.weights
+    if len(Z) < Z.shape[1]:
+        root = np.sqrt(weights)
+        return np.linalg.eigvalsh(root[:, :, None] * rows.kernel * root[:, None, :])[:, -1]
+    return np.linalg.eigvalsh((Z.T * weights[:, None, :]) @ Z)[:, -1]
 
 
 @dataclass(frozen=True, eq=False)
