@@ -239,8 +239,9 @@ def _bands(
         response, label = table.target, table.target_name
         if hasattr(fitted, "classes_"):
             response, label = (response.astype(str) == name).astype(float), f"{label} = {name}"
+        mean, low, high = forecasts[:, k]
         points = np.column_stack([inputs, response])
-        bands.append(Band(column, label, grid, *forecasts[:, k], points))
+        bands.append(Band(column, label, grid, mean, low, high, points))
     return bands
 
 
