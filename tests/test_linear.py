@@ -291,9 +291,7 @@ def test_second_moments_of_labels_are_sums_over_their_rows(
 ):
     """Whether the rows come in order, and in how many chunks, does not matter."""
     if chunk:
-        monkeypatch.setattr("temperance.models.linear.rows.SORTED", chunk * (k + 1))
-        monkeypatch.setattr("temperance.models.linear.rows.CACHED", chunk)
-        monkeypatch.setattr("temperance.models.linear.rows.SMALL", 7 * k**2)
+        monkeypatch.setattr("temperance.models.linear.rows.CACHED", chunk * (k + 1))
     rng = np.random.default_rng(k)
     n = 301
     rows = Rows(

@@ -239,8 +239,8 @@ def _bands(
         response, label = table.target, table.target_name
         if hasattr(fitted, "classes_"):
             response, label = (response.astype(str) == name).astype(float), f"{label} = {name}"
-        points = np.column_stack([inputs, response])
         mean, low, high = forecasts[:, k]
+        points = np.column_stack([inputs, response])
         bands.append(Band(column, label, grid, mean, low, high, points))
     return bands
 
