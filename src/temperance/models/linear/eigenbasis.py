@@ -57,6 +57,7 @@ class Eigenbasis(NamedTuple):
         inputs = np.pad(rows[..., :-1], ((0, 0), (0, short), (0, 0)))
         response = np.pad(rows[..., -1], ((0, 0), (0, short)))
         left, sigma, right = singular_values(inputs)
+        left = left * (sigma > 0)[:, None, :]  # what no row spans has no projection
         projection = np.einsum("mij,mi->mj", left, response)
         spanning = inputs.any(axis=2)
         # Independent rows leave nothing outside: a difference would be rounding.
