@@ -331,7 +331,7 @@ BAD = {
     ),
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),
-        "model must have the methods posterior, loss, risk_curve, got 'linear' without posterior, "
+        "model must have the methods posterior, risk_curve, got 'linear' without posterior, "
         "loss, risk_curve",
     ),
     "strategy name, nearly": (

@@ -2,7 +2,7 @@ r"""The front door: calibrate a model on data, or evaluate its risk on other dat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from temperance.resources import threads_for
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.strategies.default import average_for, fitting
 from temperance.strategies.selection import stack
-from temperance.types import Data, Model, Risk, Strategy
+from temperance.types import ChecksData, Data, Model, Risk, SamplingModel, Strategy, preferences_of
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
 
 
@@ -85,7 +85,7 @@ def calibrate(
     if strategy == "average":
         chosen = average_for(model)
     data = as_data(X, y, weights)
-    if hasattr(model, "check"):
+    if isinstance(model, ChecksData):
         model.check(data)
     if chosen is None:
         usual = default_strategy(model, risk) if optimiser == "deterministic" else KFold()
@@ -158,8 +158,9 @@ def expected_risk(
     with threads_for(rows.X.size):
         value, slope = model.risk_curve(rows, plan, risk)(beta, derivative=True)
         if derivative and gradient == "covariance":
+            sampled = cast(SamplingModel, model)  # others were refused above
             slope = np.vectorize(
-                lambda each: covariance_slope(model, rows, plan, each, n_draws, rng),
+                lambda each: covariance_slope(sampled, rows, plan, each, n_draws, rng),
                 otypes=[float],
             )(beta)
     value, slope = (float(v) if at.ndim == 0 else v for v in (value, slope / known.size))
@@ -195,10 +196,10 @@ def _as_strategy(strategy: Strategy | str) -> Strategy:
 
 
 def _refuse_other_than_models(model: Any, optimiser: str = "deterministic") -> None:
-    needed = ("posterior", "loss") + (("risk_curve",) if optimiser == "deterministic" else ())
+    needed = ("posterior", "risk_curve" if optimiser == "deterministic" else "loss")
     if isinstance(model, type):
         raise ValueError(f"model must be an instance, got {shown(model)}")
-    if optimiser == "stochastic" and getattr(model, "only_curves", False):
+    if optimiser == "stochastic" and preferences_of(model).only_curves:
         raise ValueError(
             f"optimiser must be 'deterministic' for {type(model).__name__}, whose curve comes from "
             "draws already, got 'stochastic'"

@@ -74,6 +74,16 @@ class RiskCurve:
         """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""
 
 
+@dataclass(frozen=True, eq=False)
+class ReferenceCurve(RiskCurve):
+    """Risk that a reference expects, with leave-one-out's curve of the rows where sums are shared.
+
+    Leave-one-out gives each row its weight, as the posterior that is judged does.
+    """
+
+    left_out: RiskCurve | None = None
+
+
 def curve_of_losses(
     plan: Plan,
     losses: Losses,
@@ -95,7 +105,7 @@ def curve_of_losses(
     method : str
         How the numbers were obtained, in words.
     index : array of shape (pairs, rows), optional
-        Which rows ``losses`` gives, if not all; see :meth:`temperance.types.Plan.tested`.
+        Which rows ``losses`` gives, if not all; see :meth:`temperance.types.Plan.tested_rows`.
     sketch : function of one beta, optional
         As ``losses``, for less and to a few digits; see :class:`RiskCurve`.
     """

@@ -14,14 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from temperance.calibration import Calibration
-    from temperance.curves import RiskCurve
+    from temperance.curves import ReferenceCurve, RiskCurve
 
 Array = NDArray[np.floating[Any]]
 Labels = NDArray[np.integer[Any]]
@@ -94,7 +102,7 @@ class Plan:
             return self.train
         return self.train * (self.size / self.train.sum(axis=1, keepdims=True))
 
-    def tested(self) -> tuple[NDArray[np.intp], Array]:
+    def tested_rows(self) -> tuple[NDArray[np.intp], Array]:
         """Rows that each pair tests and their weights, (pairs, widest), padded with weight 0."""
         used = self.test > 0
         widest = int(used.sum(axis=1).max())
@@ -126,7 +134,7 @@ class FoldPlan:
         return np.bincount(self.fold, minlength=self.n_folds)
 
     @cached_property
-    def tested(self) -> Array:
+    def fold_weights(self) -> Array:
         """Weight of each tested fold, shape (n_folds - start,)."""
         if all_ones(self.weights):
             return self.counts[self.start :].astype(float)
@@ -137,7 +145,7 @@ class FoldPlan:
         """Factor on beta in each tested fold's training set, shape (n_folds - start,)."""
         if self.transfer == "beta":
             return np.ones(self.n_folds - self.start)
-        return self.size / (self.size - self.tested)
+        return self.size / (self.size - self.fold_weights)
 
     def pairs(self) -> Plan:
         """Return the plan as explicit pairs, (n_folds - start) x n."""
@@ -262,15 +270,31 @@ class SamplingModel(Protocol):
 
 
 @runtime_checkable
-class Model(SamplingModel, Protocol):
-    """A loss, a prior, and the risk curve of any plan.
+class Model(Protocol):
+    """A posterior, and the risk curve of any plan: all that strategies need.
 
-    A model may also have ``check(data)``, which raises a ``ValueError`` that names the argument
-    when it cannot be calibrated on these data.
+    What else a strategy may ask of a model is in the protocols below, each for itself:
+    :class:`ChecksData`, :class:`CountsParameters`, :class:`HasReference`, :class:`HasPreferences`,
+    :class:`HasNoiseVariance`.
     """
+
+    def posterior(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> Any:
+        """Return the posterior ∝ exp(-alpha r_n) pi_0: a :class:`Posterior`, or draws of ArviZ."""
+        ...
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates."""
+        ...
+
+
+@runtime_checkable
+class ChecksData(Protocol):
+    """A model that refuses data on which it cannot be calibrated."""
+
+    def check(self, data: Data) -> None:
+        """Raise a ``ValueError`` that names the argument if the data do not fit."""
         ...
 
 
@@ -281,6 +305,69 @@ class CountsParameters(Protocol):
     def parameters_used(self, data: Data, betas: Array) -> Array:
         """Return how many parameters the posterior at each beta takes from the data."""
         ...
+
+
+@runtime_checkable
+class HasReference(Protocol):
+    """A model that knows what a reference model with free scales expects."""
+
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
+        """Return the risk of the beta-posterior of the data as the reference expects it.
+
+        Parameters
+        ----------
+        data : Data
+            Distinct rows; their weights are those of the posterior that is judged.
+        counts : array of shape (n,)
+            How many observations each row is for the reference.
+        risk : {"gibbs", "predictive"}
+        """
+        ...
+
+
+@runtime_checkable
+class HasNoiseVariance(Protocol):
+    """A model that assumes a noise variance, or infers it where that is None."""
+
+    @property
+    def noise_variance(self) -> float | None:
+        """The variance, or None."""
+        ...
+
+
+class Preferences(NamedTuple):
+    """What was measured to serve a model best, where no strategy is named.
+
+    Parameters
+    ----------
+    reference : whether the risk that a reference expects is better than ten folds
+    leave_one_out : whether leave-one-out is as cheap as ten folds
+    spread_of_beta : of log beta around Bayes in averages; more where the posterior at beta = 1 is
+        an approximation that may be far from Bayes
+    only_curves : whether draws are too costly for the stochastic optimiser
+    """
+
+    reference: bool = False
+    leave_one_out: bool = False
+    spread_of_beta: float = 0.5
+    only_curves: bool = False
+
+
+@runtime_checkable
+class HasPreferences(Protocol):
+    """A model for which other strategies than the usual ones serve best."""
+
+    preferences: ClassVar[Preferences]
+
+
+def preferences_of(model: object) -> Preferences:
+    """Return the model's preferences, or those of any model."""
+    return model.preferences if isinstance(model, HasPreferences) else Preferences()
+
+
+def known_noise_variance(model: object) -> float | None:
+    """Return the noise variance that a model assumes, if it has one and does not infer it."""
+    return model.noise_variance if isinstance(model, HasNoiseVariance) else None
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from typing import Any
 from temperance.app.held_out import HeldOut, missed
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
 from temperance.strategies.selection import suspects
+from temperance.types import known_noise_variance
 
 
 def explain(calibration: Calibration) -> str:
@@ -60,7 +61,7 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     remedy = (
         "transform the response (its logarithm, say), or take a model whose noise has heavier "
         "tails or varies with the inputs"
-        if getattr(calibration.model, "noise_variance", None) is None
+        if known_noise_variance(calibration.model) is None
         else "let the model infer its noise variance"
     )
     return (
@@ -85,7 +86,7 @@ def modelled(fitted: Any, target: str) -> str:
 
 def _better_repair(calibration: Calibration) -> str:
     """Say so if the model could be freed of what beta repairs."""
-    known = getattr(calibration.model, "noise_variance", None) is not None
+    known = known_noise_variance(calibration.model) is not None
     if not known or calibration.kind == "gibbs" or _unclear(calibration):
         return ""
     effect = "widens" if calibration.beta < 1 else "narrows"

@@ -112,8 +112,8 @@ class GibbsEstimator(BaseEstimator):
         """Return the strategy that is taken where none is given, for data of any size."""
         return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
-    def kind_of_model(self) -> Any:
-        """Return a model of the kind that would be calibrated."""
+    def kind_of_model(self) -> type[Any]:
+        """Return the class of the model that would be calibrated."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrates")
 
     def parts(self) -> list[tuple[str, Calibration]]:

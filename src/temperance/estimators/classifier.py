@@ -199,7 +199,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self
 
     def _model(self, rows: Array, codes: Array, weights: Array) -> Any:
-        kind = type(self.kind_of_model())
+        kind = self.kind_of_model()
         if not self._learns_scale():
             return kind(prior_cov=self._prior_variance())
         used = weights > 0
@@ -207,10 +207,10 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             kind, rows[used], codes[used], weights[used], self.fit_intercept
         )
 
-    def kind_of_model(self) -> Any:
-        """Return a model of the kind that is calibrated."""
+    def kind_of_model(self) -> type[Any]:
+        """Return the class of the model that is calibrated."""
         several = len(getattr(self, "classes_", ())) > 2
-        return SoftmaxLogistic() if several else POSTERIORS[self.posterior]()
+        return SoftmaxLogistic if several else POSTERIORS[self.posterior]
 
     def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT | StudentMixture:
         """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.

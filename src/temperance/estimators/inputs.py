@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from temperance.diagnostics import WeightWarning, warn
-from temperance.types import Array, Labels
+from temperance.types import Array, Labels, known_noise_variance
 from temperance.validation import LARGEST, as_numbers, refuse_non_finite, shown
 
 FEW_OBSERVATIONS = 0.1  # share of the rows, below which weights look normalised
@@ -80,7 +80,7 @@ def refuse_certainty(model: Any, rows: Array, weights: Array) -> None:
     """Refuse rows that would outweigh the prior by more than numbers can hold."""
     largest = max(float(rows.max()), -float(rows.min()), 1 / LARGEST)
     prior = float(np.max(getattr(model, "prior_cov", 1.0)))
-    noise = getattr(model, "noise_variance", None) or 1.0
+    noise = known_noise_variance(model) or 1.0
     scales = [largest, largest, prior, float(weights.max()), 1 / noise]
     digits = sum(map(np.log10, scales))
     if digits > MOST_DIGITS:

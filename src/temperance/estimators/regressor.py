@@ -219,12 +219,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         used = weights > 0
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
-    def kind_of_model(self) -> LinearModel:
-        """Return a linear model of the kind that was asked for."""
+    def kind_of_model(self) -> type[LinearModel]:
+        """Return the class of the model that was asked for."""
         if self._learns_scale() and self._risk() == "predictive":
-            return HierarchicalLinear()
+            return HierarchicalLinear
         known = not isinstance(self.noise_variance, str)
-        return GaussianLinear() if known else NormalInverseGammaLinear()
+        return GaussianLinear if known else NormalInverseGammaLinear
 
     def _scaled_variance(self, given: float) -> float:
         unit = float(self._response.unit[0])

@@ -9,18 +9,25 @@ from temperance.strategies.average import Average
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.reference.strategy import ReferenceRisk
-from temperance.types import CountsParameters, Data, Risk, Strategy, Transfer
+from temperance.types import (
+    CountsParameters,
+    Data,
+    Risk,
+    Strategy,
+    Transfer,
+    preferences_of,
+)
 
 MANY_ROWS = 10_000  # that nobody need look at to know that they fill ten folds
 
 
 def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "beta") -> Strategy:
-    """Return what was measured to serve a model and risk best, and ten folds elsewhere.
+    """Return what was measured to serve a model, or a class of models, and a risk best.
 
     For the predictive risk, the average over beta, if the model says how many parameters it uses:
-    by leave-one-out where the model has the attribute ``cheap_leave_one_out``, else by ten folds.
-    For the Gibbs risk, :class:`ReferenceRisk` if the model's attribute ``reference_by_default`` is
-    true; of those in :mod:`temperance.models` the linear ones have it.
+    by leave-one-out where that is cheap, else by ten folds.  For the Gibbs risk,
+    :class:`ReferenceRisk` for models that prefer it, of those in :mod:`temperance.models` the
+    linear ones; see :class:`temperance.types.Preferences`.
     ``docs/how-to-choose.md`` has the measurements and what they must reach.  Only folds can hold
     alpha.
 
@@ -36,17 +43,14 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
         return KFold(transfer=transfer)
     if risk == "predictive":
         return average_for(model) if isinstance(model, CountsParameters) else KFold()
-    return ReferenceRisk() if getattr(model, "reference_by_default", False) else KFold()
+    return ReferenceRisk() if preferences_of(model).reference else KFold()
 
 
 def average_for(model: object) -> Average:
-    """Return the average by what the model can afford: leave-one-out or ten folds.
-
-    A model whose posterior at beta = 1 may be far from Bayes has the attribute ``spread_of_beta``.
-    """
-    cheap = getattr(model, "cheap_leave_one_out", False)
-    spread = getattr(model, "spread_of_beta", Average.spread)
-    return Average(LeaveOneOut() if cheap else KFold(), spread)
+    """Return the average by what the model can afford: leave-one-out or ten folds."""
+    preferred = preferences_of(model)
+    source = LeaveOneOut() if preferred.leave_one_out else KFold()
+    return Average(source, preferred.spread_of_beta)
 
 
 def fitting(strategy: Any, data: Data) -> Any:

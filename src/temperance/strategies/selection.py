@@ -3,7 +3,7 @@ r"""From a risk curve to a choice: what all strategies that estimate risk share.
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -19,7 +19,16 @@ from temperance.search.log_scale import Ruler
 from temperance.search.minimise import Minimum, minimise, stochastic_minimise
 from temperance.search.with_floor import minimise_above_floor
 from temperance.search.with_sketch import minimise_by_sketch
-from temperance.types import AnyPlan, Data, Model, Plan, Risk, SamplingModel, Strategy
+from temperance.types import (
+    AnyPlan,
+    Data,
+    Model,
+    Plan,
+    Risk,
+    SamplingModel,
+    Strategy,
+    known_noise_variance,
+)
 
 PAIRS_PER_STEP = 8
 DRAWS_PER_PAIR = 200
@@ -74,14 +83,14 @@ class CurveStrategy:
             curve = model.risk_curve(rows, plan, risk)
             minimum = self.locate(curve, bounds)
         else:
-            pairs = plan.pairs()
-            curve = sampled_risk_curve(model, rows, pairs, seed=int(rng.integers(2**32)))
+            pairs, sampled = plan.pairs(), cast(SamplingModel, model)  # calibrate refuses others
+            curve = sampled_risk_curve(sampled, rows, pairs, seed=int(rng.integers(2**32)))
             # A strategy with a rule of its own reads the curve from draws.
             own_rule = type(self).locate is not CurveStrategy.locate
             minimum = (
                 self.locate(curve, bounds)
                 if own_rule
-                else _descend(model, rows, pairs, bounds, rng)
+                else _descend(sampled, rows, pairs, bounds, rng)
             )
         calibration = conclude(model, data, rows, self, risk, bounds, curve, minimum)
         warn_of_minimum(calibration)
@@ -198,6 +207,6 @@ def warn_of_minimum(calibration: Calibration) -> None:
 
 def suspects(model: Model) -> str:
     """Say what may be wrong with a model whose likelihood deserves ever more trust."""
-    if getattr(model, "noise_variance", None) is not None:
+    if known_noise_variance(model) is not None:
         return "the noise variance is too large or the prior too tight"
     return "the prior is too tight"

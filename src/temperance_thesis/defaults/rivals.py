@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.curves import RiskCurve
+from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
@@ -98,7 +98,7 @@ class FirstDescribed(ReferenceRisk):
     out say, and for unknown variance the logarithm of kappa has the deviation of one scale.
     """
 
-    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
+    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> ReferenceCurve:
         """Return the risk that this reference expects."""
         belief: Belief
         noise: Noise

@@ -22,6 +22,7 @@ from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.models.glm.cost import cost_of_fits, fits_to_leave_one_out
 from temperance.strategies import NAMES, Bootstrap
 from temperance.strategies.safe_bayes import GROWTH
+from temperance.types import HasReference
 from temperance.validation import shown
 
 N_HELD_OUT_FOLDS = 5
@@ -285,7 +286,7 @@ def run(request: Request) -> Result:
             _refuse_lone_classes(table)
         own = request.own_strategy(estimator)
         offered = [*NAMES]
-        if hasattr(estimator.kind_of_model(), "reference_curve"):
+        if isinstance(estimator.kind_of_model(), HasReference):
             offered.append("reference-risk")
         others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}

@@ -119,6 +119,6 @@ class BackpropLosses:
 
 def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) -> RiskCurve:
     """Curve of the stochastic fits, losses by quadrature."""
-    index, _ = plan.tested()
+    index, _ = plan.tested_rows()
     losses = BackpropLosses(rows, index, risk, schedule)
     return curve_of_losses(plan, losses, "Bayes by Backprop, losses by quadrature", index)

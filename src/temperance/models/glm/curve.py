@@ -87,7 +87,7 @@ def logistic_risk_curve(
     rows: Rows, plan: Plan, risk: Risk, approximation: Approximation, method: str = QUADRATURE
 ) -> RiskCurve:
     """Curve of whitened rows; their weights are those of the plan's likelihoods."""
-    index, _ = plan.tested()
+    index, _ = plan.tested_rows()
     losses = PathLosses(parts_of_pairs(rows, index, approximation), index.shape, risk)
     return curve_of_losses(plan, losses, method, index, sketch=partial(losses, rough=True))
 

@@ -12,7 +12,7 @@ from temperance.models.glm.expected_loss import Forces, expected_forces
 from temperance.models.glm.laplace import LaplaceSystem
 from temperance.models.glm.model import LogisticRegression
 from temperance.models.glm.system import Rows, System
-from temperance.types import Array
+from temperance.types import Array, Preferences
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class LaplaceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    spread_of_beta: ClassVar[float] = 2.0  # at beta = 1 it may be far from Bayes
+    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)
 
     def system(self, rows: Rows, rough: bool = False) -> System:
         """Return the equations of the mode."""

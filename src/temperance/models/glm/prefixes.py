@@ -101,7 +101,7 @@ def _short_prefixes(
         rows.weights[0, :stop], np.arange(stop)[None], plan.start, plan.transfer, plan.growth
     )
     pairs = replace(begin.pairs(), size=plan.size)
-    index, weights = pairs.tested()
+    index, weights = pairs.tested_rows()
     weighted = Rows(rows.Z[:stop], rows.offset[:stop], rows.y[:stop], pairs.likelihood_weights)
     return parts_of_pairs(weighted, index, approximation), index, weights
 

@@ -16,7 +16,7 @@ from temperance.models.hierarchical.training import Decomposition, Training, dec
 from temperance.models.linear import limits
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
 from temperance.posteriors.hierarchical import NEGLIGIBLE, HierarchicalPosterior, Parts
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, as_inputs, as_numbers, non_negative, one_of, positive
 
 SCALES = tuple(float(10**power) for power in np.arange(-3.0, 2.01, 0.25))
@@ -62,7 +62,7 @@ class HierarchicalLinear:
     b: float = 1.0
     scales: ArrayLike = SCALES
     intercept: bool = True
-    cheap_leave_one_out: ClassVar[bool] = True
+    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True)
 
     def __post_init__(self) -> None:
         """Refuse an improper prior."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from temperance.curves import RiskCurve
+from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.models.linear import limits
 from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import KnownVariance
@@ -19,7 +19,7 @@ from temperance.posteriors import GaussianRegressionPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import AroundKnownVariance
 from temperance.strategies.reference.seen import seen_rows
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
 
@@ -27,8 +27,7 @@ class KnownVarianceRegression(Regression):
     """What regressions with a known noise variance share; a preset writes its ``features``."""
 
     noise_variance: float
-    reference_by_default: ClassVar[bool] = True
-    cheap_leave_one_out: ClassVar[bool] = True
+    preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
 
     def __post_init__(self) -> None:
         """Refuse a noise variance that is none."""
@@ -54,7 +53,7 @@ class KnownVarianceRegression(Regression):
         noise = KnownVariance()
         return choose(rows, plan, noise, risk) or plain_curve(rows, plan, noise, risk)
 
-    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.curves import RiskCurve
+from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.models.linear import limits
 from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import InverseGammaVariance
@@ -20,7 +20,7 @@ from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import UnknownVariance
 from temperance.strategies.reference.seen import seen_rows
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
 
@@ -62,8 +62,7 @@ class NormalInverseGammaLinear(Regression):
     b: float = 2.0
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    reference_by_default: ClassVar[bool] = True
-    cheap_leave_one_out: ClassVar[bool] = True
+    preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
 
     def __post_init__(self) -> None:
         """Refuse an improper prior of the variance."""
@@ -94,7 +93,7 @@ class NormalInverseGammaLinear(Regression):
         noise = InverseGammaVariance(self.a, self.b)
         return choose(rows, plan, noise, risk) or plain_curve(rows, plan, noise, risk)
 
-    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
+    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
         """Return the risk that a reference model with free scales expects, in closed form."""
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)

@@ -54,7 +54,7 @@ class PlainMoments:
 
     def moments(self, beta: Array) -> Iterator[Moments]:
         """Yield the moments of batches of pairs at betas (g,)."""
-        tested, weight = self.plan.tested()
+        tested, weight = self.plan.tested_rows()
         exposure, total = self.plan.likelihood_weights.sum(axis=1), self.plan.test.sum(axis=1)
         elements = (weight.shape[1] + self.rows.width) * max(self.rows.width, len(beta))
         for part in batches(len(tested), elements):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import warn_of
 from temperance.models.sampled.settings import NUTS, SMC, sampler_named
 from temperance.models.sampled.target import Target, double_precision
-from temperance.types import AnyPlan, Array, Data, Plan, Risk
+from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, shown, whole
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class GibbsModel:
     seed: int = 0
     progress: Report | bool | None = None
 
-    only_curves = True  # its draws are dear: no stochastic optimiser
+    preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be sampled."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.ladder import SampledLadders
 from temperance.models.sampled.reliability import Reliability, array_functions, warn_of
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SampledModel:
     overlap: float
     seed: int
 
-    only_curves = True  # its draws are dear: no stochastic optimiser
+    preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
     def __post_init__(self) -> None:
         """Refuse numbers of draws that are none."""
@@ -79,10 +79,6 @@ class SampledModel:
         temperature = {"alpha": float(alpha), "beta": beta, "size": data.size}
         about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}
         return arviz_tree(drawn, self.observed(data), temperature | about)
-
-    def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        """Refuse: losses come with the draws, and each step of a descent would be a new run."""
-        raise ValueError(f"optimiser must be 'deterministic' for {type(self).__name__}")
 
 
 class CarriesData(SampledModel):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.curves import RiskCurve
+from temperance.curves import ReferenceCurve
 from temperance.models.linear.fast import choose, summed_curve
 from temperance.models.linear.fast.grams import triangle_of_gram
 from temperance.models.linear.noise import Noise
@@ -35,16 +35,6 @@ from temperance.strategies.reference.seen import Seen
 from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
-
-
-@dataclass(frozen=True, eq=False)
-class ReferenceCurve(RiskCurve):
-    """Risk that a reference expects, with leave-one-out's curve of the rows where sums are shared.
-
-    Leave-one-out gives each row its weight, as the posterior that is judged does.
-    """
-
-    left_out: RiskCurve | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,41 +3,18 @@ r"""Reference risk: the risk that a model with free scales expects, with leave-o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.curves import RiskCurve
+from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.duplicates import joined_rows, takes_few_values
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.reference.veto import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of, warn_of_minimum
-from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
+from temperance.types import Array, Data, HasReference, LeaveOneOutPlan, Model, Risk
 from temperance.validation import one_of, positive
-
-
-@runtime_checkable
-class HasReference(Protocol):
-    """A model that knows what a reference model with free scales expects."""
-
-    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> RiskCurve:
-        """Return the risk of the beta-posterior of the data as the reference expects it.
-
-        Parameters
-        ----------
-        data : Data
-            Distinct rows; their weights are those of the posterior that is judged.
-        counts : array of shape (n,)
-            How many observations each row is for the reference.
-        risk : {"gibbs", "predictive"}
-
-        Returns
-        -------
-        RiskCurve
-            It may have leave-one-out's curve of the same weighted rows as ``left_out``.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -111,7 +88,7 @@ class ReferenceRisk:
         else:
             tested = _observations(rows) if apart else rows
             plan = _leave_one_out(tested)
-            shared = None if apart else getattr(reference, "left_out", None)
+            shared = None if apart else reference.left_out
             left_out = shared or model.risk_curve(tested, plan, risk)
             least = minimum_of(left_out, bounds).beta
             choice = closest_tolerated(choice, left_out, least, tested.weights, bounds, self.veto)
@@ -121,7 +98,7 @@ class ReferenceRisk:
         warn_of_minimum(calibration)
         return calibration
 
-    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> RiskCurve:
+    def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> ReferenceCurve:
         """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
         if not isinstance(model, HasReference):
             raise ValueError(

@@ -65,7 +65,7 @@ class PairLosses:
 
 def softmax_risk_curve(rows: ClassRows, plan: Plan, risk: Risk) -> RiskCurve:
     """Curve of whitened rows under the plan's weights."""
-    index, _ = plan.tested()
+    index, _ = plan.tested_rows()
     weights = plan.likelihood_weights
     n, k = rows.Z.shape
     each = ((rows.n_classes - 1) * k) ** 2 + n * rows.n_classes**2

@@ -33,7 +33,7 @@ from temperance.models.linear_predictor import GaussianPrior, Regression, gaussi
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.resources import refuse_too_large
 from temperance.search.log_scale import Scale
-from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Risk
+from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Preferences, Risk
 from temperance.validation import as_data, non_negative, whole
 
 
@@ -74,7 +74,7 @@ class SoftmaxLogistic(Regression):
 
     prior_cov: ArrayLike = 1.0
     n_classes: int | None = None
-    spread_of_beta: ClassVar[float] = 2.0  # at beta = 1 it may be far from Bayes
+    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)
 
     def __post_init__(self) -> None:
         """Refuse fewer than two classes."""

@@ -127,7 +127,7 @@ class PairMoments:
 
     @cached_property
     def _tested(self) -> tuple[NDArray[np.intp], Array]:
-        return self.plan.pairs().tested()
+        return self.plan.pairs().tested_rows()
 
     @cached_property
     def summary(self) -> PairSums:
