@@ -12,14 +12,15 @@ from temperance.calibration import error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, TemperanceWarning
 from temperance.models.linear.fast import leave_one_out
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
-from temperance.strategies.reference import eigenbasis, linear, scales, second_moment
+from temperance.strategies.reference import linear, scales, second_moment
 from temperance.strategies.reference.deletions import Deletions
-from temperance.strategies.reference.leverage import (
+from temperance.strategies.reference.new_rows import (
     careful_intensity,
     deletions_for,
+    left_out_intensity,
     noise_at_leverage,
+    shrinkage_intensity,
 )
-from temperance.strategies.reference.second_moment import left_out_intensity, shrinkage_intensity
 from temperance.strategies.reference.seen import seen_rows
 from temperance.strategies.reference.strategy import HasReference
 from temperance.types import Data, LeaveOneOutPlan

@@ -17,7 +17,8 @@ from temperance.models.linear.rows import Rows
 from temperance.strategies import ReferenceRisk
 from temperance.strategies.reference import deletions, linear
 from temperance.strategies.reference.deletions import Deletions, SharedSums
-from temperance.strategies.reference.second_moment import second_moments, shrinkage_intensity
+from temperance.strategies.reference.new_rows import shrinkage_intensity
+from temperance.strategies.reference.row_basis import second_moments
 from temperance.strategies.reference.seen import seen_rows
 from temperance.types import Data
 

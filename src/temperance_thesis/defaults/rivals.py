@@ -17,8 +17,8 @@ from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, ReferenceRisk
-from temperance.strategies.reference.leverage import plain_intensity
 from temperance.strategies.reference.linear import reference_risk_curve
+from temperance.strategies.reference.new_rows import plain_intensity
 from temperance.strategies.reference.scales import (
     SPREAD,
     AroundKnownVariance,
@@ -26,7 +26,7 @@ from temperance.strategies.reference.scales import (
     UnknownVariance,
 )
 from temperance.strategies.reference.seen import seen_rows
-from temperance.strategies.reference.veto import closest_tolerated
+from temperance.strategies.reference.strategy import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of
 from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
 

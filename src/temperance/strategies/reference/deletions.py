@@ -20,6 +20,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from temperance.models.linear.eigenbasis import Misfits
+from temperance.models.linear.fast.decomposition import CLEAR
 from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.interpolant import (
     Interpolant,
@@ -29,9 +30,8 @@ from temperance.models.linear.fast.interpolant import (
 )
 from temperance.models.linear.fast.interpolated_sums import InterpolatedSums
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.fast.leverage import CLEAR
 from temperance.models.linear.moments import Moments, Sums
-from temperance.strategies.reference.eigenbasis import Eigenbasis
+from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.seen import Seen
 from temperance.types import Array
 
@@ -49,14 +49,14 @@ class SharedSums:
     source : LeaveOneOutMoments
     together : DeletionSums
         Its sums of all rows.
-    basis : Eigenbasis
+    basis : RowBasis
     lowest : float
         The least kappa that the reference asks for.
     """
 
     source: LeaveOneOutMoments
     together: DeletionSums
-    basis: Eigenbasis
+    basis: RowBasis
     lowest: float
 
     def moments(self, beta: Array) -> Iterator[Moments]:

@@ -24,12 +24,12 @@ from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.rows import CACHED, rows_of
 from temperance.posteriors.covariance_root import squares_across
 from temperance.strategies.reference.deletions import Deletions
-from temperance.strategies.reference.eigenbasis import Eigenbasis
-from temperance.strategies.reference.leverage import (
+from temperance.strategies.reference.new_rows import (
     careful_intensity,
     deletions_for,
     noise_at_leverage,
 )
+from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.scales import Belief, Scales, likely_scales
 from temperance.strategies.reference.seen import Seen
 from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
@@ -43,7 +43,7 @@ class Reference:
 
     Parameters
     ----------
-    basis : Eigenbasis
+    basis : RowBasis
         Of the rows that were seen.
     mean, variance : arrays of shape (rank,)
         Mean of the coefficients, and their variance within each scale, averaged over scales.
@@ -55,7 +55,7 @@ class Reference:
         Expected noise variance s.
     """
 
-    basis: Eigenbasis
+    basis: RowBasis
     mean: Array
     variance: Array
     means: Array

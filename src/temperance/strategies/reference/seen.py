@@ -11,9 +11,8 @@ from temperance.models.linear.fast.decomposition import Decomposition
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.rows import Rows, rescaled, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior
-from temperance.strategies.reference.eigenbasis import Eigenbasis
+from temperance.strategies.reference.row_basis import RowBasis, mean_squares, second_moments
 from temperance.strategies.reference.scales import Spectrum
-from temperance.strategies.reference.second_moment import mean_squares, second_moments
 from temperance.types import Array, LeaveOneOutPlan
 
 
@@ -56,13 +55,13 @@ class Seen:
         return None if self.once is None else self.once.from_gram
 
     @cached_property
-    def basis(self) -> Eigenbasis:
-        """Eigenbasis of the whitened rows."""
+    def basis(self) -> RowBasis:
+        """RowBasis of the whitened rows."""
         rows, known = self.rows, self._known
         if known:
             directions = known.factor * known.sigma / rows.scale[:, None]
-            return Eigenbasis(rows.inputs, known.factor, known.sigma, directions, self.counts)
-        return Eigenbasis.of(self.coordinates, self.counts, self._gram)
+            return RowBasis(rows.inputs, known.factor, known.sigma, directions, self.counts)
+        return RowBasis.of(self.coordinates, self.counts, self._gram)
 
     @cached_property
     def projection(self) -> Array:

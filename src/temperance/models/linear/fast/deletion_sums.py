@@ -17,13 +17,13 @@ from functools import cached_property
 import numpy as np
 
 from temperance.models.linear.eigenbasis import shrinkage
+from temperance.models.linear.fast.decomposition import CLEAR, Leverages
 from temperance.models.linear.fast.interpolant import FAR, Variable
 from temperance.models.linear.fast.interpolated_sums import (
     InterpolatedSums,
     interpolate_sums,
     sums_of,
 )
-from temperance.models.linear.fast.leverage import CLEAR, Leverages
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import CACHED, LARGE_PROBLEM
 from temperance.types import Array, LeaveOneOutPlan, batches

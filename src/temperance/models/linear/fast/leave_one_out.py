@@ -35,9 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage, union
-from temperance.models.linear.fast.decomposition import Decomposition, from_gram, from_rows
+from temperance.models.linear.fast.decomposition import (
+    CLEAR,
+    Decomposition,
+    Leverages,
+    from_gram,
+    from_rows,
+)
 from temperance.models.linear.fast.deletion_sums import DeletionSums
-from temperance.models.linear.fast.leverage import CLEAR, Leverages
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.moments import Moments, Sums

@@ -25,7 +25,7 @@ TALL = 4  # rows to a column from which Gram matrices pay
 
 
 @dataclass(frozen=True, eq=False)
-class Eigenbasis:
+class RowBasis:
     """Singular vectors and values of weighted rows.
 
     Parameters
@@ -137,3 +137,22 @@ class Eigenbasis:
         inside = rows @ self.directions
         rest = rows - inside @ self.directions.T  # a difference of squares would cancel
         return inside, (rest**2).sum(axis=1) + across**2
+
+
+def mean_squares(Z: Array, share: Array) -> Array:
+    """Mean square of each column, the rows weighed by shares that sum to 1."""
+    n, d = Z.shape
+    squares = np.zeros(d)
+    for part in batches(n, d, CACHED):
+        squares += share[part] @ Z[part] ** 2
+    return squares
+
+
+def second_moments(Z: Array, share: Array) -> Array:
+    """Mean products of the columns (d, d), the rows weighed by shares that sum to 1."""
+    n, d = Z.shape
+    products = np.zeros((d, d))
+    for part in batches(n, d, CACHED):
+        scaled = np.sqrt(share[part])[:, None] * Z[part]
+        products += scaled.T @ scaled
+    return products

@@ -1,32 +1,17 @@
-r"""The second moment of a new row, from the rows that were seen."""
+r"""New rows: their second moment and their noise, from the rows that were seen."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from temperance.models.linear.rows import CACHED
+from temperance.strategies.reference.deletions import Deletions
+from temperance.strategies.reference.row_basis import mean_squares, second_moments
+from temperance.strategies.reference.scales import Scales
+from temperance.strategies.reference.seen import Seen
 from temperance.types import Array, batches
 
 LONG = 256  # elements of a row that make light of a loop over rows
-
-
-def mean_squares(Z: Array, share: Array) -> Array:
-    """Mean square of each column, the rows weighed by shares that sum to 1."""
-    n, d = Z.shape
-    squares = np.zeros(d)
-    for part in batches(n, d, CACHED):
-        squares += share[part] @ Z[part] ** 2
-    return squares
-
-
-def second_moments(Z: Array, share: Array) -> Array:
-    """Mean products of the columns (d, d), the rows weighed by shares that sum to 1."""
-    n, d = Z.shape
-    products = np.zeros((d, d))
-    for part in batches(n, d, CACHED):
-        scaled = np.sqrt(share[part])[:, None] * Z[part]
-        products += scaled.T @ scaled
-    return products
 
 
 def shrinkage_intensity(Z: Array, weights: Array, moments: Array | None = None) -> float:
@@ -111,3 +96,60 @@ def left_out_intensity(seen: Array, along: Array, left_out: Array) -> float:
     if gap @ gap <= np.finfo(float).eps * (seen @ seen):
         return 1.0  # the axes are no other than the rows: nothing speaks against them
     return float(np.clip(gap @ wanted / (gap @ gap), 0.0, 1.0))
+
+
+LEAST_RATIO = 1e-8
+# Scales at which new rows are compared with those left out: that of the prior, and beyond.
+COMPARED = np.array([0.1, 1.0, 10.0])
+
+
+def deletions_for(seen: Seen, scales: Scales) -> Deletions:
+    """Delete rows at the scales that are likely and at those that are compared."""
+    both = np.concatenate([scales.kappa, COMPARED])
+    return Deletions(seen, float(both.min()), float(both.max()), len(both))
+
+
+def noise_at_leverage(deletions: Deletions, scales: Scales) -> float:
+    r"""How much larger than on average the noise is where rows have leverage.
+
+    .. math::
+
+        \varphi = \exp \sum_\kappa w_\kappa \log \frac{\sum_i h_i u_i}{\sum_i h_i s_\kappa}, \qquad
+        u_i = \frac{(r_i - z_i'm_\kappa)^2}{1 - h_i},
+
+    with h the leverages at kappa.  Where the variance of the noise grows with the leverage of the
+    rows, the coefficients are less certain than a constant variance says.
+    """
+    if not len(deletions.seen.basis.sigma):
+        return 1.0
+    square, _ = deletions.means(scales.kappa)
+    ratio = np.divide(square, scales.noise, out=np.ones_like(square), where=scales.noise > 0)
+    return float(np.exp(scales.weight @ np.log(np.maximum(ratio, LEAST_RATIO))))
+
+
+def careful_intensity(deletions: Deletions, axes: Array, beyond: Array) -> float:
+    r"""Ledoit and Wolf's intensity, or less if rows that were left out want less.
+
+    Under the posterior of the others a row has the variance :math:`z_i'V_{-i} z_i = v_i / (1 -
+    h_i)`, where :math:`v_i = z_i'V z_i` and h is its leverage: on average what a new row has.
+
+    Parameters
+    ----------
+    deletions : Deletions
+    axes, beyond : arrays of shape (d, k) and (d,)
+        Rows along the axes, and how far they reach beyond the coordinates.
+    """
+    plain, basis = plain_intensity(deletions, axes, beyond), deletions.seen.basis
+    if not len(basis.sigma):
+        return plain
+    # Of all copies: count times variance.
+    seen = basis.total_leverage(COMPARED) / deletions.seen.counts.sum()
+    left_out = deletions.means(COMPARED)[1] * seen
+    along = basis.variance(axes, beyond, COMPARED).mean(axis=0)
+    return min(left_out_intensity(seen, along, left_out), plain)
+
+
+def plain_intensity(deletions: Deletions, axes: Array, beyond: Array) -> float:
+    """Ledoit and Wolf's intensity, whatever rows that were left out want."""
+    seen = deletions.seen
+    return shrinkage_intensity(seen.Z, seen.counts, seen.moments)
