@@ -12,7 +12,7 @@ from temperance.calibration import error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, TemperanceWarning
 from temperance.models.linear.fast import leave_one_out
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
-from temperance.strategies.reference import linear, scales, second_moment
+from temperance.strategies.reference import linear, new_rows, row_basis, scales
 from temperance.strategies.reference.deletions import Deletions
 from temperance.strategies.reference.new_rows import (
     careful_intensity,
@@ -413,7 +413,7 @@ def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     whole = KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS)
     at_once = careful()
     assert 0 < at_once < shrinkage_intensity(Z, data.weights)
-    monkeypatch.setattr(eigenbasis, "CACHED", 100)
+    monkeypatch.setattr(row_basis, "CACHED", 100)
     monkeypatch.setattr(second_moment, "CACHED", 100)
     monkeypatch.setattr(leave_one_out, "CACHED", 100)
     assert len(list(seen(Z, data.y).basis.parts(4))) == 5

@@ -18,6 +18,7 @@ from temperance.types import Array, Data, HasReference, LeaveOneOutPlan, Model, 
 from temperance.validation import one_of, positive
 
 STORED_AS = "temperance.strategies.reference_risk"  # where studies know the class
+HALVINGS = 30  # of the range in which a veto ends
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,6 @@ class _Scattered:
     def rows(self, beta: float) -> tuple[Array, Array]:
         loss, share = self.left_out.rows(beta)
         return loss - share @ loss / share.sum() + self.reference(beta), share
-
-
-HALVINGS = 30
 
 
 def closest_tolerated(
