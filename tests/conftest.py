@@ -32,6 +32,8 @@ def shortcuts(monkeypatch):
     """Take every shortcut of linear models, however small the problem is."""
     from temperance.models.linear import fast
     from temperance.models.linear.fast import leave_one_out
+    from temperance.strategies.reference import deletions, row_basis
 
     monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
-    monkeypatch.setattr(leave_one_out, "MANY_ELEMENTS", 0)
+    for module in (leave_one_out, deletions, row_basis):
+        monkeypatch.setattr(module, "MANY_ELEMENTS", 0)

@@ -414,7 +414,7 @@ def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     at_once = careful()
     assert 0 < at_once < shrinkage_intensity(Z, data.weights)
     monkeypatch.setattr(row_basis, "CACHED", 100)
-    monkeypatch.setattr(second_moment, "CACHED", 100)
+    monkeypatch.setattr(new_rows, "CACHED", 100)
     monkeypatch.setattr(leave_one_out, "CACHED", 100)
     assert len(list(seen(Z, data.y).basis.parts(4))) == 5
     assert careful() == pytest.approx(at_once, rel=1e-12)

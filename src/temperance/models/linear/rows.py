@@ -15,6 +15,7 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
+MANY_ELEMENTS = 2**14  # of rows, from which on Gram matrices and interpolation pay
 LARGE_PROBLEM = 2**17  # elements of rows and pairs from which on shortcuts pay
 
 LONG = 1e10  # length of a row beside which those of length 1 are short

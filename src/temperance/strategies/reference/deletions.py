@@ -31,6 +31,7 @@ from temperance.models.linear.fast.interpolant import (
 from temperance.models.linear.fast.interpolated_sums import InterpolatedSums
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.moments import Moments, Sums
+from temperance.models.linear.rows import MANY_ELEMENTS
 from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.seen import Seen
 from temperance.types import Array
@@ -195,7 +196,7 @@ class Deletions:
     def _variable(self) -> Variable | None:
         """The variable in which fewer kappas determine the means, if there is one."""
         basis = self.seen.basis
-        if not len(basis.sigma):
+        if not len(basis.sigma) or basis.inputs.size <= MANY_ELEMENTS:
             return None
         least = float(basis.lam.min()) * self._least_kept
         most = float(basis.lam.max())

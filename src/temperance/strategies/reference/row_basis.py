@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from temperance.models.linear.fast.grams import triangle_of_gram
-from temperance.models.linear.rows import CACHED
+from temperance.models.linear.rows import CACHED, MANY_ELEMENTS
 from temperance.models.linear.singular import singular_values
 from temperance.types import Array, batches
 
@@ -52,7 +52,7 @@ class RowBasis:
         The weighted second moments are told by ``gram`` where they are known.
         """
         n, k = rows.shape
-        if n < TALL * k:
+        if n < TALL * k or rows.size <= MANY_ELEMENTS:
             root = None
         else:
             known = (rows.T * weights) @ rows if gram is None else gram

@@ -46,10 +46,9 @@ from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.moments import Moments, Sums
-from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.rows import CACHED, MANY_ELEMENTS, Rows
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
-MANY_ELEMENTS = 2**14  # of the rows, from which on Gram matrices and interpolation pay
 ALONE = 1e-4
 OUTLIER = 1e2
 DIFFERENCE = 1e-2  # share of the misfit that is left from which on it is a difference
