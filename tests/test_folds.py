@@ -10,9 +10,9 @@ from scenarios import LOGISTIC
 from scipy import special
 
 from temperance import calibrate, models, strategies
-from temperance.models.glm import fold_sketch, folds
-from temperance.models.glm.fold_rows import fold_rows
-from temperance.models.glm.system import Rows
+from temperance.models.glm.fast import fold_sketch, folds
+from temperance.models.glm.fast.fold_rows import fold_rows
+from temperance.models.glm.rows import Rows
 from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
 from temperance.types import Data, FoldPlan
@@ -70,21 +70,20 @@ def test_the_sketch_is_the_displayed_step(name, transfer):
     plan = uneven(data, transfer)
     rows = whitened(model, data)
     weights = plan.pairs().likelihood_weights
-    sketch = fold_sketch.FoldSketch(fold_rows(rows, plan), model)
+    sketch = fold_sketch.FoldSketch(fold_rows(rows, plan), model.approximation)
     found = sketch.at(beta).now
-    u, root = model.approximation(Rows(rows.Z, rows.offset, rows.y, weights.mean(axis=0)[None]))(
-        beta
-    )
-    variance = ((rows.Z @ (np.diag(root) if model.diagonal else root)) ** 2).sum(axis=1)
-    force = model.forces(rows.offset + rows.Z @ u, variance)
+    u, root = model.gaussian(rows.weighted(weights.mean(axis=0)[None]))(beta)
+    is_diagonal = model.approximation.diagonal
+    variance = ((rows.Z @ (np.diag(root) if is_diagonal else root)) ** 2).sum(axis=1)
+    force = model.approximation.forces(rows.offset + rows.Z @ u, variance, rows.y)
     for k, w in enumerate(weights):
         hessian = np.eye(3) + beta * (rows.Z.T * (w * force.hessian)) @ rows.Z
-        pull = rows.Z.T @ (w * (force.pull - rows.y))
+        pull = rows.Z.T @ (w * force.pull)
         mean = u - np.linalg.solve(hessian, u + beta * pull)
         curvature = (rows.Z.T * (w * force.curvature)) @ rows.Z
         # The fit of all rows is itself rough.
         np.testing.assert_allclose(found.mean[k], mean, atol=2e-4)
-        diagonal = np.diagonal(curvature) if model.diagonal else curvature
+        diagonal = np.diagonal(curvature) if is_diagonal else curvature
         np.testing.assert_allclose(found.curvature[k], diagonal, rtol=1e-3, atol=0.05)
 
 
@@ -141,7 +140,7 @@ def test_folds_take_few_newton_steps_from_the_sketch(name, monkeypatch):
     data = labelled(4000)
     even = FoldPlan(data.weights, np.arange(4000) % 4, 4)
     curve = LOGISTIC[name].risk_curve(data, even)
-    kind = type(LOGISTIC[name].system(whitened(LOGISTIC[name], data)))
+    kind = type(LOGISTIC[name].approximation.system(whitened(LOGISTIC[name], data)))
     steps = []
     newton = kind.newton
     monkeypatch.setattr(
@@ -197,7 +196,9 @@ def test_a_calibration_can_be_sent_to_other_processes():
 def test_the_sketch_forgets_old_betas(monkeypatch):
     data = labelled(1000)
     model = LOGISTIC["laplace"]
-    sketch = fold_sketch.FoldSketch(fold_rows(whitened(model, data), uneven(data)), model)
+    sketch = fold_sketch.FoldSketch(
+        fold_rows(whitened(model, data), uneven(data)), model.approximation
+    )
     first = sketch.at(0.1)
     assert sketch.at(0.1) is first
     monkeypatch.setattr(fold_sketch, "MOST_REMEMBERED", 2 * first.now.curvature.size * 3)

@@ -2,7 +2,6 @@ r"""K-fold cross-validation of many rows: each fold solved exactly, from a sketc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import cast
@@ -10,11 +9,12 @@ from typing import cast
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
-from temperance.models.glm.continuation import Path
-from temperance.models.glm.curve import QUADRATURE, Approximation, predictor_loss
-from temperance.models.glm.fold_rows import FoldRows, fold_rows
-from temperance.models.glm.fold_sketch import FoldGuide, FoldSketch
-from temperance.models.glm.system import Law, PortableSystem, Rows, few_rows
+from temperance.models.glm.fast.fold_rows import FoldRows, fold_rows
+from temperance.models.glm.fast.fold_sketch import FoldSketch
+from temperance.models.glm.gaussians import Law
+from temperance.models.glm.mean_and_curvature import few_rows
+from temperance.models.glm.newton import Approximation, CoefficientSystem, newton, solve
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, FoldPlan, Risk
 
 FEW_FOLDS = 2  # up to which one fit of all rows spares nothing
@@ -38,11 +38,11 @@ def many_in_folds(plan: FoldPlan, columns: int) -> bool:
 def fold_risk_curve(
     rows: Rows, plan: FoldPlan, risk: Risk, approximation: Approximation
 ) -> RiskCurve:
-    """Curve of whitened rows of one weighting, the plan's."""
+    """Curve of whitened rows, with the sketch beside it."""
     losses = FoldLosses(fold_rows(rows, plan), approximation, risk)
-    order = losses.rows.order
-    sketch = partial(losses, rough=True)
-    return curve_of_tested(losses, order, plan.weights[order], len(order), QUADRATURE, sketch)
+    order, method = losses.rows.order, approximation.loss.method
+    sketch = partial(losses, sketched=True)
+    return curve_of_tested(losses, order, plan.weights[order], len(order), method, sketch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +53,27 @@ class FoldLosses:
     approximation: Approximation
     risk: Risk
 
-    def __call__(self, beta: float, rough: bool = False) -> tuple[Array, Array]:
+    def __call__(self, beta: float, sketched: bool = False) -> tuple[Array, Array]:
         """Return the losses and their slopes, (n,)."""
-        rows, laws = self.rows.once, self._sketched(beta) if rough else self._solved(beta)
+        rows, law_of = self.rows.once, self._sketch.law if sketched else self._solved
         losses = []
-        for tested, law in zip(self.rows.folds, laws, strict=True):
-            predictor = law.predictor(rows.Z[None, tested], rows.offset[None, tested])
-            losses.append(predictor_loss(predictor, rows.y[None, tested], self.risk, rough))
+        for fold, tested in enumerate(self.rows.folds):
+            predictor = law_of(fold, beta).predictor(
+                rows.Z[None, tested], rows.offset[None, tested]
+            )
+            y = rows.y[None, tested]
+            losses.append(self.approximation.loss.risk(predictor, y, self.risk, sketched))
         value, slope = np.concatenate(losses, axis=2)[:, 0]
         return value, slope
 
-    def _sketched(self, beta: float) -> Iterable[Law]:
-        return (self._sketch.law(fold, beta) for fold in range(len(self.rows.folds)))
-
-    def _solved(self, beta: float) -> Iterable[Law]:
-        for path in self._paths:
-            found = path.at(beta)
-            yield path.system.law(found.x, found.tangent, found.beta)
+    def _solved(self, fold: int, beta: float) -> Law:
+        """Solve the equations without a fold, from the sketch."""
+        system, fits = self._systems[fold], self._sketch.at(beta).now
+        mean, curvature = (part[fold : fold + 1] for part in fits)
+        found = newton(system, system.parameters(mean, curvature, beta), beta)
+        if found is None:
+            found = solve(system, beta)
+        return system.law(found.x, found.tangent, beta)
 
     @cached_property
     def _sketch(self) -> FoldSketch:
@@ -77,10 +81,8 @@ class FoldLosses:
         return FoldSketch(self.rows, self.approximation, good_slopes=self.risk == "predictive")
 
     @cached_property
-    def _paths(self) -> list[Path]:
-        return [self._path(fold) for fold in range(len(self.rows.folds))]
-
-    def _path(self, fold: int) -> Path:
+    def _systems(self) -> list[CoefficientSystem]:
         # The equations of many rows are about coefficients.
-        system = cast(PortableSystem, self.approximation.system(self.rows.outside(fold)))
-        return Path(system, FoldGuide(self._sketch, fold, system), among=len(self.rows.folds))
+        folds = range(len(self.rows.folds))
+        systems = (self.approximation.system(self.rows.outside(fold)) for fold in folds)
+        return [cast(CoefficientSystem, system) for system in systems]

@@ -1,8 +1,8 @@
-"""What fits of logistic models cost, as measured, for those who must say what is too much."""
+"""What fits of logistic models cost, as measured, for messages on what would take too long."""
 
 from __future__ import annotations
 
-from temperance.models.glm.leave_one_out import many_rows
+from temperance.models.glm.fast.leave_one_out import many_rows
 
 COLUMNS = 25.0  # from which matrices over the columns cost more than passes over the rows
 NEWTON_STEPS = 10  # fits that cost as much as a fit, a Newton step for each row and some refits

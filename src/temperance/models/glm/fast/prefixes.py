@@ -1,34 +1,32 @@
-r"""SafeBayes of many rows: prefixes of the rows in order, each fitted from the one before.
+r"""SafeBayes of many rows: prefixes of the rows in order.
 
-Short prefixes are followed along beta several at a time, as other pairs are.  Long ones are
-views of the same rows, one after the other: at each beta the fit of one guides that of the next,
-which has a fiftieth more rows.
+Short prefixes are followed along beta several at a time, as other pairs are.  Long ones are views
+of the same rows, so that memory is that of the rows and not of explicit pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_tested
-from temperance.models.glm.continuation import Path
-from temperance.models.glm.curve import (
-    QUADRATURE,
-    Approximation,
-    Part,
-    alike,
-    parts_of_pairs,
-)
-from temperance.models.glm.shared_rows import shared_rows
-from temperance.models.glm.system import Rows
+from temperance.models.glm.fast.pairs import Part, parts_of_pairs
+from temperance.models.glm.fast.path import Path
+from temperance.models.glm.fast.shared_rows import shared_rows
+from temperance.models.glm.newton import Approximation
+from temperance.models.glm.plain import method_of
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, PrefixPlan, Risk
 
 SHORT = 500  # rows of prefixes that are followed together
-CHAIN = 20  # prefixes that guide each other in turn
+
+
+def long_prefixes(plan: PrefixPlan) -> bool:
+    """Tell whether some prefixes are so long that explicit pairs would take too much memory."""
+    return bool(plan.ends[-1] > SHORT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +36,28 @@ class PrefixLosses:
     parts: list[Part]
     risk: Risk
 
-    def __call__(self, beta: float, rough: bool = False) -> tuple[Array, Array]:
+    def __call__(self, beta: float) -> tuple[Array, Array]:
         """Return the losses and their slopes, flat."""
-        found = [part.losses(beta, self.risk, rough) for part in self.parts]
-        values, slopes = zip(*found, strict=True)
+        values, slopes = zip(*(part.losses(beta, self.risk) for part in self.parts), strict=True)
         return _flat(values), _flat(slopes)
 
 
 def prefix_risk_curve(
     rows: Rows, plan: PrefixPlan, risk: Risk, approximation: Approximation
 ) -> RiskCurve:
-    """Curve of whitened rows of one weighting, the plan's, with prefixes that are long."""
+    """Curve of whitened rows under a plan with prefixes that are long."""
     parts: list[Part] = []
     tested: list[NDArray[np.intp]] = []
     weight: list[Array] = []
     first = int(plan.ends[plan.ends > SHORT][0])
     for order in plan.orders:
-        ordered = _ordered(rows, order)
+        ordered = replace(
+            rows,
+            Z=rows.Z[order],
+            offset=rows.offset[order],
+            y=rows.y[order],
+            weights=plan.weights[None, order],
+        )
         if first > plan.start:
             begin, index, weights = _short_prefixes(ordered, plan, first, approximation)
             parts += begin
@@ -63,34 +66,13 @@ def prefix_risk_curve(
         parts += _long_prefixes(ordered, plan, approximation)
         tested.append(order[first:])
         weight.append(plan.weights[order[first:]])
-    losses = PrefixLosses(parts, risk)
-    return curve_of_tested(
-        losses,
-        np.concatenate(tested),
-        np.concatenate(weight),
-        len(rows.y),
-        method_of(plan),
-        sketch=partial(losses, rough=True),
-    )
-
-
-def method_of(plan: PrefixPlan) -> str:
-    """Say how the numbers were obtained."""
-    return (
-        f"{QUADRATURE}, prefixes fitted as they grow by {plan.growth:.0%}"
-        if plan.thinned
-        else QUADRATURE
-    )
+    index, weights, n = np.concatenate(tested), np.concatenate(weight), len(rows.y)
+    losses, method = PrefixLosses(parts, risk), method_of(plan, approximation)
+    return curve_of_tested(losses, index, weights, n, method)
 
 
 def _flat(parts: Sequence[Array]) -> Array:
     return np.concatenate([part.ravel() for part in parts])
-
-
-def _ordered(rows: Rows, order: NDArray[np.intp]) -> Rows:
-    if np.all(order == np.arange(len(order))):
-        return rows
-    return Rows(rows.Z[order], rows.offset[order], rows.y[order], rows.weights[:, order])
 
 
 def _short_prefixes(
@@ -102,8 +84,8 @@ def _short_prefixes(
     )
     pairs = replace(begin.pairs(), size=plan.size)
     index, weights = pairs.tested_rows()
-    weighted = Rows(rows.Z[:stop], rows.offset[:stop], rows.y[:stop], pairs.likelihood_weights)
-    return parts_of_pairs(weighted, index, approximation), index, weights
+    shorter = rows.subset(np.arange(len(rows.y)) < stop, pairs.likelihood_weights)
+    return parts_of_pairs(shorter, index, approximation), index, weights
 
 
 def _long_prefixes(rows: Rows, plan: PrefixPlan, approximation: Approximation) -> list[Part]:
@@ -119,20 +101,6 @@ def _long_prefixes(rows: Rows, plan: PrefixPlan, approximation: Approximation) -
         if plan.transfer == "alpha":
             weights = plan.size / weights.sum() * weights
         system = approximation.system(shared_rows(whole, slice(end), weights))
-        guide = parts[_earlier(len(parts))].path if parts else None
-        if guide is not None and not alike(system, guide.system):
-            guide = None
-        path = Path(system, guide, len(ends))
-        parts.append(Part(slice(0, 1), path, whole, slice(int(end), int(stop))))
+        tested = slice(int(end), int(stop))
+        parts.append(Part(Path(system, len(ends)), whole, tested, approximation.loss))
     return parts
-
-
-def _earlier(place: int) -> int:
-    """Return the place of the guide: the one before, or the first of the chain, or of chains.
-
-    So that no guide has many guides before it.
-    """
-    step = 1
-    while place % (step * CHAIN) == 0:
-        step *= CHAIN
-    return place - step
