@@ -657,4 +657,4 @@ def test_folds_know_their_rows_and_weights(given):
     plan = FoldPlan(weights, np.array([0, 2, 0, 1, 2], dtype=np.int8), 4, start=1)
     np.testing.assert_array_equal(plan.counts, [2, 1, 2, 0])
     expected = [weights[[3]].sum(), weights[[1, 4]].sum(), 0.0]
-    np.testing.assert_array_equal(plan.tested, expected)
+    np.testing.assert_array_equal(plan.fold_weights, expected)
