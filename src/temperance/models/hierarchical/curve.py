@@ -24,7 +24,6 @@ from temperance.models.linear.noise import Noise, gibbs_rows
 from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
 
-
 NONE = (0.0, 0.0)  # a range without numbers
 
 
