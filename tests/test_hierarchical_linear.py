@@ -59,6 +59,18 @@ def test_log_evidences_beside_which_their_range_is_rounding():
     assert np.isfinite(model.risk_curve(far, LeaveOneOutPlan(data.weights))(1.0))
 
 
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("kind", ["leave-one-out", "folds"])
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_below_its_scale_a_curve_is_level(unit, kind, noise):
+    """Huge responses tell of the noise, or of the scales, at tiny betas."""
+    data = problem()
+    data = Data(data.X, unit * data.y, data.weights)
+    curve = model_of(noise).risk_curve(data, plan_of(kind, data), "predictive")
+    values = curve(np.append(0.0, 1e-3 * curve.scale().smallest * 10.0 ** np.arange(30)))
+    assert abs(values[1] - values[0]) < 0.01 * np.ptp(values)
+
+
 @pytest.mark.parametrize(
     "inputs, responses, message",
     [

@@ -153,6 +153,16 @@ def test_a_small_slope_is_not_flat():
     )
 
 
+@pytest.mark.parametrize("deeper, other", [(0.8, 2.3), (2.3, 0.8)])
+def test_rounding_of_a_far_higher_point_hides_no_valley(deeper, other):
+    def f(b):
+        wells = well(b, deeper, 0.2, 1 + 1e-5) + well(b, other, 0.2)
+        return 2 + wells + 1e12 / (1 + (b / 1e-4) ** 10)
+
+    ruler = Ruler(0.0, 3.0, 1e-5)
+    assert minimise(curve(f), ruler).beta == pytest.approx(deeper, abs=0.01)
+
+
 def test_noise_is_not_refined_without_end():
     evaluated = 0
 

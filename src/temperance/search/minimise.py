@@ -131,10 +131,12 @@ def lowest(curve: Curve) -> Point:
 def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
     """Return the pairs of neighbours, falling and rising, that may have the minimum between.
 
-    Those that may be lower by no more than rounding have it beside the lowest point only.
+    Those that may be lower by no more than rounding of their own values have it beside the lowest
+    point only.
     """
     _, values, slopes = curve
-    lower = cubic.depth - cubic.doubt < values.min() - rounding_of(values)
+    size = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
+    lower = cubic.depth - cubic.doubt < values.min() - ROUNDING * size
     least = int(values.argmin())
     lower[max(least - 1, 0) : least + 1] = True
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & lower

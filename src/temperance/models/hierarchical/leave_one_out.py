@@ -63,9 +63,9 @@ class LeaveOneOutPredictions:
         return self.known.training
 
     @property
-    def largest(self) -> float:
-        """The largest eigenvalue of the centred products."""
-        return float(self.training.singular.max(initial=0.0)) ** 2
+    def training_sets(self) -> list[Training]:
+        """One of all rows, which holds all that leave one out."""
+        return [self.training]
 
     def at(
         self, beta: float, scales: Array, prior_level: float, noise: Noise
