@@ -15,8 +15,9 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a chunk that stays in a processor's cache
-MANY_ELEMENTS = 2**14  # of rows, from which on Gram matrices and interpolation pay
-LARGE_PROBLEM = 2**17  # elements of rows and pairs from which on shortcuts pay
+MANY_ELEMENTS = 2**12  # of rows, from which on Gram matrices and interpolation pay
+MANY_TRAINED = 2**15  # elements of the training rows of all pairs, from which on Gram matrices pay
+LARGE_PROBLEM = 2**17  # elements of rows whose losses take longer than the search around them
 
 LONG = 1e10  # length of a row beside which those of length 1 are short
 
