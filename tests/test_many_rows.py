@@ -131,6 +131,21 @@ def test_rows_that_move_far_are_refitted(name, monkeypatch):
     assert abs(LOGISTIC[name].risk_curve(data, plan).rows(1.0)[0][5] - exact) > 0.05
 
 
+@pytest.mark.usefixtures("newton_from_few_rows")
+def test_all_of_several_rows_that_move_far_are_refitted():
+    rng, data = np.random.default_rng(3), many_data(80)
+    X, y = data.X.copy(), data.y.copy()
+    for row in range(6):
+        direction = rng.normal(size=3)
+        X[row] = 9 * direction / np.linalg.norm(direction)
+        y[row] = float(direction @ THETA < 0)  # on the wrong side
+    data = Data(X, y, data.weights)
+    plan = LeaveOneOutPlan(data.weights)
+    model = models.LaplaceLogistic()
+    exact, found = (model.risk_curve(data, each).rows(1.0)[0][:6] for each in (plan.pairs(), plan))
+    assert (np.abs(found / exact - 1) < 1e-8).sum() >= 5
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_left_out_rows_come_in_any_order(name):
     data = many_data(600)
