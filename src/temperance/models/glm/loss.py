@@ -60,11 +60,11 @@ class ExpectedLoss(Curved, Protocol):
         """Return L."""
         ...
 
-    def partials(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Partials:
-        """Differentiate L twice; a rough answer has errors up to 1e-6."""
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
+        """Differentiate L twice."""
         ...
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate L as far as a Newton step for the mean needs."""
         ...
 
@@ -77,9 +77,7 @@ class TestedLoss(Protocol):
         """How risks are computed, in words."""
         ...
 
-    def risk(
-        self, predictor: Predictor, y: Array, risk: Risk, rough: bool = False
-    ) -> tuple[Array, Array]:
+    def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         """Return E l, or -log E exp(-l) for the predictive risk, and its slope in beta."""
         ...
 
@@ -129,32 +127,26 @@ class Logistic:
         """Return E softplus(s u), by quadrature."""
         return softplus_expectations(_sign(y) * mean, variance)[0]
 
-    def partials(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Partials:
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
         """Differentiate: d/dmu raises the order of softplus by one, d/dv by two with a half."""
         if not np.isfinite(variance).all():
             raise np.linalg.LinAlgError("the variances of the predictors are not finite")
         sign = _sign(y)
-        first, second, third, fourth = softplus_expectations(
-            sign * mean, variance, derivatives=4, first=1, rough=rough
-        )
+        first, second, third, fourth = softplus_expectations(sign * mean, variance, 4, first=1)
         return Partials(sign * first, second / 2, second, sign * third / 2, fourth / 4)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate as far as a Newton step for the mean needs; 2 dL/dv is d2L/dmu2."""
         sign = _sign(y)
-        first, second = softplus_expectations(
-            sign * mean, variance, derivatives=2, first=1, rough=rough
-        )
+        first, second = softplus_expectations(sign * mean, variance, 2, first=1)
         return Forces(sign * first, second, second)
 
-    def risk(
-        self, predictor: Predictor, y: Array, risk: Risk, rough: bool = False
-    ) -> tuple[Array, Array]:
+    def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         r"""Return E softplus(s u) or -log E sigmoid(-s u) of each row, and its slope in beta."""
         sign = _sign(y)
         mean, variance, d_mean, d_variance = predictor
         if risk == "gibbs":
-            loss, first, second = softplus_expectations(sign * mean, variance, 2, rough=rough)
+            loss, first, second = softplus_expectations(sign * mean, variance, 2)
             return loss, sign * first * d_mean + 0.5 * second * d_variance
         log, by_mean, by_variance = log_expected_sigmoid(-sign * mean, variance, derivatives=True)
         return -log, sign * by_mean * d_mean - by_variance * d_variance

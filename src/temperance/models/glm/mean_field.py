@@ -42,17 +42,13 @@ class MeanField:
     loss: Loss
     diagonal: ClassVar[bool] = True
 
-    def system(self, rows: Rows, rough: bool = False) -> System:
+    def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the variational objective."""
-        return MeanFieldSystem(rows, self.loss, rough)
+        return MeanFieldSystem(rows, self.loss)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate the expected loss."""
-        return self.loss.forces(mean, variance, y, rough)
-
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, None]:
-        """Keep the coordinates: a diagonal covariance is one in these only."""
-        return whitened, None
+        return self.loss.forces(mean, variance, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +57,6 @@ class MeanFieldSystem:
 
     rows: Rows
     loss: ExpectedLoss
-    rough: bool = False
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -107,7 +102,7 @@ class MeanFieldSystem:
         m, rho = self._split(x)
         t = np.exp(2 * rho)
         mean, variance = self.rows.offset + m @ Z.T, t @ squares.T
-        psi = self.loss.partials(mean, variance, self.rows.y, self.rough)
+        psi = self.loss.partials(mean, variance, self.rows.y)
         spread = 2 * t * ((w * psi.variance) @ squares)
         q = t + beta * spread
         # Near beta = 0 the logarithm of q is all in what q has more than 1.

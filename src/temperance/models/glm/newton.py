@@ -107,8 +107,9 @@ class Fit(Protocol):
         """Return the equations of the approximation."""
         ...
 
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
-        """Return whitened rows along axes of their span, and the axes if these are others."""
+    @property
+    def diagonal(self) -> bool:
+        """Whether the covariance is diagonal in the coordinates of the rows."""
         ...
 
 
@@ -120,16 +121,7 @@ class Approximation(Fit, Protocol):
         """The loss of a row."""
         ...
 
-    @property
-    def diagonal(self) -> bool:
-        """Whether the covariance is diagonal in the coordinates of the rows."""
-        ...
-
-    def system(self, rows: Rows, rough: bool = False) -> System:
-        """Return the equations of the approximation; a rough one has errors of about 1e-6."""
-        ...
-
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Return what rows with these predictors add to the equations."""
         ...
 
