@@ -35,19 +35,18 @@ from temperance.models.glm.gaussians import (
     squares_times,
     weighted_gram,
 )
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 
 @dataclass(frozen=True)
-class FullCovariance:
+class FullCovariance(UnderLoss):
     """The Gaussian of full covariance that minimises expected loss and divergence."""
 
-    loss: Loss
     diagonal: ClassVar[bool] = False
 
     def system(self, rows: Rows) -> System:

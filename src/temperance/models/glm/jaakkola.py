@@ -41,7 +41,7 @@ from temperance.models.glm.gaussians import (
 from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
@@ -76,7 +76,7 @@ class JaakkolaBound:
 
 
 @dataclass(frozen=True)
-class Jaakkola:
+class Jaakkola(UnderLoss):
     """The Gaussian of the best bound; for the logistic loss alone."""
 
     loss: Loss = Logistic()

@@ -16,16 +16,15 @@ from numpy.typing import ArrayLike
 from temperance.models.glm.gaussians import FullLaw, inverse_root, solve_newton, weighted_gram
 from temperance.models.glm.loss import Forces, Logistic, Loss
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(UnderLoss):
     """The Laplace approximation under a smooth loss."""
 
-    loss: Loss
     diagonal: ClassVar[bool] = False
 
     def system(self, rows: Rows) -> System:

@@ -8,8 +8,8 @@ that there is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -97,6 +97,10 @@ class Loss(ExpectedLoss, TestedLoss, Protocol):
         """Refuse responses that the loss does not take."""
         ...
 
+    def roughly(self) -> Self:
+        """Return the loss with errors up to 1e-6 in its expectations, which take less time."""
+        ...
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -104,8 +108,14 @@ class Logistic:
 
     It is softplus(s u) with the sign s = 1 - 2 y.  By that no derivative is a difference from 1,
     and those of rows far on the right side keep their digits.
+
+    Parameters
+    ----------
+    rough : bool
+        Whether expectations may have errors up to 1e-6, which takes less time.
     """
 
+    rough: bool = False
     curvature: ClassVar[float] = 0.25
     method: ClassVar[str] = "Gaussian approximation, losses by quadrature"
 
@@ -132,13 +142,17 @@ class Logistic:
         if not np.isfinite(variance).all():
             raise np.linalg.LinAlgError("the variances of the predictors are not finite")
         sign = _sign(y)
-        first, second, third, fourth = softplus_expectations(sign * mean, variance, 4, first=1)
+        first, second, third, fourth = softplus_expectations(
+            sign * mean, variance, derivatives=4, first=1, rough=self.rough
+        )
         return Partials(sign * first, second / 2, second, sign * third / 2, fourth / 4)
 
     def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate as far as a Newton step for the mean needs; 2 dL/dv is d2L/dmu2."""
         sign = _sign(y)
-        first, second = softplus_expectations(sign * mean, variance, 2, first=1)
+        first, second = softplus_expectations(
+            sign * mean, variance, derivatives=2, first=1, rough=self.rough
+        )
         return Forces(sign * first, second, second)
 
     def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
@@ -146,7 +160,7 @@ class Logistic:
         sign = _sign(y)
         mean, variance, d_mean, d_variance = predictor
         if risk == "gibbs":
-            loss, first, second = softplus_expectations(sign * mean, variance, 2)
+            loss, first, second = softplus_expectations(sign * mean, variance, 2, rough=self.rough)
             return loss, sign * first * d_mean + 0.5 * second * d_variance
         log, by_mean, by_variance = log_expected_sigmoid(-sign * mean, variance, derivatives=True)
         return -log, sign * by_mean * d_mean - by_variance * d_variance
@@ -156,6 +170,10 @@ class Logistic:
         strange = y[(y != 0) & (y != 1)]
         if len(strange):
             raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
+
+    def roughly(self) -> Self:
+        """Return the loss whose expectations are rough."""
+        return replace(self, rough=True)
 
 
 def _sign(y: Array) -> Array:

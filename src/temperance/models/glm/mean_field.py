@@ -23,10 +23,10 @@ from temperance.curves import RiskCurve
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.glm.gaussians import DiagonalLaw, largest, solve_newton, weighted_gram
 from temperance.models.glm.large_variances import LARGE, following
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, System, Tangent
+from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.models.prior import GaussianPrior, gaussian_prior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -36,10 +36,9 @@ LITTLE = 0.05  # change of a logarithm below which a line is as good
 
 
 @dataclass(frozen=True)
-class MeanField:
+class MeanField(UnderLoss):
     """The Gaussian of diagonal covariance that minimises expected loss and divergence."""
 
-    loss: Loss
     diagonal: ClassVar[bool] = True
 
     def system(self, rows: Rows) -> System:

@@ -14,7 +14,8 @@ beta is a better start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -124,6 +125,21 @@ class Approximation(Fit, Protocol):
     def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Return what rows with these predictors add to the equations."""
         ...
+
+    def roughly(self) -> Self:
+        """Return the approximation under the rough loss."""
+        ...
+
+
+@dataclass(frozen=True)
+class UnderLoss:
+    """An approximation under a loss."""
+
+    loss: Loss
+
+    def roughly(self) -> Self:
+        """Return the approximation under the rough loss."""
+        return replace(self, loss=self.loss.roughly())
 
 
 class StraightAhead:

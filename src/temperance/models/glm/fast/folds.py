@@ -39,13 +39,14 @@ class FoldLosses:
     def __call__(self, beta: float, sketched: bool = False) -> tuple[Array, Array]:
         """Return the losses and their slopes, (n,)."""
         rows, law_of = self.rows.once, self._sketch.law if sketched else self._solved
+        loss = (self._sketch if sketched else self).approximation.loss
         losses = []
         for fold, tested in enumerate(self.rows.folds):
             predictor = law_of(fold, beta).predictor(
                 rows.Z[None, tested], rows.offset[None, tested]
             )
             y = rows.y[None, tested]
-            losses.append(self.approximation.loss.risk(predictor, y, self.risk))
+            losses.append(loss.risk(predictor, y, self.risk))
         value, slope = np.concatenate(losses, axis=2)[:, 0]
         return value, slope
 
@@ -56,7 +57,8 @@ class FoldLosses:
     @cached_property
     def _sketch(self) -> FoldSketch:
         # Under the predictive risk what mean and variance do to the slope all but cancels.
-        return FoldSketch(self.rows, self.approximation, good_slopes=self.risk == "predictive")
+        rough = self.approximation.roughly()
+        return FoldSketch(self.rows, rough, good_slopes=self.risk == "predictive")
 
     @cached_property
     def _paths(self) -> list[FoldPath]:
