@@ -10,7 +10,8 @@ from scenarios import LOGISTIC
 from scipy import special
 
 from temperance import calibrate, models, strategies
-from temperance.models.glm.fast import fold_sketch, folds
+from temperance.models.glm import fast
+from temperance.models.glm.fast import fold_sketch
 from temperance.models.glm.fast.fold_rows import fold_rows
 from temperance.models.glm.rows import Rows
 from temperance.search.minimise import THOROUGH, minimise
@@ -24,7 +25,7 @@ BETAS = np.array([0.0, 1e-3, 0.02, 0.3, 1.0, 3.0])
 @pytest.fixture(autouse=True)
 def many_numbers(monkeypatch):
     """Take folds out by Newton steps where it does not pay yet."""
-    monkeypatch.setattr(folds, "MANY_NUMBERS", 0)
+    monkeypatch.setattr(fast, "MANY_NUMBERS", 0)
 
 
 def labelled(n, d=3, signal=1.0, seed=0):
@@ -51,7 +52,7 @@ def whitened(model, data):
 def test_the_curve_is_that_of_explicit_pairs(name, transfer, risk):
     data = labelled(1000)
     plan = uneven(data, transfer)
-    assert folds.many_in_folds(plan, 3)
+    assert fast.many_in_folds(plan, 3)
     found = LOGISTIC[name].risk_curve(data, plan, risk)
     expected = LOGISTIC[name].risk_curve(data, plan.pairs(), risk)
     values, slopes = found(BETAS, derivative=True)
@@ -180,9 +181,9 @@ def test_training_sets_are_views():
     ],
 )
 def test_few_rows_or_folds_are_fitted_one_by_one(n, columns, n_folds, start, many, monkeypatch):
-    monkeypatch.setattr(folds, "MANY_NUMBERS", 50_000)
+    monkeypatch.setattr(fast, "MANY_NUMBERS", 50_000)
     plan = FoldPlan(np.ones(n), np.arange(n) % n_folds, n_folds, start=start)
-    assert folds.many_in_folds(plan, columns) == many
+    assert fast.many_in_folds(plan, columns) == many
 
 
 def test_a_calibration_can_be_sent_to_other_processes():

@@ -8,6 +8,7 @@ from scenarios import LOGISTIC, RISKS, binary_data
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.models.glm import fast
 from temperance.models.glm.fast import leave_one_out, prefixes
 from temperance.models.glm.laplace import LaplaceSystem
 from temperance.types import Data, LeaveOneOutPlan, PrefixPlan
@@ -40,7 +41,7 @@ def assert_slopes(curve):
 
 @pytest.fixture
 def newton_from_few_rows(monkeypatch):
-    monkeypatch.setattr(leave_one_out, "MANY_ROWS", 50)
+    monkeypatch.setattr(fast, "MANY_LEFT_OUT", 50)
 
 
 @pytest.mark.usefixtures("newton_from_few_rows")
@@ -179,7 +180,7 @@ def test_safe_bayes_says_when_prefixes_wait(n, said):
 
 def test_how_many_rows_are_many():
     sizes = [(500, 3), (501, 3), (601, 100), (600, 100)]
-    assert [leave_one_out.many_rows(*size) for size in sizes] == [False, True, True, False]
+    assert [fast.many_rows(*size) for size in sizes] == [False, True, True, False]
 
 
 @pytest.mark.slow
@@ -252,6 +253,7 @@ def test_up_to_a_hundred_rows_every_prefix_is_fitted(name):
 @pytest.mark.slow
 def test_long_prefixes_are_the_pairs_they_stand_for(name, risk, transfer, monkeypatch):
     monkeypatch.setattr(prefixes, "SHORT", 40)
+    monkeypatch.setattr(fast, "SHORT", 40)
     data = many_data(130)
     shuffled = np.random.default_rng(3).permutation(130)
     for orders, start in ((np.stack([np.arange(130), shuffled]), 2), (shuffled[None], 70)):
@@ -267,6 +269,7 @@ def test_long_prefixes_are_the_pairs_they_stand_for(name, risk, transfer, monkey
 @pytest.mark.parametrize("name", NAMES)
 def test_prefixes_shorter_than_wide(name, monkeypatch):
     monkeypatch.setattr(prefixes, "SHORT", 10)
+    monkeypatch.setattr(fast, "SHORT", 10)
     data = binary_data(40, 25)
     plan = PrefixPlan(data.weights, np.arange(40)[None], growth=0.1)
     model = type(LOGISTIC[name])()

@@ -6,7 +6,7 @@ from scenarios import LOGISTIC, RISKS, SOFTMAX, binary_data, class_data
 
 from temperance import calibrate, models, strategies
 from temperance.models.glm import fast, plain
-from temperance.models.glm.fast import folds, leave_one_out, prefixes
+from temperance.models.glm.fast import folds, prefixes
 from temperance.models.glm.softmax import fast as softmax_fast
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field", "softmax"]
@@ -71,8 +71,8 @@ def test_pairs_that_are_followed_along_beta(name, plan, transfer, risk, asked):
 @pytest.mark.parametrize("transfer", TRANSFERS)
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_folds_of_many_rows(name, transfer, risk, asked, monkeypatch):
-    monkeypatch.setattr(folds, "MANY_NUMBERS", 0)
-    monkeypatch.setattr(folds, "MANY_ROWS", 0)
+    monkeypatch.setattr(fast, "MANY_NUMBERS", 0)
+    monkeypatch.setattr(fast, "MANY_IN_FOLD", 0)
     curve, exact, kind = curves(name, binary_data(130), PLANS["folds"](transfer), risk, asked)
     assert kind is folds.FoldLosses and curve.sketch is not None
     assert_same(curve, exact)
@@ -83,6 +83,7 @@ def test_folds_of_many_rows(name, transfer, risk, asked, monkeypatch):
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_long_prefixes(name, transfer, risk, asked, monkeypatch):
     monkeypatch.setattr(prefixes, "SHORT", 12)
+    monkeypatch.setattr(fast, "SHORT", 12)
     strategy = strategies.SafeBayes(transfer, start=9)
     curve, exact, kind = curves(name, binary_data(16), strategy, risk, asked)
     assert kind is prefixes.PrefixLosses
@@ -104,7 +105,7 @@ def test_rows_left_out_by_a_newton_step_up_to_the_square_of_their_share(
 ):
     """Not to leave them out errs by their share."""
     n = 66
-    monkeypatch.setattr(leave_one_out, "MANY_ROWS", 50)
+    monkeypatch.setattr(fast, "MANY_LEFT_OUT", 50)
     data = (class_data if name == "softmax" else binary_data)(n)
     curve, exact, kind = curves(name, data, PLANS["leave-one-out"](transfer), risk, asked)
     assert kind.__name__ == "LeftOutLosses"

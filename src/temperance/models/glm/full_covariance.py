@@ -35,34 +35,29 @@ from temperance.models.glm.gaussians import (
     squares_times,
     weighted_gram,
 )
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent
-from temperance.models.glm.rows import Rows, spanning_axes
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 
 @dataclass(frozen=True)
-class FullCovariance:
+class FullCovariance(UnderLoss):
     """The Gaussian of full covariance that minimises expected loss and divergence."""
 
-    loss: Loss
     diagonal: ClassVar[bool] = False
 
-    def system(self, rows: Rows, rough: bool = False) -> System:
+    def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the variational objective."""
         if unknown_by_rows(rows):
             return FullCovarianceSystem(rows, self.loss)
-        return MeanAndCurvatureSystem(rows, self.loss, rough)
+        return MeanAndCurvatureSystem(rows, self.loss)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate the expected loss."""
-        return self.loss.forces(mean, variance, y, rough)
-
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
-        """Return rows along axes of their span."""
-        return spanning_axes(whitened, weights)
+        return self.loss.forces(mean, variance, y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from temperance.models.glm.rows import Rows
 from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
+FEW_ROWS = 64
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
 
 
@@ -94,6 +95,11 @@ def divergence(mean: Array, root: Array) -> Array:
     """Return KL(N(mean, A A') | N(0, I)) up to a constant, (m,)."""
     spread = (root**2).sum(axis=(1, 2)) + (mean**2).sum(axis=1)
     return 0.5 * spread - np.linalg.slogdet(root)[1]
+
+
+def few_rows(n: int, k: int) -> bool:
+    """Tell whether matrices over n rows cost less than passes over rows of k coordinates."""
+    return n <= max(FEW_ROWS, 6 * k)
 
 
 def largest(values: Array) -> float:

@@ -41,8 +41,8 @@ from temperance.models.glm.gaussians import (
 from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent
-from temperance.models.glm.rows import Rows, spanning_axes
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 SMALL_SQUARE = 1e-4  # below it lam is a series
@@ -61,7 +61,7 @@ class JaakkolaBound:
         """Return the bound."""
         return (0.5 - y) * mean + log_cosh(np.sqrt(mean**2 + variance))
 
-    def partials(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Partials:
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
         """Differentiate the bound twice."""
         if not np.isfinite(variance).all():
             raise np.linalg.LinAlgError("the variances of the predictors are not finite")
@@ -69,33 +69,29 @@ class JaakkolaBound:
         psi = bounded_loss(sign * mean, variance)
         return psi._replace(mean=sign * psi.mean, mean_variance=sign * psi.mean_variance)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate as far as a Newton step for the mean needs."""
         psi = self.partials(mean, variance, y)
         return Forces(psi.mean, psi.mean_mean, 2 * psi.variance)
 
 
 @dataclass(frozen=True)
-class Jaakkola:
+class Jaakkola(UnderLoss):
     """The Gaussian of the best bound; for the logistic loss alone."""
 
     loss: Loss = Logistic()
     bound: ExpectedLoss = JaakkolaBound()
     diagonal: ClassVar[bool] = False
 
-    def system(self, rows: Rows, rough: bool = False) -> System:
+    def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the bound."""
         if unknown_by_rows(rows):
             return JaakkolaSystem(rows, self.bound)
-        return MeanAndCurvatureSystem(rows, self.bound, rough)
+        return MeanAndCurvatureSystem(rows, self.bound)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate the bound."""
         return self.bound.forces(mean, variance, y)
-
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
-        """Return rows along axes of their span."""
-        return spanning_axes(whitened, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,30 +16,25 @@ from numpy.typing import ArrayLike
 from temperance.models.glm.gaussians import FullLaw, inverse_root, solve_newton, weighted_gram
 from temperance.models.glm.loss import Forces, Logistic, Loss
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent
-from temperance.models.glm.rows import Rows, spanning_axes
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, Preferences
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(UnderLoss):
     """The Laplace approximation under a smooth loss."""
 
-    loss: Loss
     diagonal: ClassVar[bool] = False
 
-    def system(self, rows: Rows, rough: bool = False) -> System:
+    def system(self, rows: Rows) -> System:
         """Return the equations of the mode."""
         return LaplaceSystem(rows, self.loss)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate the loss at the mode, whatever the variance."""
         first, second, _ = self.loss.derivatives(mean, y)
         return Forces(first, second, second)
-
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
-        """Return rows along axes of their span."""
-        return spanning_axes(whitened, weights)
 
 
 @dataclass(frozen=True, eq=False)

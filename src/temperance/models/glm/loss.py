@@ -8,8 +8,8 @@ that there is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -60,11 +60,11 @@ class ExpectedLoss(Curved, Protocol):
         """Return L."""
         ...
 
-    def partials(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Partials:
-        """Differentiate L twice; a rough answer has errors up to 1e-6."""
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
+        """Differentiate L twice."""
         ...
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate L as far as a Newton step for the mean needs."""
         ...
 
@@ -77,9 +77,7 @@ class TestedLoss(Protocol):
         """How risks are computed, in words."""
         ...
 
-    def risk(
-        self, predictor: Predictor, y: Array, risk: Risk, rough: bool = False
-    ) -> tuple[Array, Array]:
+    def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         """Return E l, or -log E exp(-l) for the predictive risk, and its slope in beta."""
         ...
 
@@ -99,6 +97,10 @@ class Loss(ExpectedLoss, TestedLoss, Protocol):
         """Refuse responses that the loss does not take."""
         ...
 
+    def roughly(self) -> Self:
+        """Return the loss with errors up to 1e-6 in its expectations, which take less time."""
+        ...
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -106,8 +108,14 @@ class Logistic:
 
     It is softplus(s u) with the sign s = 1 - 2 y.  By that no derivative is a difference from 1,
     and those of rows far on the right side keep their digits.
+
+    Parameters
+    ----------
+    rough : bool
+        Whether expectations may have errors up to 1e-6, which takes less time.
     """
 
+    rough: bool = False
     curvature: ClassVar[float] = 0.25
     method: ClassVar[str] = "Gaussian approximation, losses by quadrature"
 
@@ -129,32 +137,30 @@ class Logistic:
         """Return E softplus(s u), by quadrature."""
         return softplus_expectations(_sign(y) * mean, variance)[0]
 
-    def partials(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Partials:
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
         """Differentiate: d/dmu raises the order of softplus by one, d/dv by two with a half."""
         if not np.isfinite(variance).all():
             raise np.linalg.LinAlgError("the variances of the predictors are not finite")
         sign = _sign(y)
         first, second, third, fourth = softplus_expectations(
-            sign * mean, variance, derivatives=4, first=1, rough=rough
+            sign * mean, variance, derivatives=4, first=1, rough=self.rough
         )
         return Partials(sign * first, second / 2, second, sign * third / 2, fourth / 4)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate as far as a Newton step for the mean needs; 2 dL/dv is d2L/dmu2."""
         sign = _sign(y)
         first, second = softplus_expectations(
-            sign * mean, variance, derivatives=2, first=1, rough=rough
+            sign * mean, variance, derivatives=2, first=1, rough=self.rough
         )
         return Forces(sign * first, second, second)
 
-    def risk(
-        self, predictor: Predictor, y: Array, risk: Risk, rough: bool = False
-    ) -> tuple[Array, Array]:
+    def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         r"""Return E softplus(s u) or -log E sigmoid(-s u) of each row, and its slope in beta."""
         sign = _sign(y)
         mean, variance, d_mean, d_variance = predictor
         if risk == "gibbs":
-            loss, first, second = softplus_expectations(sign * mean, variance, 2, rough=rough)
+            loss, first, second = softplus_expectations(sign * mean, variance, 2, rough=self.rough)
             return loss, sign * first * d_mean + 0.5 * second * d_variance
         log, by_mean, by_variance = log_expected_sigmoid(-sign * mean, variance, derivatives=True)
         return -log, sign * by_mean * d_mean - by_variance * d_variance
@@ -164,6 +170,10 @@ class Logistic:
         strange = y[(y != 0) & (y != 1)]
         if len(strange):
             raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
+
+    def roughly(self) -> Self:
+        """Return the loss whose expectations are rough."""
+        return replace(self, rough=True)
 
 
 def _sign(y: Array) -> Array:

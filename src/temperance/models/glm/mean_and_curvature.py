@@ -31,6 +31,7 @@ from temperance.models.glm.gaussians import (
     FullLaw,
     divergence,
     eigen,
+    few_rows,
     inverse_root,
     largest,
     quadratic_forms,
@@ -45,19 +46,13 @@ from temperance.models.glm.newton import Tangent
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
-FEW_ROWS, FEW_COLUMNS = 64, 32
+FEW_COLUMNS = 32
 LARGE_PRIOR = 1e6  # variance of a predictor
-LOOSE = 5e-2  # enough for Newton's steps, which correct each other
-ROUGH, TIGHT = 1e-1, 1e-10  # for tangents of rough systems, and of others
+LOOSE, TIGHT = 5e-2, 1e-10  # for Newton's steps, which correct each other, and for tangents
 NEGLIGIBLE = 1e-10  # part of a precision
 FAR = 0.3  # change of a precision from which it is taken by logarithms
 BENT, MOST = 0.05, 20.0  # change of a logarithm from which it is one, and the most in one step
 LITTLE, NOTHING = 1e-8, 1e-16  # parts of the prior's precision
-
-
-def few_rows(n: int, k: int) -> bool:
-    """Tell whether matrices over n rows cost less than passes over rows of k coordinates."""
-    return n <= max(FEW_ROWS, 6 * k)
 
 
 def unknown_by_rows(rows: Rows) -> bool:
@@ -77,11 +72,10 @@ class MeanAndCurvatureSystem:
 
     rows: Rows
     loss: ExpectedLoss
-    rough: bool = False
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
-        psi = self.loss.partials(self.rows.offset, self.rows.lengths, self.rows.y, self.rough)
+        psi = self.loss.partials(self.rows.offset, self.rows.lengths, self.rows.y)
         return self._unmoved(2 * self.rows.weights * psi.variance, 0.0)
 
     def guess(self, beta: float) -> Array:
@@ -136,7 +130,7 @@ class MeanAndCurvatureSystem:
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
         u, curvature = self._split(x)
-        at = Equations(self.rows, self.loss, u, curvature, beta, self.rough)
+        at = Equations(self.rows, self.loss, u, curvature, beta)
         step = at.step()
         return step, partial(at.tangent, u + step[:, : u.shape[1]])
 
@@ -174,16 +168,14 @@ class Equations:
         u: Array,
         curvature: Array,
         beta: float,
-        rough: bool = False,
     ) -> None:
         Z, w = rows.Z, rows.weights
-        self.rough = rough
         self.rows, self.u, self.curvature, self.beta = rows, u, curvature, beta
         precision = np.eye(Z.shape[1]) + beta * curvature
         self.root = inverse_root(precision)
         self.triangle = precision @ self.root
         variance = squared_lengths(Z, self.root)
-        psi = loss.partials(rows.offset + u @ Z.T, variance, rows.y, rough)
+        psi = loss.partials(rows.offset + u @ Z.T, variance, rows.y)
         self.pull = (w * psi.mean) @ Z
         self.weight = w * psi.variance
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
@@ -239,8 +231,7 @@ class Equations:
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -self._over_hessian(pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
-        tolerance = ROUGH if self.rough else TIGHT
-        x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
+        x = solve_batch(self._operator, x, TIGHT, contraction=self.contraction)
         return self._turned_back(x)
 
     def _operator(self, x: Array) -> Array:

@@ -23,10 +23,10 @@ from temperance.curves import RiskCurve
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.glm.gaussians import DiagonalLaw, largest, solve_newton, weighted_gram
 from temperance.models.glm.large_variances import LARGE, following
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
 from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, System, Tangent
+from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
 from temperance.types import AnyPlan, Array, Data, Risk
@@ -36,23 +36,18 @@ LITTLE = 0.05  # change of a logarithm below which a line is as good
 
 
 @dataclass(frozen=True)
-class MeanField:
+class MeanField(UnderLoss):
     """The Gaussian of diagonal covariance that minimises expected loss and divergence."""
 
-    loss: Loss
     diagonal: ClassVar[bool] = True
 
-    def system(self, rows: Rows, rough: bool = False) -> System:
+    def system(self, rows: Rows) -> System:
         """Return the stationarity equations of the variational objective."""
-        return MeanFieldSystem(rows, self.loss, rough)
+        return MeanFieldSystem(rows, self.loss)
 
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate the expected loss."""
-        return self.loss.forces(mean, variance, y, rough)
-
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, None]:
-        """Keep the coordinates: a diagonal covariance is one in these only."""
-        return whitened, None
+        return self.loss.forces(mean, variance, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +56,6 @@ class MeanFieldSystem:
 
     rows: Rows
     loss: ExpectedLoss
-    rough: bool = False
 
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
@@ -107,7 +101,7 @@ class MeanFieldSystem:
         m, rho = self._split(x)
         t = np.exp(2 * rho)
         mean, variance = self.rows.offset + m @ Z.T, t @ squares.T
-        psi = self.loss.partials(mean, variance, self.rows.y, self.rough)
+        psi = self.loss.partials(mean, variance, self.rows.y)
         spread = 2 * t * ((w * psi.variance) @ squares)
         q = t + beta * spread
         # Near beta = 0 the logarithm of q is all in what q has more than 1.

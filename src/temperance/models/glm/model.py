@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.models.glm import fast, plain
 from temperance.models.glm.newton import Approximation, solve
-from temperance.models.glm.rows import Rows
+from temperance.models.glm.rows import Rows, coordinates
 from temperance.models.glm.scale import plan_scale
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import LogisticPosterior
@@ -54,8 +54,8 @@ class LogisticRegression(Regression):
         """Return whitened rows along axes of their span, those axes if others, and the prior."""
         self.approximation.loss.check(data.y)
         whitened, offset, prior = self.whitened(data.X)
-        coordinates, basis = self.approximation.coordinates(whitened, data.weights)
-        return Rows(coordinates, offset, data.y, data.weights[None]), basis, prior
+        Z, basis = coordinates(whitened, data.weights, self.approximation.diagonal)
+        return Rows(Z, offset, data.y, data.weights[None]), basis, prior
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

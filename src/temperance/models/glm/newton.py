@@ -14,7 +14,8 @@ beta is a better start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -107,8 +108,9 @@ class Fit(Protocol):
         """Return the equations of the approximation."""
         ...
 
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
-        """Return whitened rows along axes of their span, and the axes if these are others."""
+    @property
+    def diagonal(self) -> bool:
+        """Whether the covariance is diagonal in the coordinates of the rows."""
         ...
 
 
@@ -120,18 +122,24 @@ class Approximation(Fit, Protocol):
         """The loss of a row."""
         ...
 
-    @property
-    def diagonal(self) -> bool:
-        """Whether the covariance is diagonal in the coordinates of the rows."""
-        ...
-
-    def system(self, rows: Rows, rough: bool = False) -> System:
-        """Return the equations of the approximation; a rough one has errors of about 1e-6."""
-        ...
-
-    def forces(self, mean: Array, variance: Array, y: Array, rough: bool = False) -> Forces:
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Return what rows with these predictors add to the equations."""
         ...
+
+    def roughly(self) -> Self:
+        """Return the approximation under the rough loss."""
+        ...
+
+
+@dataclass(frozen=True)
+class UnderLoss:
+    """An approximation under a loss."""
+
+    loss: Loss
+
+    def roughly(self) -> Self:
+        """Return the approximation under the rough loss."""
+        return replace(self, loss=self.loss.roughly())
 
 
 class StraightAhead:

@@ -94,6 +94,14 @@ class Rows:
         return along if self.axes is None else along @ self.axes.T
 
 
+def coordinates(Z: Array, weights: Array, diagonal: bool) -> tuple[Array, Array | None]:
+    """Return rows along axes of their span, and the axes if these are others.
+
+    A diagonal covariance is one in the coordinates as they are, and keeps these.
+    """
+    return (Z, None) if diagonal else spanning_axes(Z, weights)
+
+
 def spanning_axes(Z: Array, weights: Array) -> tuple[Array, Array | None]:
     """Return coordinates of rows along axes of their span, and the axes if these are others.
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.models.glm.fast.fold_rows import FoldRows
-from temperance.models.glm.fast.path import Path
+from temperance.models.glm.fast.pairs import Path
 from temperance.models.glm.gaussians import (
     DiagonalLaw,
     FullLaw,
@@ -109,7 +109,7 @@ class FoldSketch:
 
     @cached_property
     def _whole(self) -> Path:
-        return Path(self.approximation.system(self.rows.once, rough=True), tolerance=LAST_STEP)
+        return Path(self.approximation.system(self.rows.once), tolerance=LAST_STEP)
 
     def _moving(self, beta: float) -> MovingFits:
         found, system = self._whole.at(beta), self._whole.system
@@ -155,7 +155,7 @@ class FoldSketch:
         """Take each fold out of a fit of all rows."""
         rows, w, u = self.rows.once, self.rows.weights, self._along(gaussian[0])
         mean, variance = predictor_moments(rows, gaussian)
-        force = self.approximation.forces(mean, variance, rows.y, rough=True)
+        force = self.approximation.forces(mean, variance, rows.y)
         pull = self._products(w * force.pull, self._means.Z)
         hessian = self._grams(w * force.hessian)
         left = symmetric_solver(np.eye(u.shape[1]) + beta * hessian)(u + beta * pull)

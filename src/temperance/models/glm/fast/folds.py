@@ -11,28 +11,11 @@ import numpy as np
 from temperance.curves import RiskCurve, curve_of_tested
 from temperance.models.glm.fast.fold_rows import FoldRows, fold_rows
 from temperance.models.glm.fast.fold_sketch import FoldSketch
+from temperance.models.glm.fast.pairs import Path, cubic_between
 from temperance.models.glm.gaussians import Law
-from temperance.models.glm.mean_and_curvature import few_rows
-from temperance.models.glm.newton import Approximation, CoefficientSystem, newton, solve
+from temperance.models.glm.newton import Approximation, CoefficientSystem, Solution, first_step
 from temperance.models.glm.rows import Rows
 from temperance.types import Array, FoldPlan, Risk
-
-FEW_FOLDS = 2  # up to which one fit of all rows spares nothing
-# Numbers in all, and rows of a fold, below which several folds at a time take less than one by one.
-MANY_NUMBERS, MANY_ROWS = 50_000, 100
-
-
-def many_in_folds(plan: FoldPlan, columns: int) -> bool:
-    """Tell whether it pays to sketch the folds by a Newton step from one fit of all rows."""
-    n = len(plan.fold)
-    trained = n - int(plan.counts.max())
-    return (
-        plan.start == 0
-        and plan.n_folds > FEW_FOLDS
-        and n >= MANY_ROWS * plan.n_folds
-        and n * columns >= MANY_NUMBERS
-        and not few_rows(trained, columns)
-    )
 
 
 def fold_risk_curve(
@@ -56,33 +39,59 @@ class FoldLosses:
     def __call__(self, beta: float, sketched: bool = False) -> tuple[Array, Array]:
         """Return the losses and their slopes, (n,)."""
         rows, law_of = self.rows.once, self._sketch.law if sketched else self._solved
+        loss = (self._sketch if sketched else self).approximation.loss
         losses = []
         for fold, tested in enumerate(self.rows.folds):
             predictor = law_of(fold, beta).predictor(
                 rows.Z[None, tested], rows.offset[None, tested]
             )
             y = rows.y[None, tested]
-            losses.append(self.approximation.loss.risk(predictor, y, self.risk, sketched))
+            losses.append(loss.risk(predictor, y, self.risk))
         value, slope = np.concatenate(losses, axis=2)[:, 0]
         return value, slope
 
     def _solved(self, fold: int, beta: float) -> Law:
-        """Solve the equations without a fold, from the sketch."""
-        system, fits = self._systems[fold], self._sketch.at(beta).now
-        mean, curvature = (part[fold : fold + 1] for part in fits)
-        found = newton(system, system.parameters(mean, curvature, beta), beta)
-        if found is None:
-            found = solve(system, beta)
+        found, system = self._paths[fold].at(beta), self._paths[fold].system
         return system.law(found.x, found.tangent, beta)
 
     @cached_property
     def _sketch(self) -> FoldSketch:
         # Under the predictive risk what mean and variance do to the slope all but cancels.
-        return FoldSketch(self.rows, self.approximation, good_slopes=self.risk == "predictive")
+        rough = self.approximation.roughly()
+        return FoldSketch(self.rows, rough, good_slopes=self.risk == "predictive")
 
     @cached_property
-    def _systems(self) -> list[CoefficientSystem]:
+    def _paths(self) -> list[FoldPath]:
+        return [self._path(fold) for fold in range(len(self.rows.folds))]
+
+    def _path(self, fold: int) -> FoldPath:
         # The equations of many rows are about coefficients.
-        folds = range(len(self.rows.folds))
-        systems = (self.approximation.system(self.rows.outside(fold)) for fold in folds)
-        return [cast(CoefficientSystem, system) for system in systems]
+        system = cast(CoefficientSystem, self.approximation.system(self.rows.outside(fold)))
+        return FoldPath(system, self._sketch, fold)
+
+
+class FoldPath(Path):
+    """Solutions without a fold; predicted is how far they are from the sketch."""
+
+    def __init__(self, system: CoefficientSystem, sketch: FoldSketch, fold: int) -> None:
+        super().__init__(system, among=len(sketch.rows.folds))
+        self._sketched, self._fold, self._parameters = sketch, fold, system.parameters
+
+    def start(self, around: list[Solution], beta: float) -> Array:
+        """Add to the sketch what it lacks at the solutions on either side."""
+        x, missing = self._sketch(beta).x, [self._missing(each) for each in around]
+        if len(missing) < 2:
+            return x + missing[0].x if missing else x
+        return x + cubic_between(missing[0], missing[1], beta, first_step(self.system))
+
+    def _missing(self, solution: Solution) -> Solution:
+        sketch = self._sketch(solution.beta)
+        return Solution(solution.beta, solution.x - sketch.x, solution.tangent - sketch.tangent)
+
+    def _sketch(self, beta: float) -> Solution:
+        fits, one = self._sketched.at(beta), slice(self._fold, self._fold + 1)
+        x, ahead = (
+            self._parameters(mean[one], curvature[one], beta + move)
+            for move, (mean, curvature) in ((0.0, fits.now), (fits.step, fits.ahead))
+        )
+        return Solution(beta, x, (ahead - x) / fits.step)

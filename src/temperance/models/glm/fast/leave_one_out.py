@@ -29,8 +29,7 @@ from functools import cached_property
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
-from temperance.models.glm.fast.pairs import Part
-from temperance.models.glm.fast.path import Path
+from temperance.models.glm.fast.pairs import Part, Path
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.gaussians import (
     CACHED,
@@ -40,21 +39,14 @@ from temperance.models.glm.gaussians import (
     weighted_gram,
 )
 from temperance.models.glm.loss import Predictor
-from temperance.models.glm.mean_and_curvature import few_rows
 from temperance.models.glm.newton import Approximation, small_step
 from temperance.models.glm.rows import Rows
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 
-MANY_ROWS = 500  # up to which every row is refitted
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32
 LEAST = 0.5  # of what is left in exact arithmetic; a little below beta = 0 it may be less
 BAYES = 1.0  # the beta at which it is decided which rows are refitted
-
-
-def many_rows(n: int, columns: int) -> bool:
-    """Tell whether single rows matter little enough to be left out by a Newton step."""
-    return n > MANY_ROWS and not few_rows(n, columns)
 
 
 def left_out_risk_curve(

@@ -13,20 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_tested
-from temperance.models.glm.fast.pairs import Part, parts_of_pairs
-from temperance.models.glm.fast.path import Path
+from temperance.models.glm.fast.pairs import Part, Path, parts_of_pairs
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.plain import method_of
-from temperance.models.glm.rows import Rows
+from temperance.models.glm.rows import Rows, coordinates
 from temperance.types import Array, PrefixPlan, Risk
 
 SHORT = 500  # rows of prefixes that are followed together
-
-
-def long_prefixes(plan: PrefixPlan) -> bool:
-    """Tell whether some prefixes are so long that explicit pairs would take too much memory."""
-    return bool(plan.ends[-1] > SHORT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +89,7 @@ def _long_prefixes(rows: Rows, plan: PrefixPlan, approximation: Approximation) -
     for end, stop in zip(ends, np.append(ends[1:], len(rows.y)), strict=True):
         whole = rows
         if stop < rows.Z.shape[1]:
-            reduced, _ = approximation.coordinates(rows.Z[:stop], rows.weights[0, :stop])
+            reduced, _ = coordinates(rows.Z[:stop], rows.weights[0, :stop], approximation.diagonal)
             whole = replace(rows, Z=reduced)
         weights = rows.weights[:, :end]
         if plan.transfer == "alpha":

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from temperance.models.glm.gaussians import inverse_root, symmetric_solver
 from temperance.models.glm.loss import Predictor
 from temperance.models.glm.newton import StraightAhead, System, Tangent
-from temperance.models.glm.rows import Rows, spanning_axes
+from temperance.models.glm.rows import Rows
 from temperance.models.glm.softmax.quadrature import (
     Logits,
     contrasts,
@@ -99,9 +99,7 @@ class SoftmaxLoss:
     curvature: ClassVar[float] = 0.25
     method: ClassVar[str] = "Laplace approximation, losses by quasi-Monte Carlo"
 
-    def risk(
-        self, predictor: Predictor, y: Array, risk: Risk, rough: bool = False
-    ) -> tuple[Array, Array]:
+    def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         """Return E l, or -log E exp(-l), of rows (m, e), and the slopes in beta."""
         shape = predictor.mean.shape[:-1]
         labels = np.broadcast_to(y, shape).astype(np.intp).ravel()
@@ -115,14 +113,11 @@ class SoftmaxLaplace:
     """The Laplace approximation for several classes."""
 
     loss: SoftmaxLoss
+    diagonal: ClassVar[bool] = False
 
     def system(self, rows: Rows) -> System:
         """Return the equations of the mode."""
         return SoftmaxSystem(class_rows(rows.Z, rows.y, rows.weights, self.loss.n_classes))
-
-    def coordinates(self, whitened: Array, weights: Array) -> tuple[Array, Array | None]:
-        """Return rows along axes of their span."""
-        return spanning_axes(whitened, weights)
 
 
 @dataclass(frozen=True, eq=False)

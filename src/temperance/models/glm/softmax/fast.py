@@ -1,4 +1,7 @@
-r"""Leave-one-out of many rows: one fit of all of them, and a Newton step that takes each row out.
+r"""Shortcuts for the risk curves of several classes.
+
+Pairs are followed along beta.  Leave-one-out of many rows is one fit of all of them, and a Newton
+step that takes each row out.
 
 With the fit's precision H, c = beta w, V_i = (I (x) z_i)'H^-1 (I (x) z_i) the covariance of the
 contrasts of a row's logits, W_i their curvature and r_i = C'(p_i - e_{y_i}), a Newton step without
@@ -18,13 +21,14 @@ from functools import cached_property
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
+from temperance.models.glm.fast import many_rows
 from temperance.models.glm.fast.leave_one_out import BAYES, FAR, MOST_REFITS
-from temperance.models.glm.fast.pairs import Part
-from temperance.models.glm.fast.path import Path
+from temperance.models.glm.fast.pairs import Part, Path, pairs_risk_curve
 from temperance.models.glm.newton import small_step
 from temperance.models.glm.softmax.quadrature import Logits, contrasts, expected_losses
 from temperance.models.glm.softmax.system import (
     ClassRows,
+    SoftmaxLaplace,
     SoftmaxLoss,
     SoftmaxSystem,
     class_rows,
@@ -32,7 +36,16 @@ from temperance.models.glm.softmax.system import (
     row_covariances,
     square_places,
 )
-from temperance.types import Array, LeaveOneOutPlan, Risk
+from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
+
+
+def choose(
+    rows: ClassRows, plan: AnyPlan, risk: Risk, approximation: SoftmaxLaplace
+) -> RiskCurve | None:
+    """Return a curve that costs less than the plain one, if there is one."""
+    if isinstance(plan, LeaveOneOutPlan) and many_rows(*rows.Z.shape):
+        return left_out_risk_curve(rows, plan, risk)
+    return pairs_risk_curve(rows, plan, risk, approximation)
 
 
 def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOutPlan, risk: Risk) -> RiskCurve:
