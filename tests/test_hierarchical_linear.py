@@ -41,6 +41,18 @@ def test_a_row_that_decides_a_direction_alone_is_left_out(risk):
 
 
 @pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("shape", [(3, 10), (12, 3)])
+def test_a_row_that_is_nearly_the_whole_weight_is_left_out(shape, risk):
+    """Its deviations from the mean are rounding, unless the mean is taken twice."""
+    data = problem(*shape)
+    data.weights[1] = 1e8
+    model, plan = model_of(), LeaveOneOutPlan(data.weights)
+    ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
+    for beta in (1e-6, 0.05):
+        assert ours.rows(beta)[0] == pytest.approx(pairs.rows(beta)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("risk", RISKS)
 def test_slopes_where_rows_span_everything_are_those_of_pairs(risk):
     data = problem(n=4, d=6, intercept=False)
     data.X[0] *= 1e12

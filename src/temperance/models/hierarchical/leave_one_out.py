@@ -6,8 +6,9 @@ h = kappa z'diag(q) z and e = y_i - ybar - z'm from all rows, and o = 1 - beta o
 
     error  (N/N') e / o,    variance  (N/N')^2 h / o,    Q' = Q - beta omega e^2 / o,
 
-and the determinant is multiplied by o.  Rows that are nearly the whole misfit, or that alone decide
-a direction, are fitted without instead: there Q' or o would be a difference of near-equals.
+and the determinant is multiplied by o.  Rows that are nearly the whole misfit or the whole weight,
+or that alone decide a direction, are fitted without instead: there Q', N' or o would be a
+difference of near-equals.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from temperance.models.hierarchical.training import (
 from temperance.models.linear.noise import Noise
 from temperance.types import Array, LeaveOneOutPlan, Plan, batches
 
-LEAST_LEFT = 1e-3  # share of the misfit that must remain without a row
+LEAST_LEFT = 1e-3  # share of the misfit, and of the weight, that must remain without a row
 LEAST_KEPT = 1e-9  # o, of which 1e-16 is rounding
 NOTHING = 40.0  # logarithm of a weight beside which another is rounding
 PRODUCTS = 25  # of beta and kappa at which that is looked at
@@ -71,7 +72,8 @@ class LeaveOneOutPredictions:
         self, beta: float, scales: Array, prior_level: float, noise: Noise
     ) -> Iterator[Predictions]:
         """Yield the predictions of all rows at ``beta``, under scales of any weight."""
-        doubtful = (self._misfit_left <= LEAST_LEFT) | self._decided_alone(beta, scales)
+        doubtful = np.minimum(self._misfit_left, 1 / self._growth) <= LEAST_LEFT
+        doubtful |= self._decided_alone(beta, scales)
         for training, tests in self._without(np.flatnonzero(doubtful)):
             yield predictions(training, tests, beta, scales, prior_level)
         safe = np.flatnonzero(~doubtful)

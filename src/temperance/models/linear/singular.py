@@ -24,6 +24,7 @@ ANY_SCALES, VECTORS, AS_IT_IS = 2, 0, 0  # options of LAPACK's dgejsv
 EPSILON = float(np.finfo(float).eps)
 FAR, SAFELY = 1e-10, 30.0  # shares of the largest in a column that may be lost; times rounding
 NEGLIGIBLE = 1e-6  # singular value of which only a beta of 1e12 would learn
+NOTHING = 1e-80  # singular value of which no beta within the limits would learn
 
 
 def alike(rows: Array) -> bool:
@@ -46,12 +47,12 @@ def singular_values(rows: Array) -> tuple[Array, Array, Array]:
     """Return A, sigma and U' with rows (n, k) = A diag(sigma) U', or of a stack of such rows.
 
     Of A and U there are as many vectors as the smaller of n and k.  A sigma that rounding alone
-    makes is zero.
+    makes is zero, and so is one whose square no beta would bring to matter.
     """
     if alike(rows):
         left, sigma, right = np.linalg.svd(rows, full_matrices=False)
         noise = EPSILON * max(rows.shape[-2:]) * sigma.max(axis=-1, keepdims=True, initial=0.0)
-        return left, np.where(sigma > noise, sigma, 0.0), right
+        return left, np.where(sigma > np.maximum(noise, NOTHING), sigma, 0.0), right
     if rows.ndim == 3:
         parts = zip(*(singular_values(each) for each in rows), strict=True)
         left, sigma, right = (np.stack(part) for part in parts)
@@ -96,7 +97,8 @@ def short_rows_are_lost(rows: Array) -> bool:
 
 def _by_jacobi(rows: Array) -> tuple[Array, Array, Array]:
     left, sigma, right = _jacobi(rows)
-    return left, np.where(sigma > _column_noise(rows, right), sigma, 0.0), right
+    least = np.maximum(_column_noise(rows, right), NOTHING)
+    return left, np.where(sigma > least, sigma, 0.0), right
 
 
 def _column_noise(rows: Array, right: Array) -> Array:
