@@ -13,7 +13,7 @@ from temperance.duplicates import all_distinct
 from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.fast.sums import summed
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.strategies import ReferenceRisk
 from temperance.strategies.reference import deletions, linear
 from temperance.strategies.reference.deletions import Deletions, SharedSums
@@ -111,7 +111,7 @@ class TestShared:
     def test_sums_are_those_of_every_row_deleted(self, case, pairwise):
         seen = rows_seen(case)
         beta = np.array([0.0, 1e-3, 0.4, 1.0, 3.0, 40.0])
-        shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest=0.1)
+        shared = SharedSums(seen.once, seen.once.deletion_sums, seen.basis, lowest=0.1)
         assert (shared.interpolant is not None) == (case != "huge row")
         assert case != "columns of all sizes" or 0 < shared.interpolant.variable.lowest
         (every,) = (summed(part, pairwise) for part in seen.once.moments(beta))
@@ -132,16 +132,20 @@ class TestShared:
 
     def test_what_little_is_left_of_the_responses_is_not_shared(self):
         seen = rows_seen("plain")
-        loud = Rows(seen.rows.inputs, seen.rows.response + 100 * seen.Z[:, 0], seen.rows.scale)
+        loud = WhitenedRows(
+            seen.rows.inputs, seen.rows.response + 100 * seen.Z[:, 0], seen.rows.scale
+        )
         once = LeaveOneOutMoments(loud, seen.once.plan)
-        assert SharedSums(once, once.together, seen.basis, 0.1).interpolant is None
-        assert SharedSums(seen.once, seen.once.together, seen.basis, 0.1).interpolant is not None
+        assert SharedSums(once, once.deletion_sums, seen.basis, 0.1).interpolant is None
+        assert (
+            SharedSums(seen.once, seen.once.deletion_sums, seen.basis, 0.1).interpolant is not None
+        )
 
     def test_an_interpolation_that_begins_too_late_is_not_shared(self):
         seen = rows_seen("columns of all sizes")
-        begins = seen.once.together.reaching(0.0).lowest
+        begins = seen.once.deletion_sums.variable_from(0.0).lowest
         for lowest in (begins / 2, 2 * begins):
-            shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest)
+            shared = SharedSums(seen.once, seen.once.deletion_sums, seen.basis, lowest)
             assert (shared.interpolant is not None) == (lowest > begins)
 
 
@@ -194,7 +198,7 @@ def test_rows_that_weigh_otherwise_share_nothing():
 
 def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
     data, grams, passes = problem(), [], []
-    gram, deleted = Rows.gram, DeletionSums.fitted
+    gram, deleted = WhitenedRows.gram, DeletionSums.fitted
 
     def counted_gram(self, *arguments, **options):
         grams.append(len(self))
@@ -204,7 +208,7 @@ def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
         passes.append(len(kappa))
         return deleted(self, kappa)
 
-    monkeypatch.setattr(Rows, "gram", counted_gram)
+    monkeypatch.setattr(WhitenedRows, "gram", counted_gram)
     monkeypatch.setattr(DeletionSums, "fitted", counted_pass)
     monkeypatch.setattr(deletions, "studentised", None)
     chosen(data, models.GaussianLinear(1.0))

@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.hierarchical.training import Tests, Training
-from temperance.models.linear.moments import Moments
+from temperance.models.linear.moments import PredictionMoments
 from temperance.types import Array
 
 
 class Predictions(NamedTuple):
     """Predictions of p training sets under k scales; the moments have p * k pairs of e rows."""
 
-    moments: Moments
+    moments: PredictionMoments
     log_determinant: Array  # (p, k)
     d_log_determinant: Array
 
@@ -101,7 +101,7 @@ def as_moments(
     exposure: Array,
     weight: Array,
     rows: NDArray[np.intp],
-) -> Moments:
+) -> PredictionMoments:
     """Return arrays (p, k, e) and (p, k) at one beta as the moments of p * k pairs."""
     p, k, e = error.shape
 
@@ -114,7 +114,7 @@ def as_moments(
     def repeated(part: Any) -> Any:
         return np.repeat(part, k, axis=0)
 
-    return Moments(
+    return PredictionMoments(
         of_rows(error),
         of_rows(variance),
         of_pairs(misfit),

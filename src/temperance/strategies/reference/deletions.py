@@ -20,7 +20,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from temperance.models.linear.eigenbasis import Misfits
-from temperance.models.linear.fast.decomposition import CLEAR
+from temperance.models.linear.fast.decomposition import MODERATE
 from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.interpolant import (
     Interpolant,
@@ -30,7 +30,7 @@ from temperance.models.linear.fast.interpolant import (
 )
 from temperance.models.linear.fast.interpolated_sums import InterpolatedSums
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.moments import Moments, Sums
+from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import MANY_ELEMENTS
 from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.seen import Seen
@@ -60,7 +60,7 @@ class SharedSums:
     basis: RowBasis
     lowest: float
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
         """Yield the moments of each row's deletion."""
         return self.source.moments(beta)
 
@@ -74,12 +74,12 @@ class SharedSums:
         """Yield sums over all rows that are nowhere larger and cost no more."""
         if self._interpolated is None:
             return self.source.floor(beta)
-        return iter([self._interpolated.at(beta, self.together.kept)])
+        return iter([self._interpolated.at(beta, self.together.undeleted)])
 
     @property
-    def reach(self) -> float:
+    def lowest_interpolated(self) -> float:
         """Beta, or a little less, from which on few others determine the sums."""
-        return self.source.reach
+        return self.source.lowest_interpolated
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
@@ -109,7 +109,7 @@ class SharedSums:
     @cached_property
     def interpolant(self) -> Interpolant | None:
         """Squares of leave-one-out, summed, then the two means, if it reaches the lowest kappa."""
-        variable = self.together.reaching(self.lowest)
+        variable = self.together.variable_from(self.lowest)
         if variable is None or variable.lowest > self.lowest or not self._clear:
             return None
         return _interpolated(variable, self._values)
@@ -184,9 +184,9 @@ class Deletions:
     def shared(self) -> SharedSums | None:
         """Leave-one-out's sums of the same rows, where it takes the same decomposition."""
         once = self.seen.once
-        if once is None or once.together is None:
+        if once is None or once.deletion_sums is None:
             return None
-        return SharedSums(once, once.together, self.seen.basis, self.lowest)
+        return SharedSums(once, once.deletion_sums, self.seen.basis, self.lowest)
 
     @cached_property
     def _interpolant(self) -> Interpolant | None:
@@ -216,10 +216,10 @@ class Deletions:
 
     def _direct(self, kappa: Array) -> Array:
         means = np.zeros((2, len(kappa)))
-        for _, square, leverage, kept in studentised(self.seen, kappa):
+        for _, square, leverage, undeleted in studentised(self.seen, kappa):
             means[0] += np.einsum("gi,gi->g", square, leverage)
             # A row that is all there is of a direction leaves nothing to compare with.
-            np.divide(leverage, kept, out=leverage, where=kept > 0)
+            np.divide(leverage, undeleted, out=leverage, where=undeleted > 0)
             means[1] += leverage.sum(axis=1)
         return means / self.seen.basis.total_leverage(kappa)
 
@@ -245,16 +245,16 @@ def studentised(seen: Seen, kappa: Array) -> Iterator[tuple[slice, Array, Array,
         square *= square
         lengths = left * left
         leverage = (kappa[:, None] * basis.lam * shrinkage) @ lengths
-        if leverage.max(initial=0.0) < CLEAR:
-            kept = 1 - leverage
+        if leverage.max(initial=0.0) < MODERATE:
+            undeleted = 1 - leverage
         else:
-            kept = shrinkage @ lengths
+            undeleted = shrinkage @ lengths
             if not basis.spans_rows:
-                kept += np.maximum(1 - lengths.sum(axis=0), 0.0)
+                undeleted += np.maximum(1 - lengths.sum(axis=0), 0.0)
         if basis.weighted:
             single = np.minimum(weights[part], 1.0) / weights[part]
-            kept = 1 - single + single * kept
+            undeleted = 1 - single + single * undeleted
             square /= weights[part]
-        np.divide(square, kept, out=square, where=kept > 0)
-        square[kept <= 0] = 0.0
-        yield part, square, leverage, kept
+        np.divide(square, undeleted, out=square, where=undeleted > 0)
+        square[undeleted <= 0] = 0.0
+        yield part, square, leverage, undeleted

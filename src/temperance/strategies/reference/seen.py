@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.models.linear.fast.decomposition import Decomposition
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.rows import Rows, rescaled, whitened_rows
+from temperance.models.linear.rows import WhitenedRows, rescaled, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.strategies.reference.row_basis import RowBasis, mean_squares, second_moments
 from temperance.strategies.reference.scales import Spectrum
@@ -38,7 +38,7 @@ class Seen:
     Z: Array
     counts: Array
     prior: GaussianPrior
-    rows: Rows
+    rows: WhitenedRows
     along: Array | None
     noise_variance: float
 
