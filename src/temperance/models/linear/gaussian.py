@@ -18,7 +18,7 @@ from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import AroundKnownVariance
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
@@ -57,10 +57,10 @@ class KnownVarianceRegression(Regression):
         """Return the risk expected by a reference model with unknown scales, in closed form."""
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
-        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
-        limits.refuse_rounding(seen.rows.response)
-        belief, noise = AroundKnownVariance(), KnownVariance()
-        return reference_risk_curve(seen, data.weights, belief, noise, risk)
+        observed = observed_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
+        limits.refuse_rounding(observed.rows.response)
+        scale_prior, noise = AroundKnownVariance(), KnownVariance()
+        return reference_risk_curve(observed, data.weights, scale_prior, noise, risk)
 
     def _rows(self, data: Data) -> tuple[WhitenedRows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)

@@ -19,7 +19,7 @@ from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import UnknownVariance
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
@@ -98,9 +98,9 @@ class NormalInverseGammaLinear(Regression):
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior, expected = self.prior(Z.shape[1]), self.b / self.a
-        seen = seen_rows(Z, data.y, counts, prior, expected_variance=expected)
+        observed = observed_rows(Z, data.y, counts, prior, expected_variance=expected)
         noise = InverseGammaVariance(self.a, self.b)
-        return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
+        return reference_risk_curve(observed, data.weights, UnknownVariance(), noise, risk)
 
     def _rows(self, data: Data) -> tuple[WhitenedRows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)
