@@ -195,10 +195,10 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
     weights = data.weights if weighted else np.ones(len(data))
     source = moment_source(WhitenedRows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
     looks, supposed = [], []
-    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._supposing
+    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._variable_for
     monkeypatch.setattr(
         deletion_sums.DeletionSums,
-        "_supposing",
+        "_variable_for",
         lambda self, *supposing: supposed.append(supposing[0]) or choose(self, *supposing),
     )
     monkeypatch.setattr(

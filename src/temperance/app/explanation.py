@@ -133,7 +133,7 @@ def _meaning(calibration: Calibration) -> str:
 
 
 def _unclear(calibration: Calibration) -> bool:
-    return isfinite(calibration.gain_standard_error) and calibration.told != "better"
+    return isfinite(calibration.gain_standard_error) and calibration.versus_bayes != "better"
 
 
 def _gain(calibration: Calibration) -> str:
@@ -141,8 +141,8 @@ def _gain(calibration: Calibration) -> str:
     if not isfinite(error):
         return f"the estimated gain over Bayes is {gain:.3g} per observation."
     size = f"the estimated gain over Bayes, {with_error(gain, error)} per observation,"
-    if calibration.told == "the same":
+    if calibration.versus_bayes == "the same":
         return f"{size} is at most {NEGLIGIBLE_GAIN:g}: Bayes would do about as well."
-    if calibration.told == "unknown":
+    if calibration.versus_bayes == "unknown":
         return f"{size} is within two standard errors of nothing: the data do not tell."
     return f"{size} is clear."

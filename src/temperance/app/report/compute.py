@@ -139,7 +139,7 @@ def _part(
     return Part(
         name=name,
         betas=betas,
-        grain=calibration.curve.ruler(calibration.bounds).grain,
+        grain=calibration.curve.ruler(calibration.bounds).offset,
         risk=risk,
         at=at,
         averaged=calibration.average is not None,
