@@ -8,7 +8,7 @@ from test_optimise import KNOWN, SEVERAL, curve, least, well
 
 from temperance.search.log_scale import Ruler
 from temperance.search.minimise import THOROUGH, THRIFTY, Minimum, evaluate_at
-from temperance.search.with_sketch import MOST_POINTS, Valley, _or_bound, _newton_minimum
+from temperance.search.with_sketch import MOST_POINTS, Valley, _newton_minimum, _or_bound
 from temperance.search.with_sketch import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3

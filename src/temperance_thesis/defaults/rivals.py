@@ -14,7 +14,7 @@ from temperance.calibration import Calibration
 from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
-from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
+from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, ReferenceRisk
 from temperance.strategies.reference.linear import reference_risk_curve
@@ -101,7 +101,7 @@ class FirstDescribed(ReferenceRisk):
     def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> ReferenceCurve:
         """Return the risk that this reference expects."""
         scale_prior: ScalePrior
-        noise: Noise
+        noise: NoiseModel
         if isinstance(model, NormalInverseGammaLinear):
             scale_prior, noise, variance = (
                 UnknownVariance(SPREAD),

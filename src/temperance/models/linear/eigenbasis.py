@@ -30,7 +30,7 @@ from temperance.types import Array
 
 if TYPE_CHECKING:
     from temperance.models.linear.moments import MomentSource
-    from temperance.models.linear.noise import Noise
+    from temperance.models.linear.noise import NoiseModel
 
 
 class State(NamedTuple):
@@ -143,7 +143,7 @@ def union(parts: Iterable[tuple[float, float]]) -> tuple[float, float]:
     return positive_range(*(np.array(part) for part in parts))
 
 
-def changing_betas(source: MomentSource, noise: Noise) -> Scale:
+def changing_betas(source: MomentSource, noise: NoiseModel) -> Scale:
     """Return the range of betas over which a curve changes, to within a few decades."""
     betas = [1 / eigenvalue for eigenvalue in source.eigenvalues if eigenvalue > 0]
     betas += noise.changing(source.misfits)

@@ -64,7 +64,7 @@ class Misfit(Protocol):
         ...
 
 
-class Noise(Protocol):
+class NoiseModel(Protocol):
     """Model of the noise variance."""
 
     @property

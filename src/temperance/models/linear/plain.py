@@ -30,12 +30,12 @@ from temperance.models.linear.eigenbasis import (
 )
 from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.moments import MomentSource, PredictionMoments
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.rows import WhitenedRows
 from temperance.types import AnyPlan, Array, Plan, PrefixPlan, Risk, batches
 
 
-def plain_curve(rows: WhitenedRows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:
+def plain_curve(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve:
     """Return the curve that a plan estimates."""
     if isinstance(plan, PrefixPlan):
         plan = replace(plan, growth=0.0)  # every prefix has a posterior of its own
@@ -97,7 +97,7 @@ class MeanLosses:
     """Losses of n rows, averaged over the pairs and tested rows of a plan."""
 
     source: MomentSource
-    noise: Noise
+    noise: NoiseModel
     risk: Risk
     n: int
 

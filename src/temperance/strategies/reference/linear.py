@@ -19,7 +19,7 @@ import numpy as np
 from temperance.curves import ReferenceCurve
 from temperance.models.linear.fast import choose, summed_curve
 from temperance.models.linear.fast.grams import triangle_of_gram
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.rows import CACHED, rows_of
 from temperance.posteriors.covariance_root import squares_across
@@ -100,7 +100,7 @@ def reference_risk_curve(
     observed: ObservedRows,
     weights: Array,
     scale_prior: ScalePrior,
-    noise: Noise,
+    noise: NoiseModel,
     risk: Risk,
     intensity: Intensity = careful_intensity,
 ) -> ReferenceCurve:

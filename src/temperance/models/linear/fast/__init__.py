@@ -22,13 +22,13 @@ from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.fast.prefixes import PrefixMoments
 from temperance.models.linear.fast.sums import HasFloor, SummedSource, mean_gibbs
 from temperance.models.linear.limits import refuse_betas
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import MeanLosses
 from temperance.models.linear.rows import LARGE_PROBLEM, WhitenedRows
 from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 
 
-def choose(rows: WhitenedRows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve | None:
+def choose(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve | None:
     """Return the curve of a plan by a shortcut; None if the plain path is as fast."""
     source = moment_source(rows, plan)
     return None if source is None else summed_curve(source, noise, risk, rows, plan)
@@ -49,7 +49,7 @@ def moment_source(rows: WhitenedRows, plan: AnyPlan) -> SummedSource | None:
 
 
 def summed_curve(
-    source: SummedSource, noise: Noise, risk: Risk, rows: WhitenedRows, plan: AnyPlan
+    source: SummedSource, noise: NoiseModel, risk: Risk, rows: WhitenedRows, plan: AnyPlan
 ) -> RiskCurve:
     """Return the curve of a source; Gibbs risks are computed from sums over rows.
 
@@ -87,7 +87,7 @@ class SummedLosses(MeanLosses):
         return mean_gibbs(beta, self.source.sums(beta, self.noise.pairwise), self.noise)
 
 
-def _floor(source: HasFloor, noise: Noise, beta: Array) -> tuple[Array, Array]:
+def _floor(source: HasFloor, noise: NoiseModel, beta: Array) -> tuple[Array, Array]:
     """Return a cheap lower bound of the risk and its derivative."""
     refuse_betas(beta)
     return mean_gibbs(beta, source.floor(beta), noise)

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from temperance.models.linear.moments import MomentSource, PredictionMoments, Sums
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import NoiseModel
 from temperance.types import Array
 
 
@@ -34,7 +34,7 @@ class HasFloor(Protocol):
         ...
 
 
-def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: Noise) -> tuple[Array, Array]:
+def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: NoiseModel) -> tuple[Array, Array]:
     """Return the mean Gibbs loss over all pairs and its derivative, (g,) each."""
     value, slope, total = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
     for sums in parts:
