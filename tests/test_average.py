@@ -440,7 +440,7 @@ class TestRange:
     def test_what_is_told_of_the_gain(self, gain, error, told):
         found = calibrate(LINEAR, X, Y, "k-fold")
         other = replace(found, risk=found.bayes_risk - gain, errors=KnownErrors(error, error))
-        assert other.told == told
+        assert other.versus_bayes == told
 
 
 def test_parameters_used_are_those_of_the_posterior():

@@ -17,7 +17,7 @@ from temperance.models.linear.fast.interpolant import (
     resolved,
 )
 from temperance.models.linear.noise import KnownVariance
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.search.log_scale import Ruler
 from temperance.search.with_floor import minimise_above_floor
 from temperance.types import LeaveOneOutPlan
@@ -139,7 +139,7 @@ def uneven(n=300, scales=(1.0, 4.0, 20.0), seed=0, noise=1.0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, len(scales))) * scales
     y = X @ (rng.standard_normal(len(scales)) / scales) + noise * rng.standard_normal(n)
-    return Rows(X, y, np.full(len(scales), 0.5))
+    return WhitenedRows(X, y, np.full(len(scales), 0.5))
 
 
 def naive_sums(rows, weights, beta, exponent=1.0):
@@ -169,17 +169,20 @@ class TestDeletionSums:
 
     def test_they_are_those_of_rows_left_out_below_the_reach_and_beyond(self, weighted):
         source = self.source(weighted)
-        assert 1e-6 < source.reach < 1e-2 and source.together.interpolated is not None
+        assert (
+            1e-6 < source.lowest_interpolated < 1e-2
+            and source.deletion_sums.interpolated is not None
+        )
         (found,) = source.sums(self.betas, pairwise=False)
         for at, beta in enumerate(self.betas):
             square, spread = naive_sums(source.rows, source.plan.weights, beta)
             assert found.square[0, at] == pytest.approx(square, rel=1e-10)
             assert found.spread[0, at] == pytest.approx(spread, rel=1e-10)
 
-    @pytest.mark.parametrize("which", ["sums", "direct", "kept"])
+    @pytest.mark.parametrize("which", ["sums", "direct", "undeleted"])
     def test_slopes_are_finite_differences(self, which, weighted):
-        together = self.source(weighted).together
-        ask = getattr(together, which)
+        deletion_sums = self.source(weighted).deletion_sums
+        ask = getattr(deletion_sums, which)
         beta = self.betas[1:]
         step = 1e-4 * beta
         ((low,), (middle,), (high,)) = map(ask, (beta - step, beta, beta + step))
@@ -192,13 +195,15 @@ class TestDeletionSums:
     def test_the_floor_is_below_and_touches_beyond_the_reach(self, weighted):
         source = self.source(weighted)
         ((found,), (floor,)) = source.sums(self.betas, False), source.floor(self.betas)
-        beyond = self.betas >= source.together.reach
+        beyond = self.betas >= source.deletion_sums.lowest_interpolated
         assert 0 < beyond.sum() < len(beyond)
         for name in ("square", "spread"):
             ours, below = getattr(found, name)[0], getattr(floor, name)[0]
             np.testing.assert_array_equal(ours[beyond], below[beyond])
             assert np.all(below[~beyond] <= ours[~beyond] * (1 + 1e-12))
-            assert np.all(below[~beyond] > ours[~beyond] * (1 - 2 * source.together.leverages.most))
+            assert np.all(
+                below[~beyond] > ours[~beyond] * (1 - 2 * source.deletion_sums.leverages.largest)
+            )
 
 
 def calibrated(model, X, y):
@@ -233,11 +238,13 @@ def test_a_minimum_beyond_the_reach_is_found_without_a_look_below(monkeypatch):
 def test_many_rows_are_summed_from_far_below_the_minimum_on(noise, monkeypatch):
     rows, plan = uneven(1000, (1.0, 1.5), noise=noise), LeaveOneOutPlan(np.ones(1000))
     model = models.GaussianLinear(prior_cov=0.25)
-    assert moment_source(rows, plan).reach == 0
+    assert moment_source(rows, plan).lowest_interpolated == 0
     few = calibrated(model, rows.inputs, rows.response)
     monkeypatch.setattr(deletion_sums, "LARGE_PROBLEM", 0)
-    reach = moment_source(rows, plan).reach
-    assert reach < few.beta and (reach > 0) == (noise < 100)  # the noisier, the lower
+    lowest_interpolated = moment_source(rows, plan).lowest_interpolated
+    assert lowest_interpolated < few.beta and (lowest_interpolated > 0) == (
+        noise < 100
+    )  # the noisier, the lower
     looks = counted_looks(monkeypatch)
     many = calibrated(model, rows.inputs, rows.response)
     assert not looks and many.beta == pytest.approx(few.beta, rel=1e-7)
@@ -251,8 +258,8 @@ def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
     looks = counted_looks(monkeypatch)
     model = models.GaussianLinear(prior_cov=100.0)
     found = calibrated(model, X, y)
-    source = moment_source(Rows(X, y, np.full(2, 10.0)), LeaveOneOutPlan(np.ones(400)))
-    assert found.beta < source.reach <= 0.3 and len(looks) > 5
+    source = moment_source(WhitenedRows(X, y, np.full(2, 10.0)), LeaveOneOutPlan(np.ones(400)))
+    assert found.beta < source.lowest_interpolated <= 0.3 and len(looks) > 5
     betas = np.geomspace(1e-9, 3.0, 4000)
     assert found.risk <= found.curve(betas).min() + 1e-12
 
@@ -276,7 +283,7 @@ def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed, few, m
 @pytest.mark.parametrize("scales", [(1.0, 1.1), (1.0, 30.0)])
 def test_responses_that_are_all_zero_have_a_spread(scales):
     rows = uneven(50, scales)
-    silent = Rows(rows.inputs, np.zeros(50), rows.scale)
+    silent = WhitenedRows(rows.inputs, np.zeros(50), rows.scale)
     source = moment_source(silent, LeaveOneOutPlan(np.ones(50)))
     betas = np.array([0.0, 0.01, 1.0, 3.0])
     (found,) = source.sums(betas, pairwise=False)
@@ -333,8 +340,8 @@ class TestFlooredSearch:
 @pytest.mark.parametrize("place", range(1, 10))
 def test_a_row_alone_that_is_not_looked_at_first_makes_no_noise(place, monkeypatch):
     """Its kappa is zero where its leverage is one: nothing is divided by that."""
-    monkeypatch.setattr(deletion_sums, "SOME", 100)
-    monkeypatch.setattr(deletion_sums, "LITTLE", 0.4)
+    monkeypatch.setattr(deletion_sums, "SAMPLED_ROWS", 100)
+    monkeypatch.setattr(deletion_sums, "SMALL_LEVERAGE", 0.4)
     monkeypatch.setattr(deletion_sums, "LARGE_PROBLEM", 0)
     rng = np.random.default_rng(place)
     X = rng.standard_normal((1000, 3))
@@ -342,7 +349,7 @@ def test_a_row_alone_that_is_not_looked_at_first_makes_no_noise(place, monkeypat
     X[place, 1] = 1e4
     y = X[:, 0] + rng.standard_normal(1000)
     found = calibrated(models.GaussianLinear(prior_cov=1e8), X, y)
-    rows = Rows(X, y, np.full(3, 1e4))
+    rows = WhitenedRows(X, y, np.full(3, 1e4))
     square, spread = naive_sums(rows, np.ones(1000), 1.0)
     assert found.bayes_risk == pytest.approx((square + spread) / 2000, rel=1e-6)
 
@@ -355,7 +362,7 @@ def test_series_that_points_do_not_resolve_are_not_used(seed):
     Z = rng.standard_normal((n, k))
     y = Z @ rng.standard_normal(k) + 10 ** rng.uniform(-3.0, 0.0) * rng.standard_normal(n)
     scale = 10 ** rng.uniform(0.0, 4.0)
-    source = moment_source(Rows(Z, y, np.full(k, scale)), LeaveOneOutPlan(np.ones(n)))
+    source = moment_source(WhitenedRows(Z, y, np.full(k, scale)), LeaveOneOutPlan(np.ones(n)))
     for beta in (1e-3, 0.3, 3.0):
         expected = sum(naive_sums(source.rows, np.ones(n), beta))
         (found,) = source.sums(np.array([beta, 1.0]), pairwise=False)

@@ -14,7 +14,7 @@ from temperance.models.linear.fast.grams import triangle, triangle_of_gram
 from temperance.models.linear.fast.interpolant import MOST_POINTS
 from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.moments import Sums
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
@@ -75,7 +75,7 @@ def test_safe_bayes_works_in_blocks(decompositions):
 def rows_seen(monkeypatch):
     """Count the rows that are summed up, and those that are gathered or copied."""
     seen = {"summed": 0, "taken": 0}
-    gram, grams, take = Rows.gram, Rows.grams, Rows.take
+    gram, grams, take = WhitenedRows.gram, WhitenedRows.grams, WhitenedRows.take
 
     def counted_gram(self, which=slice(None), weights=None):
         seen["summed"] += len(self.response[which])
@@ -97,7 +97,7 @@ def rows_seen(monkeypatch):
         ("grams", counted_grams),
         ("take", counted_take),
     ):
-        monkeypatch.setattr(Rows, name, counted)
+        monkeypatch.setattr(WhitenedRows, name, counted)
     return seen
 
 
@@ -157,7 +157,7 @@ def test_interpolated_sums_are_those_of_the_rows(kind, n, spread, weighted):
     data = gaussian_data(n, 4)
     weights = data.weights if weighted else np.ones(n)
     X = data.X * [1.0, 1.0, 1.0, spread]
-    rows = Rows(X, data.y, np.full(4, 0.7))
+    rows = WhitenedRows(X, data.y, np.full(4, 0.7))
     plan = {
         "leave-one-out": LeaveOneOutPlan(weights, "beta" if weighted else "alpha"),
         "safe-bayes": PrefixPlan(weights, np.arange(n)[None], start=3),
@@ -187,18 +187,18 @@ def test_interpolated_sums_are_those_of_the_rows(kind, n, spread, weighted):
 )
 def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, monkeypatch):
     """Only some rows are asked for their lengths: the sums do not depend on which."""
-    monkeypatch.setattr(deletion_sums, "SOME", 100)
-    monkeypatch.setattr(deletion_sums, "LITTLE", 0.2)
+    monkeypatch.setattr(deletion_sums, "SAMPLED_ROWS", 100)
+    monkeypatch.setattr(deletion_sums, "SMALL_LEVERAGE", 0.2)
     data = gaussian_data(2000, 4)
     X, y = data.X.copy(), data.y.copy()
     X[7], y[7] = far, 50.0
     weights = data.weights if weighted else np.ones(len(data))
-    source = moment_source(Rows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
+    source = moment_source(WhitenedRows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
     looks, supposed = [], []
-    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._supposing
+    through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._variable_for
     monkeypatch.setattr(
         deletion_sums.DeletionSums,
-        "_supposing",
+        "_variable_for",
         lambda self, *supposing: supposed.append(supposing[0]) or choose(self, *supposing),
     )
     monkeypatch.setattr(
@@ -224,8 +224,8 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
 
 def test_the_sums_tell_the_largest_leverage():
     data = gaussian_data(500, 4)
-    source = moment_source(Rows(data.X, data.y, np.ones(4)), LeaveOneOutPlan(data.weights))
-    _, bound = source.together._values(np.array([1e-3, 1.0]))
+    source = moment_source(WhitenedRows(data.X, data.y, np.ones(4)), LeaveOneOutPlan(data.weights))
+    _, bound = source.deletion_sums._values(np.array([1e-3, 1.0]))
     left = np.linalg.svd(np.sqrt(data.weights)[:, None] * data.X, full_matrices=False)[0]
     most = (left**2).sum(axis=1).max()
     assert most <= bound < 1.05 * most
@@ -295,7 +295,7 @@ def test_second_moments_of_labels_are_sums_over_their_rows(
         monkeypatch.setattr("temperance.models.linear.rows.CACHED", chunk * (k + 1))
     rng = np.random.default_rng(k)
     n = 301
-    rows = Rows(
+    rows = WhitenedRows(
         np.asarray(rng.standard_normal((n, k)), order=order),
         rng.standard_normal(n),
         rng.uniform(0.5, 2.0, k),
@@ -458,10 +458,10 @@ def test_safe_bayes_takes_columns_on_any_scale(model, scales, n, transfer):
     plan = PrefixPlan(data.weights, np.arange(n)[None], transfer=transfer)
     curve, exact = model.risk_curve(data, plan), model.risk_curve(data, plan.pairs())
     betas = np.array([0.0, 1e-3, 1.0, 3.0, 1e3, 1e6, 1e11])
-    together = curve(betas)
+    deletion_sums = curve(betas)
     one_by_one = [curve(beta) for beta in betas[::-1]][::-1]
-    np.testing.assert_allclose(together, exact(betas), rtol=1e-9)
-    np.testing.assert_allclose(one_by_one, together, rtol=1e-9)
+    np.testing.assert_allclose(deletion_sums, exact(betas), rtol=1e-9)
+    np.testing.assert_allclose(one_by_one, deletion_sums, rtol=1e-9)
     _, slope = curve(3.0, derivative=True)
     assert slope == pytest.approx(exact(3.0, derivative=True)[1], rel=1e-5, abs=1e-9)
 
@@ -585,6 +585,6 @@ def test_a_last_chunk_of_one_row_may_lie_anywhere(n, k, rows):
     }[rows]
     labels = np.arange(n) % 10
     found, expected = (
-        Rows(part, wide[:, k], np.ones(k)).grams(labels, 10)[0] for part in (X, X.copy())
+        WhitenedRows(part, wide[:, k], np.ones(k)).grams(labels, 10)[0] for part in (X, X.copy())
     )
     np.testing.assert_allclose(found, expected, rtol=1e-12)

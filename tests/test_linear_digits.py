@@ -8,11 +8,11 @@ import pytest
 from many_digits import many_digits
 
 from temperance import calibrate, models, strategies
-from temperance.models.linear.eigenbasis import moving_betas
+from temperance.models.linear.eigenbasis import changing_betas
 from temperance.models.linear.fast import moment_source
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.models.linear.plain import PlainMoments
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear.singular import singular_values
 from temperance.search.log_scale import Scale
 from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
@@ -415,7 +415,7 @@ def test_misfits_beside_a_row_that_is_huge_in_inputs_and_response(transfer):
 
 
 def source_of(X, y, weights, kind, transfer, prior=1.0):
-    rows = Rows(X, y, np.full(X.shape[1], np.sqrt(prior)))
+    rows = WhitenedRows(X, y, np.full(X.shape[1], np.sqrt(prior)))
     plan = plan_of(kind, weights, transfer)
     return moment_source(rows, plan) or PlainMoments(rows, plan.pairs())
 
@@ -439,7 +439,7 @@ class TestMovingBetas:
         X, y, weights = self.data(case)
         for model, noise in zip(LINEAR, NOISES, strict=True):
             options = {} if noise is NOISES[0] else {"a": noise.a, "b": noise.b}
-            low, high = moving_betas(source_of(X, y, weights, kind, transfer), noise)
+            low, high = changing_betas(source_of(X, y, weights, kind, transfer), noise)
             plan = plan_of(kind, weights, transfer)
             for risk in RISKS:
                 curve = model(**options).risk_curve(Data(X, y, weights), plan, risk)
@@ -449,22 +449,22 @@ class TestMovingBetas:
 
     def test_it_is_not_far_too_wide(self, case, kind, transfer):
         X, y, weights = self.data(case)
-        low, high = moving_betas(source_of(X, y, weights, kind, transfer), KnownVariance())
+        low, high = changing_betas(source_of(X, y, weights, kind, transfer), KnownVariance())
         lam = np.linalg.eigvalsh((X.T * weights) @ X)
         assert 1e-3 / lam[-1] < low < 1 / lam[-1] * 2
         assert high < (1e8 if case == "one-hot" else 1e5) / lam[0]
 
     def test_it_goes_with_the_units(self, case, kind, transfer):
         X, y, weights = self.data(case)
-        plain = moving_betas(source_of(X, y, weights, kind, transfer), NOISES[0])
-        other = moving_betas(source_of(X, y, weights, kind, transfer, 2.0**40), NOISES[0])
+        plain = changing_betas(source_of(X, y, weights, kind, transfer), NOISES[0])
+        other = changing_betas(source_of(X, y, weights, kind, transfer, 2.0**40), NOISES[0])
         np.testing.assert_allclose(np.array(other) * 2.0**40, plain, rtol=1e-10)
 
 
 def test_zero_inputs_do_not_move():
     source = source_of(np.zeros((5, 2)), np.ones(5), np.ones(5), "folds", "beta")
-    assert moving_betas(source, KnownVariance()) == Scale(1.0)  # any will do
-    low, high = moving_betas(source, InverseGammaVariance(2.0, 3.0))
+    assert changing_betas(source, KnownVariance()) == Scale(1.0)  # any will do
+    low, high = changing_betas(source, InverseGammaVariance(2.0, 3.0))
     assert 0 < low < high
 
 

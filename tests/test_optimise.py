@@ -371,7 +371,7 @@ def test_neighbours_that_are_one_but_for_rounding_are_no_cubic():
     """As betas within bounds of 1 and 1 + 1e-9, on the scale of a curve that moves at 1e6."""
     points = np.array([0.0, 1e-9, 1e-9, 2e-9])
     cubics = Cubics(points, np.array([3.0, 2.0, 2.0, 1.0]), np.full(4, -1e9), 1.0)
-    assert np.all(np.isfinite(cubics.doubt)) and np.all(np.isfinite(cubics.depth))
+    assert np.all(np.isfinite(cubics.error)) and np.all(np.isfinite(cubics.depth))
 
 
 class TestDescentNearABound:

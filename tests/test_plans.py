@@ -12,7 +12,7 @@ from temperance import calibrate, expected_risk, models, strategies
 from temperance.duplicates import distinct_rows, joined_rows, number_distinct, takes_few_values
 from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.fast.pairs import PairMoments
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.types import (
     Data,
     FoldPlan,
@@ -516,7 +516,7 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
     pairs, profiles = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     n, columns = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
-    rows = Rows(rng.standard_normal((n, columns)), rng.standard_normal(n), np.ones(columns))
+    rows = WhitenedRows(rng.standard_normal((n, columns)), rng.standard_normal(n), np.ones(columns))
     profile = rng.choice([0.0, 0.5, 1.0, 3.0], size=(2 * pairs, profiles))
     profile[:, 0] = 1.0
     weights = profile[:, rng.integers(profiles, size=n)] * 10.0 ** rng.uniform(-3, 3, n)
@@ -542,7 +542,7 @@ def test_pairs_know_what_they_train_and_test(start, weighted, transfer):
     data = some_data(40)
     weights = data.weights if weighted else np.broadcast_to(1.0, 40)
     plan = FoldPlan(weights, np.arange(40) % 3, 3, transfer, start)
-    rows = Rows(data.X, data.y, np.ones(2))
+    rows = WhitenedRows(data.X, data.y, np.ones(2))
     pairs = plan.pairs()
     for each in (plan, pairs):
         (sums,) = PairMoments(rows, each).sums(np.ones(1))

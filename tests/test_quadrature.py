@@ -167,13 +167,13 @@ def test_rough_expectations_of_wide_densities_are_relatively_right(variance):
 
 
 @pytest.mark.parametrize("variance", [0.2501, 0.6, 1.0001, 4.0, 100.0])
-def test_the_nodes_within_reach_suffice(variance, monkeypatch):
+def test_the_nodes_active_nodes_suffice(variance, monkeypatch):
     """One element alone takes few of the nodes, and misses nothing of the others."""
     step = next(step for most, step in quadrature._EXACT.wide if variance <= most)
     means, everything = np.linspace(-60, 0, 121)[:, None], slice(None)
-    reaches = [quadrature._within_reach(mean, np.array([variance]), step) for mean in means]
+    reaches = [quadrature._active_nodes(mean, np.array([variance]), step) for mean in means]
     few = [quadrature._wide(mean, np.array([variance]), range(5), step) for mean in means]
-    monkeypatch.setattr(quadrature, "_within_reach", lambda *_: everything)
+    monkeypatch.setattr(quadrature, "_active_nodes", lambda *_: everything)
     every = [quadrature._wide(mean, np.array([variance]), range(5), step) for mean in means]
     np.testing.assert_allclose(few, every, rtol=0, atol=1e-14)
     nodes = len(quadrature._remainder(step, quadrature._DEPTH)[0])

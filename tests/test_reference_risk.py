@@ -21,7 +21,7 @@ from temperance.strategies.reference.new_rows import (
     noise_at_leverage,
     shrinkage_intensity,
 )
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import HasReference
 from temperance.types import Data, LeaveOneOutPlan
 from temperance_thesis.defaults.rivals import FirstDescribed
@@ -31,10 +31,10 @@ UNKNOWN = models.NormalInverseGammaLinear(2.0, 3.0, [0.1, -0.2, 0.3], covariance
 BETAS = np.array([0.0, 0.02, 0.4, 1.0, 2.8])
 
 
-def seen(Z, y, counts=None):
+def observed(Z, y, counts=None):
     """Rows that were seen under a standard normal prior and unit noise."""
     prior = models.GaussianLinear().prior(Z.shape[1])
-    return seen_rows(Z, y, np.ones(len(Z)) if counts is None else counts, prior)
+    return observed_rows(Z, y, np.ones(len(Z)) if counts is None else counts, prior)
 
 
 def problem(model, n=14, d=3, seed=0):
@@ -99,12 +99,12 @@ class Naive:
         self.weight, self.noise = weight / weight.sum(), np.array(noise)
 
     def scales(self, rows, spread):
-        belief = (scales.AroundKnownVariance if self.known else scales.UnknownVariance)(spread)
+        scale_prior = (scales.AroundKnownVariance if self.known else scales.UnknownVariance)(spread)
         root = np.sqrt(self.counts)
         left, sigma, _ = np.linalg.svd(root[:, None] * rows[:, :-1], full_matrices=False)
         g = left.T @ (root * rows[:, -1])
         rest = max(float((root * rows[:, -1]) @ (root * rows[:, -1]) - g @ g), 0.0)
-        return scales._weighed(scales.Spectrum(sigma**2, g, rest, self.n), belief)
+        return scales._weighed(scales.Spectrum(sigma**2, g, rest, self.n), scale_prior)
 
     def coefficients(self, kappa, phi=1.0):
         """Mean of theta - mu0 and covariance / s at phi / kappa."""
@@ -375,7 +375,7 @@ def test_rows_left_out_decide_how_far_to_shrink():
         ones = np.ones(len(Z))
         axes = np.diag(np.sqrt(Z.shape[1] * (Z**2).mean(axis=0)))
         y = rng.standard_normal(len(Z))
-        deletions = Deletions(seen(Z, y), 0.1, 10.0, 3)
+        deletions = Deletions(observed(Z, y), 0.1, 10.0, 3)
         found = careful_intensity(deletions, axes, np.zeros(Z.shape[1]))
         naive = Naive(models.GaussianLinear(), Data(Z, y, ones), ones)
         assert found == pytest.approx(naive.intensity())
@@ -408,7 +408,7 @@ def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     axes = np.diag(np.sqrt(4 * (Z**2).mean(axis=0)))
 
     def careful():
-        return careful_intensity(Deletions(seen(Z, data.y), 0.1, 10.0, 3), axes, np.zeros(4))
+        return careful_intensity(Deletions(observed(Z, data.y), 0.1, 10.0, 3), axes, np.zeros(4))
 
     whole = KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS)
     at_once = careful()
@@ -416,7 +416,7 @@ def test_rows_in_parts_are_the_rows_as_a_whole(monkeypatch):
     monkeypatch.setattr(row_basis, "CACHED", 100)
     monkeypatch.setattr(new_rows, "CACHED", 100)
     monkeypatch.setattr(leave_one_out, "CACHED", 100)
-    assert len(list(seen(Z, data.y).basis.parts(4))) == 5
+    assert len(list(observed(Z, data.y).basis.parts(4))) == 5
     assert careful() == pytest.approx(at_once, rel=1e-12)
     np.testing.assert_allclose(
         KNOWN_PLAIN.reference_curve(data, data.weights)(BETAS), whole, rtol=1e-12
@@ -430,7 +430,7 @@ def test_tall_rows_are_neither_decomposed_nor_tested_one_by_one(shortcuts, monke
         np.linalg, "svd", lambda a, *more, **k: sizes.append(a.shape) or original(a, *more, **k)
     )
     for counts, shapes in ((data.weights, []), (2 * data.weights, [(4, 4)])):
-        rows = seen(data.X, data.y, counts)
+        rows = observed(data.X, data.y, counts)
         found = scales.likely_scales(rows.spectrum, scales.AroundKnownVariance())
         arguments = (deletions_for(rows, found), found, counts)
         fresh, _ = linear.reference_rows(*arguments, "gibbs")
@@ -470,7 +470,7 @@ def test_units_that_are_far_off_do_not_drag_the_reference_with_them(monkeypatch)
 
     near, far, farther = chosen()
     assert near == pytest.approx(far, rel=0.25) and far == pytest.approx(farther, rel=0.25)
-    monkeypatch.setattr(scales, "FAR", np.inf)
+    monkeypatch.setattr(scales, "MOST_DEVIATIONS", np.inf)
     near, far, farther = chosen()
     assert far < 0.1 * near
 
@@ -478,11 +478,11 @@ def test_units_that_are_far_off_do_not_drag_the_reference_with_them(monkeypatch)
 def test_leverage_correction_sees_noise_that_grows_with_leverage():
     rng = np.random.default_rng(0)
     Z = np.column_stack([np.ones(400), rng.standard_normal(400)])
-    belief = scales.UnknownVariance()
+    scale_prior = scales.UnknownVariance()
     for power, low, high in ((0.0, 0.8, 1.25), (1.0, 1.5, 4.0)):
         r = rng.standard_normal(400) * np.abs(Z[:, 1]) ** power
-        rows = seen(Z, r)
-        found = scales.likely_scales(rows.spectrum, belief)
+        rows = observed(Z, r)
+        found = scales.likely_scales(rows.spectrum, scale_prior)
         phi = noise_at_leverage(deletions_for(rows, found), found)
         assert low < phi < high
 

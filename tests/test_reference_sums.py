@@ -13,13 +13,13 @@ from temperance.duplicates import all_distinct
 from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.fast.sums import summed
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.strategies import ReferenceRisk
 from temperance.strategies.reference import deletions, linear
 from temperance.strategies.reference.deletions import Deletions, SharedSums
 from temperance.strategies.reference.new_rows import shrinkage_intensity
 from temperance.strategies.reference.row_basis import second_moments
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.types import Data
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
@@ -49,12 +49,12 @@ def rows_seen(case, n=60, d=4):
     elif case == "columns of all sizes":
         Z *= np.geomspace(1, 30, d)
     y = Z @ (rng.standard_normal(d) / np.linalg.norm(Z, axis=0)) * 3 + rng.standard_normal(n)
-    return seen_rows(Z, y, counts, models.GaussianLinear().prior(d))
+    return observed_rows(Z, y, counts, models.GaussianLinear().prior(d))
 
 
-def naive_means(seen, kappa):
+def naive_means(observed, kappa):
     """Both means, from the dense posterior of each kappa, rows deleted by inverses."""
-    Z, r, w = seen.coordinates, seen.rows.response, seen.counts
+    Z, r, w = observed.coordinates, observed.rows.response, observed.counts
     found = []
     for each in kappa:
         K = Z @ Z.T * np.sqrt(np.outer(w, w))
@@ -70,10 +70,10 @@ def naive_means(seen, kappa):
 @pytest.mark.parametrize("most", [1000, 0], ids=["from few", "from all"])
 class TestMeans:
     def test_they_are_those_of_dense_matrices(self, case, most, monkeypatch):
-        seen, kappa = rows_seen(case), np.geomspace(0.05, 20.0, 23)
+        observed, kappa = rows_seen(case), np.geomspace(0.05, 20.0, 23)
         monkeypatch.setattr(Deletions, "shared", None)
-        found = Deletions(seen, 0.05, 20.0, most)
-        expected = naive_means(seen, kappa)
+        found = Deletions(observed, 0.05, 20.0, most)
+        expected = naive_means(observed, kappa)
         # Inverses of matrices that are far from orthogonal know fewer digits.
         rtol = 1e-7 if case == "columns of all sizes" else 1e-9
         np.testing.assert_allclose(found.means(kappa), expected, rtol=rtol)
@@ -81,12 +81,12 @@ class TestMeans:
         assert (found._interpolant is None) == (most == 0)
 
     def test_so_is_the_noise_of_rows(self, case, most):
-        seen, kappa = rows_seen(case), np.geomspace(0.05, 20.0, 23)
+        observed, kappa = rows_seen(case), np.geomspace(0.05, 20.0, 23)
         weight = np.random.default_rng(0).dirichlet(np.ones(23))
-        every = np.zeros(len(seen.counts))
-        for part, square, _, _ in deletions.studentised(seen, kappa):
+        every = np.zeros(len(observed.counts))
+        for part, square, _, _ in deletions.studentised(observed, kappa):
             every[part] = weight @ square
-        found = Deletions(seen, 0.05, 20.0, most).row_noise(kappa, weight)
+        found = Deletions(observed, 0.05, 20.0, most).row_noise(kappa, weight)
         np.testing.assert_allclose(found, every, rtol=1e-9, atol=1e-11 * every.max())
 
 
@@ -95,13 +95,13 @@ def test_noise_of_rows_that_are_fitted_exactly_is_what_is_left(most):
     """At large kappas residuals all but vanish, beside those at small ones."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((11, 3))
-    seen = seen_rows(Z, Z @ np.ones(3), np.ones(11), models.GaussianLinear().prior(3))
+    observed = observed_rows(Z, Z @ np.ones(3), np.ones(11), models.GaussianLinear().prior(3))
     kappa, weight = np.geomspace(1.0, 1e13, 40), np.zeros(40)
     weight[25:] = 1 / 15
     every = np.zeros(11)
-    for part, square, _, _ in deletions.studentised(seen, kappa):
+    for part, square, _, _ in deletions.studentised(observed, kappa):
         every[part] = weight @ square
-    found = Deletions(seen, 1.0, 1e13, most).row_noise(kappa, weight)
+    found = Deletions(observed, 1.0, 1e13, most).row_noise(kappa, weight)
     np.testing.assert_allclose(found, every, rtol=1e-9)
 
 
@@ -109,12 +109,14 @@ class TestShared:
     @pytest.mark.parametrize("case", ["plain", "columns of all sizes", "huge row"])
     @pytest.mark.parametrize("pairwise", [False, True])
     def test_sums_are_those_of_every_row_deleted(self, case, pairwise):
-        seen = rows_seen(case)
+        observed = rows_seen(case)
         beta = np.array([0.0, 1e-3, 0.4, 1.0, 3.0, 40.0])
-        shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest=0.1)
+        shared = SharedSums(
+            observed.leave_one_out, observed.leave_one_out.deletion_sums, observed.basis, lowest=0.1
+        )
         assert (shared.interpolant is not None) == (case != "huge row")
         assert case != "columns of all sizes" or 0 < shared.interpolant.variable.lowest
-        (every,) = (summed(part, pairwise) for part in seen.once.moments(beta))
+        (every,) = (summed(part, pairwise) for part in observed.leave_one_out.moments(beta))
         (found,) = shared.sums(beta, pairwise)
         for name in ("square", "spread", "d_square", "d_spread", "tested"):
             ours, theirs = getattr(found, name), getattr(every, name)
@@ -127,21 +129,32 @@ class TestShared:
         kappa, both = np.geomspace(0.1, 10.0, 9), Deletions(rows_seen("plain"), 0.1, 10.0, 1000)
         shared = both.means(kappa)
         monkeypatch.setattr(Deletions, "shared", None)
-        alone = Deletions(both.seen, 0.1, 10.0, 1000).means(kappa)
+        alone = Deletions(both.observed, 0.1, 10.0, 1000).means(kappa)
         np.testing.assert_allclose(shared, alone, rtol=1e-11)
 
     def test_what_little_is_left_of_the_responses_is_not_shared(self):
-        seen = rows_seen("plain")
-        loud = Rows(seen.rows.inputs, seen.rows.response + 100 * seen.Z[:, 0], seen.rows.scale)
-        once = LeaveOneOutMoments(loud, seen.once.plan)
-        assert SharedSums(once, once.together, seen.basis, 0.1).interpolant is None
-        assert SharedSums(seen.once, seen.once.together, seen.basis, 0.1).interpolant is not None
+        observed = rows_seen("plain")
+        loud = WhitenedRows(
+            observed.rows.inputs,
+            observed.rows.response + 100 * observed.Z[:, 0],
+            observed.rows.scale,
+        )
+        once = LeaveOneOutMoments(loud, observed.leave_one_out.plan)
+        assert SharedSums(once, once.deletion_sums, observed.basis, 0.1).interpolant is None
+        assert (
+            SharedSums(
+                observed.leave_one_out, observed.leave_one_out.deletion_sums, observed.basis, 0.1
+            ).interpolant
+            is not None
+        )
 
     def test_an_interpolation_that_begins_too_late_is_not_shared(self):
-        seen = rows_seen("columns of all sizes")
-        begins = seen.once.together.reaching(0.0).lowest
+        observed = rows_seen("columns of all sizes")
+        begins = observed.leave_one_out.deletion_sums.variable_from(0.0).lowest
         for lowest in (begins / 2, 2 * begins):
-            shared = SharedSums(seen.once, seen.once.together, seen.basis, lowest)
+            shared = SharedSums(
+                observed.leave_one_out, observed.leave_one_out.deletion_sums, observed.basis, lowest
+            )
             assert (shared.interpolant is not None) == (lowest > begins)
 
 
@@ -179,7 +192,9 @@ def test_sharing_changes_no_choice(model, risk, monkeypatch):
     monkeypatch.setattr(Deletions, "shared", None)
     assert model.reference_curve(data, data.weights, risk).left_out is None
     np.testing.assert_allclose(numbers(chosen(data, model, risk=risk)), numbers(shared), rtol=1e-8)
-    monkeypatch.setattr(linear, "deletions_for", lambda seen, _: Deletions(seen, 0.0, 1.0, 0))
+    monkeypatch.setattr(
+        linear, "deletions_for", lambda observed, _: Deletions(observed, 0.0, 1.0, 0)
+    )
     np.testing.assert_allclose(numbers(chosen(data, model, risk=risk)), numbers(shared), rtol=1e-8)
 
 
@@ -194,7 +209,7 @@ def test_rows_that_weigh_otherwise_share_nothing():
 
 def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
     data, grams, passes = problem(), [], []
-    gram, deleted = Rows.gram, DeletionSums.fitted
+    gram, deleted = WhitenedRows.gram, DeletionSums.fitted
 
     def counted_gram(self, *arguments, **options):
         grams.append(len(self))
@@ -204,7 +219,7 @@ def test_the_rows_are_multiplied_out_once_and_deleted_once(monkeypatch):
         passes.append(len(kappa))
         return deleted(self, kappa)
 
-    monkeypatch.setattr(Rows, "gram", counted_gram)
+    monkeypatch.setattr(WhitenedRows, "gram", counted_gram)
     monkeypatch.setattr(DeletionSums, "fitted", counted_pass)
     monkeypatch.setattr(deletions, "studentised", None)
     chosen(data, models.GaussianLinear(1.0))

@@ -17,7 +17,7 @@ from temperance import GibbsClassifier, GibbsRegressor, models, strategies
 from temperance.app import report
 from temperance.app.explanation import explain, name_of_choice, unrepaired
 from temperance.app.held_out import Forecasts, HeldOut, hold_out
-from temperance.app.report.compute import _fared
+from temperance.app.report.compute import _comparison_in_words
 from temperance.app.tables import prepare
 from temperance.calibration import BetaWeights, Calibration, KnownErrors
 from temperance.curves import RiskCurve
@@ -472,7 +472,7 @@ def with_scores(kind, difference, places=(0.5, 0.5)):
 
 def fared(case, held):
     calibration = case.fitted.calibration_
-    return _fared(held, calibration.kind, name_of_choice(calibration))
+    return _comparison_in_words(held, calibration.kind, name_of_choice(calibration))
 
 
 ERROR = f"{0.1 / np.sqrt(39):.4f}"

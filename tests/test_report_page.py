@@ -12,14 +12,14 @@ from browser import Visit
 
 from temperance.app.report.contents import (
     Band,
-    Choice,
     Coefficient,
     Contents,
-    HeldOut,
+    HeldOutSummary,
     Interval,
     Marginals,
-    Part,
-    Reliability,
+    ReliabilityCurve,
+    ReportPart,
+    StrategyChoice,
 )
 from temperance.app.report.page import MOST_POINTS, render
 
@@ -70,10 +70,10 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, band=Non
         )
     ]
     taken = [choice, choice, 0.0, 0.07, upper, upper]
-    choices = [Choice(s, b, own=s == "k-fold") for s, b in zip(STRATEGIES, taken, strict=True)] + [
-        Choice("bayes", 1.0)
-    ]
-    return Part(
+    choices = [
+        StrategyChoice(s, b, own=s == "k-fold") for s, b in zip(STRATEGIES, taken, strict=True)
+    ] + [StrategyChoice("bayes", 1.0)]
+    return ReportPart(
         name=name,
         betas=betas,
         grain=1e-3,
@@ -97,11 +97,11 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, band=Non
 def held_out_of(kind):
     promised = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
     error = np.sqrt(promised * (1 - promised) / 221)
-    return HeldOut(
+    return HeldOutSummary(
         kind=kind,
         rows=221,
-        bayes=Reliability(promised, 0.6 * promised + 0.1, error),
-        calibrated=Reliability(promised, promised + 0.01 * np.sin(9 * promised), error),
+        bayes=ReliabilityCurve(promised, 0.6 * promised + 0.1, error),
+        calibrated=ReliabilityCurve(promised, promised + 0.01 * np.sin(9 * promised), error),
         scores=[
             ("loss of the forecasts (lower is better)", "2.236", "1.455"),
             ("share of responses in 95 % intervals", "66 %", "95 %"),
@@ -204,7 +204,7 @@ def three_classes():
 
 def hostile():
     part = part_of(HOSTILE, np.linspace(-1, 1, len(HOSTILE)), np.full(len(HOSTILE), 0.05))
-    part = replace(part, name=HOSTILE[0], choices=[*part.choices, Choice(HOSTILE[0], 0.5)])
+    part = replace(part, name=HOSTILE[0], choices=[*part.choices, StrategyChoice(HOSTILE[0], 0.5)])
     contents = contents_of(part, replace(part, name=HOSTILE[1]), notices=HOSTILE[:4])
     scores = [(HOSTILE[0], HOSTILE[1], HOSTILE[2])]
     return replace(
@@ -642,7 +642,7 @@ def test_a_flat_prior_and_missing_numbers_are_drawn(visit):
     band = replace(part.band, low=part.band.low.copy(), high=part.band.high.copy())
     band.low[0], band.high[0] = -np.inf, np.inf
     risk = np.where(part.betas == 0, np.nan, part.risk)
-    empty = Reliability(np.array([0.5, 0.9]), np.array([np.nan, 0.8]), np.array([np.nan, 0.1]))
+    empty = ReliabilityCurve(np.array([0.5, 0.9]), np.array([np.nan, 0.8]), np.array([np.nan, 0.1]))
     part = replace(part, risk=risk, band=band, marginals=replace(part.marginals, offset=flat))
     held_out = replace(contents.held_out, calibrated=empty)
     seen = visit(replace(contents, parts=[part], held_out=held_out))

@@ -8,7 +8,7 @@ from test_optimise import KNOWN, SEVERAL, curve, least, well
 
 from temperance.search.log_scale import Ruler
 from temperance.search.minimise import THOROUGH, THRIFTY, Minimum, evaluate_at
-from temperance.search.with_sketch import MOST_POINTS, Valley, _or_bound, _settled
+from temperance.search.with_sketch import MOST_POINTS, Valley, _newton_minimum, _or_bound
 from temperance.search.with_sketch import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3
@@ -149,8 +149,8 @@ def test_a_sketch_that_is_exact_at_its_bottom_alone_does_not_hide_another_valley
 def test_newtons_method_does_not_leave_the_valley():
     f = curve(lambda b: (b - 2) ** 2)
     here = evaluate_at(f, 1.0)
-    assert _settled(f, f, Valley(0.5, here, 1.5), here, 1e-9) is None
-    assert _settled(f, f, Valley(0.5, here, 2.5), here, 1e-9) == pytest.approx(2.0)
+    assert _newton_minimum(f, f, Valley(0.5, here, 1.5), here, 1e-9) is None
+    assert _newton_minimum(f, f, Valley(0.5, here, 2.5), here, 1e-9) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("sketch", [turning, lambda b: 1 + 0 * b, lambda b: 1 - 1e-15 * b])

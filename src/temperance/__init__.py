@@ -1,4 +1,4 @@
-"""Calibrate the temperature of Gibbs posteriors from the data at hand."""
+"""Calibrate the temperature of Gibbs posteriors from data."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,12 @@ __all__ = [
     "strategies",
 ]
 
-# scikit-learn takes seconds to import and is an extra: it waits until one of these is asked for.
+# scikit-learn is optional and slow to import: it is imported on first use.
 ESTIMATORS = ("GibbsClassifier", "GibbsRegressor")
 
 
 def __getattr__(name: str) -> Any:
-    """Look up the estimators and the version when they are asked for."""
+    """Look up the estimators and the version on first use."""
     if name in ESTIMATORS:
         from temperance import estimators
 

@@ -1,4 +1,4 @@
-r"""The front door: calibrate a model on data, or evaluate its risk on other data."""
+r"""The entry points: calibrate a model on data, or evaluate its risk on other data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def calibrate(
     seed: int | np.random.Generator | None = 0,
     optimiser: str = "deterministic",
 ) -> Calibration:
-    r"""Choose how much the posterior should trust its likelihood.
+    r"""Choose the temperature of a Gibbs posterior: the exponent beta of its likelihood.
 
     .. math::
 
@@ -42,14 +42,14 @@ def calibrate(
         A loss and a prior, from :mod:`temperance.models` or your own.
     X : array of shape (n, d), or None for a model without inputs
         Numpy arrays, lists and pandas objects are accepted.  Arrays of floats are not copied: do
-        not change them while the result is in use, which reads them again for its posterior.
+        not change them while the result is in use, since its posterior is computed from them.
     y : array of shape (n,)
     strategy : Strategy or str
-        How to choose, or its name.  By default reference risk for the Gibbs risk of linear models,
-        an average over beta for the predictive risk of linear and logistic models, and ten folds
-        for all else; docs/how-to-choose.md says why, with what was measured.
+        Rule that chooses beta, or its name.  By default reference risk for the Gibbs risk of linear
+        models, an average over beta for the predictive risk of linear and logistic models, and ten
+        folds for all others; docs/how-to-choose.md has the reasons and measurements.
     bounds : (float, float)
-        Where beta may lie.
+        Range allowed for beta.
     risk : {"gibbs", "predictive"}
         Expected loss of a draw from the posterior, or loss of the posterior predictive.
     weights : array of shape (n,), optional
@@ -58,7 +58,7 @@ def calibrate(
         Source of all randomness; the same seed gives the same result.
     optimiser : {"deterministic", "stochastic"}
         Scan and refine the curve, or descend noisy covariance slopes from posterior draws (for
-        models that only sample; Gibbs risk only).
+        models that can only be sampled; Gibbs risk only).
 
     Returns
     -------
@@ -107,7 +107,7 @@ def expected_risk(
     n_draws: int = 10_000,
     seed: int | np.random.Generator | None = 0,
 ) -> Any:
-    r"""Risk on the test data of the alpha-posterior of the training data.
+    r"""Return the risk on the test data of the alpha-posterior of the training data.
 
     .. math:: R(\alpha) = E_{\theta \sim \pi_\alpha^{train}}[r^{test}(\theta)]
 

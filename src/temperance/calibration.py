@@ -1,4 +1,4 @@
-"""The result: which beta, how good, how sure."""
+"""The result of a calibration: beta, its risk, and standard errors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from temperance.search.minimise import Minimum
 from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
 
-LEAST_FREE = 0.02  # share of the rows, where as many parameters are used
+LEAST_FREE = 0.02  # smallest value used for 1 - p/n
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
 
 
 class StandardErrors(Protocol):
-    """How far the estimated risk at the choice, and its gain over Bayes, may be off."""
+    """Standard errors of the estimated risk at the choice and of its gain over Bayes."""
 
     @property
     def risk(self) -> float:
@@ -36,17 +36,17 @@ class StandardErrors(Protocol):
 
 @dataclass(frozen=True)
 class KnownErrors:
-    """Standard errors that are numbers already; nan where nothing is known."""
+    """Standard errors given as numbers; nan if unknown."""
 
     risk: float = float("nan")
     gain: float = float("nan")
 
 
 def error_inflation(model: Model, data: Data, beta: float) -> float:
-    r"""Return (1 - p/n)^(-3/2), with p the number of parameters that the posterior uses.
+    r"""Return (1 - p/n)^(-3/2), with p the effective number of parameters of the posterior.
 
-    Losses of rows held out are not independent: each row trains the posteriors that judge the
-    others, and the choice is made on the same rows.  The more parameters, the more that matters.
+    Losses of held-out rows are not independent: each row trains the posteriors that predict the
+    others, and beta is chosen on the same rows.  The effect grows with the number of parameters.
     """
     if not isinstance(model, CountsParameters):
         return 1.0
@@ -62,11 +62,11 @@ class RowErrors:
     beta: float
     multiplicity: Array
     inflate: Callable[[], float] = lambda: 1.0
-    losses: Array | None = None  # where they are not those of the curve at beta
+    losses: Array | None = None  # if they differ from those of the curve at beta
 
     @cached_property
     def inflation(self) -> float:
-        """What standard errors over rows are multiplied by."""
+        """Factor on standard errors over rows."""
         return self.inflate()
 
     @cached_property
@@ -89,7 +89,7 @@ class RowErrors:
 
 @dataclass(frozen=True, eq=False)
 class BetaWeights:
-    """A distribution over betas that are even in log beta.
+    """Weights of betas that are evenly spaced in log beta.
 
     Parameters
     ----------
@@ -116,19 +116,19 @@ class BetaWeights:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """A choice of beta and what is known about it.
+    """A choice of beta, with its risk and standard errors.
 
     Parameters
     ----------
     beta, alpha : the exponent on each observation's likelihood and ``beta * n``; Bayes is 1 and n
     risk : estimated risk at the choice
-    errors : standard errors, computed when asked for, as is what follows
+    errors : standard errors, computed on first use, like the attributes below
     standard_error : standard error of ``risk``, over the tested rows
     at_bound : whether the choice lies at a bound
     curve : estimated risk as a function of beta, with slope on request
-    bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, what the choice gains over
-        it, and the standard error of that difference, paired over the tested rows
-    average : the weights of betas, where the posterior is an average over them
+    bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, its difference to the risk
+        at the choice, and the standard error of that difference, paired over the tested rows
+    average : the weights of betas, if the posterior is an average over them
     posterior : the posterior at ``alpha`` on all data, or the average
     """
 
@@ -180,15 +180,15 @@ class Calibration:
 
     @property
     def gain(self) -> float:
-        """Estimated risk at Bayes less the estimated risk at the choice."""
+        """Estimated risk at Bayes minus the estimated risk at the choice."""
         return self.bayes_risk - self.risk
 
     @cached_property
     def beta_range(self) -> tuple[float, float]:
-        """The betas that the data do not tell from the choice.
+        """The betas that do not differ significantly from the choice.
 
-        Of an average, the central 95 % of the weights; else those whose risk is not larger by more
-        than two standard errors of the difference.
+        For an average, the central 95 % of the weights; otherwise the betas whose risk is larger by
+        at most two standard errors of the difference.
         """
         if self.average is not None:
             return self.average.quantile(0.025), self.average.quantile(0.975)
@@ -204,8 +204,8 @@ class Calibration:
         return beta_range(self.curve, self.beta, self.bounds, multiplicity, inflation)
 
     @property
-    def told(self) -> Literal["better", "the same", "unknown"]:
-        """What an interval of two standard errors says of the gain over Bayes."""
+    def versus_bayes(self) -> Literal["better", "the same", "unknown"]:
+        """Comparison with Bayes by an interval of two standard errors of the gain."""
         gain, error = self.gain, self.gain_standard_error
         if gain > 2 * error:
             return "better"
@@ -232,13 +232,13 @@ class Calibration:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the curve with the choice and Bayes marked; returns the axes."""
+        """Draw the curve with the choice and Bayes marked; return the axes."""
         from temperance.plots import plot_calibration
 
         return plot_calibration(self, ax=ax)
 
     def __repr__(self) -> str:
-        """Answer the user's questions, one per line."""
+        """Return a summary of the result, one line per quantity."""
         lines = [
             f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
             f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
@@ -256,12 +256,12 @@ class Calibration:
         if not self.minimum.searched and self.average is None:
             return []
         low, high = self.beta_range
-        said = "95 % of the weights" if self.average is not None else "not told apart by the data"
-        return [f"  range     {low:.3g} to {high:.3g}  ({said})"]
+        label = "95 % of the weights" if self.average is not None else "not told apart by the data"
+        return [f"  range     {low:.3g} to {high:.3g}  ({label})"]
 
     @property
     def where(self) -> str:
-        """Where the minimum lies, in words."""
+        """Location of the minimum, as a phrase."""
         lower, upper = (f"{end:g}" for end in self.bounds)
         if self.average is not None:
             return "not sought: the posterior is an average over beta"
@@ -280,25 +280,27 @@ class Calibration:
 
 
 def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[float, float]:
-    """Weighted mean of row losses and its standard error.
+    """Return the weighted mean of row losses and its standard error.
 
-    ``share`` weighs the rows in the mean; ``multiplicity`` counts the observations that a row
-    stands for.
+    ``share`` weights the rows in the mean; ``multiplicity`` counts the observations that a row
+    represents.
     """
     tested = share > 0
     share, loss = share[tested] / share.sum(), loss[tested]
-    # As many observations as would give the same variance if all counted the same; maybe none.
+    # Effective number of observations, 1 / sum of squared shares; it may be infinite.
     with np.errstate(over="ignore"):
         count = 1 / (share**2 / multiplicity[tested]).sum()
     mean = float(share @ loss)
     if count <= 1:
         return mean, float("nan")
-    largest = float(np.abs(loss - mean).max()) or 1.0  # squares of its parts are finite
+    largest = (
+        float(np.abs(loss - mean).max()) or 1.0
+    )  # scaled first, so that squares do not overflow
     return mean, largest * float(np.sqrt(share @ ((loss - mean) / largest) ** 2 / (count - 1)))
 
 
 def with_error(value: float, error: float | None = None) -> str:
-    """Write a number with its standard error, both to three digits of the error."""
+    """Return a number with its standard error as text, to three digits of the error."""
     if error is None or not np.isfinite(error):
         return f"{value:.5g}"
     digits = max(0, 2 - int(np.floor(np.log10(error)))) if error > 0 else 4

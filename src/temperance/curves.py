@@ -1,4 +1,4 @@
-"""Risk as a function of beta, and the way to it from losses of rows."""
+"""Risk as a function of beta, and its computation from the losses of rows."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class RiskCurve:
         From one beta to the loss of each row (n,), averaged over the pairs that test it, and the
         row's total test weight (n,).
     method : str
-        How the numbers were obtained, in words.
+        How the numbers were obtained, as a phrase.
     costly : bool
-        Whether each point takes a fit, so that a search had better look at few.
+        Whether each point takes a fit, so that a search should evaluate few points.
     error : function, optional
-        From betas of shape (g,) to the Monte Carlo standard error of the risk, where the curve
-        comes from draws.
+        From betas of shape (g,) to the Monte Carlo standard error of the risk, if the curve comes
+        from draws.
     sketch : function, optional
-        As `evaluate`, for less and to a few digits: where to ask the curve for its minimum.
+        As `evaluate`, but cheaper and accurate to a few digits; it guides the search.
     floor : function, optional
-        As `evaluate`, for less and nowhere higher: where they touch may be the minimum.
+        As `evaluate`, but a cheaper lower bound; see :mod:`temperance.search.with_floor`.
     scale : function, optional
-        The betas between which the curve moves, where the model knows them.
+        The range of betas over which the curve changes, if the model provides it.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -53,7 +53,7 @@ class RiskCurve:
     scale: Callable[[], Scale] | None = None
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
-        """Risk at ``beta``, scalar or array; with ``derivative`` the pair (risk, slope)."""
+        """Return the risk at ``beta``, scalar or array; with ``derivative``, (risk, slope)."""
         at = as_non_negative("beta", beta)
         parts = self.evaluate(at.ravel()) if at.size else (at, at)
         value, slope = (part.reshape(at.shape)[()] for part in parts)
@@ -61,24 +61,24 @@ class RiskCurve:
 
     @property
     def search(self) -> Search:
-        """How hard to look for its minimum."""
+        """Effort of the search for the minimum."""
         return THRIFTY if self.costly else THOROUGH
 
     def ruler(self, bounds: tuple[float, float]) -> Ruler:
-        """Measure betas within ``bounds`` on the scale on which the curve moves."""
+        """Return the search scale within ``bounds``, from the range where the curve changes."""
         if self.scale is None:
             return ruler_for(self.sketch or self.evaluate, bounds)
         return Ruler.of_scale(bounds, self.scale())
 
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
-        """Warn where the numbers cannot be trusted at ``beta``; exact ones always can."""
+        """Warn if the numbers are unreliable at ``beta``; exact ones never are."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReferenceCurve(RiskCurve):
-    """Risk that a reference expects, with leave-one-out's curve of the rows where sums are shared.
+    """Risk expected by a reference, and the leave-one-out curve of the rows if sums are shared.
 
-    Leave-one-out gives each row its weight, as the posterior that is judged does.
+    In leave-one-out each row has its weight, as in the posterior whose risk is estimated.
     """
 
     left_out: RiskCurve | None = None
@@ -91,7 +91,7 @@ def curve_of_losses(
     index: NDArray[np.intp] | None = None,
     sketch: Losses | None = None,
 ) -> RiskCurve:
-    r"""Average losses of rows over the pairs and rows that a plan tests.
+    r"""Return the curve of losses averaged over the pairs and tested rows of a plan.
 
     .. math:: R(\beta) = \sum_p \sum_i v_{pi} \, l_{pi}(\beta) / \sum_p \sum_i v_{pi}
 
@@ -103,11 +103,12 @@ def curve_of_losses(
         Expected loss of the rows under each pair's posterior, and its derivative in beta, both of
         shape (pairs, n).
     method : str
-        How the numbers were obtained, in words.
+        How the numbers were obtained, as a phrase.
     index : array of shape (pairs, rows), optional
-        Which rows ``losses`` gives, if not all; see :meth:`temperance.types.Plan.tested_rows`.
+        Rows to which ``losses`` refers, if not all; see
+        :meth:`temperance.types.Plan.tested_rows`.
     sketch : function of one beta, optional
-        As ``losses``, for less and to a few digits; see :class:`RiskCurve`.
+        As ``losses``, but cheaper and accurate to a few digits; see :class:`RiskCurve`.
     """
     n = plan.test.shape[1]
     rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
@@ -123,14 +124,14 @@ def curve_of_tested(
     method: str,
     sketch: Losses | None = None,
 ) -> RiskCurve:
-    """Average the losses of the rows ``index`` of n with these weights, all of one shape."""
+    """Return the curve of losses of the rows ``index`` out of n, with weights of this shape."""
     averages = _Averages(losses, index, weight, n)
     sketched = None if sketch is None else replace(averages, losses=sketch).evaluate
     return RiskCurve(averages.evaluate, averages.rows, method, costly=True, sketch=sketched)
 
 
 def coarse_to_fine(count: int) -> NDArray[np.intp]:
-    """Order ``range(count)``: the last, the first, then the middle of every gap, by size of gap.
+    """Return ``range(count)`` with the last first, then the first, then middles of larger gaps.
 
     Examples
     --------
@@ -154,7 +155,7 @@ class _Averages:
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         sums = np.empty((len(beta), 2))
-        # Coarse to fine, for models whose solutions start from those found on either side.
+        # Coarse to fine, for models that start from the solutions at neighbouring betas.
         for j in np.argsort(beta)[coarse_to_fine(len(beta))]:
             sums[j] = [(self.weight * part).sum() for part in self.losses(float(beta[j]))]
         total = self.weight.sum()

@@ -1,4 +1,4 @@
-"""Warnings, each with what to do about it."""
+"""Warnings; each message says what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TemperanceWarning(UserWarning):
-    """Something in a result deserves a second look."""
+    """A result may be unreliable."""
 
 
 class BoundWarning(TemperanceWarning):
@@ -20,7 +20,7 @@ class FlatCurveWarning(TemperanceWarning):
 
 
 class WeightWarning(TemperanceWarning):
-    """Weights of rows look as if they were meant to be relative."""
+    """The weights of rows look relative, not like counts of observations."""
 
 
 class ConvergenceWarning(TemperanceWarning):
@@ -32,23 +32,23 @@ class MixingWarning(TemperanceWarning):
 
 
 class DivergenceWarning(TemperanceWarning):
-    """A sampler's trajectories left the region where they can be trusted."""
+    """A sampler had divergent trajectories."""
 
 
 class OverlapWarning(TemperanceWarning):
-    """Draws at neighbouring betas have too little in common to be combined."""
+    """Draws at neighbouring betas overlap too little to be combined."""
 
 
 class ParetoWarning(TemperanceWarning):
-    """Importance weights that leave a row out have too heavy a tail."""
+    """Importance weights for leaving a row out have too heavy a tail."""
 
 
 class DrawsWarning(TemperanceWarning):
-    """The draws are too few for the choice that rests on them."""
+    """The draws are too few for the choice that is based on them."""
 
 
 class StoreWarning(TemperanceWarning):
-    """A store of results lacks some that were asked for, or some were damaged."""
+    """A store lacks results that were requested, or some were damaged."""
 
 
 def warn(message: str, category: type[TemperanceWarning]) -> None:

@@ -1,4 +1,4 @@
-"""Which rows are the same, and whether that means anything."""
+"""Identical rows: which they are, and whether they are copies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from temperance.types import Array, Data, Labels
 
-MANY = 2**16  # rows whose sorting takes longer than their sums
+MANY = 2**16  # from so many rows on sorting takes longer than the sums
 
 
 def number_distinct(columns: Iterable[Array | Labels]) -> NDArray[np.intp]:
-    """Give numbers to the distinct tuples (c1[i], c2[i], ...) in lexicographic order.
+    """Return numbers for the distinct tuples (c1[i], c2[i], ...), in lexicographic order.
 
-    Columns after the one that tells all tuples apart are not looked at.
+    Columns after the first few that make all tuples distinct are not read.
     """
     labels: NDArray[np.intp] | None = None
     for column in columns:
@@ -34,7 +34,7 @@ def number_distinct(columns: Iterable[Array | Labels]) -> NDArray[np.intp]:
 
 
 def _ranks(values: Array | Labels) -> NDArray[np.intp]:
-    """Give numbers to the distinct values, ascending."""
+    """Return numbers for the distinct values, ascending."""
     if not all_distinct(values):
         return np.unique(values, return_inverse=True)[1]
     ranks = np.empty(len(values), dtype=np.intp)
@@ -55,7 +55,7 @@ def all_distinct(values: Array | Labels) -> bool:
 
 
 def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return the first place of each label from 0 to ``count - 1``.
+    """Return the first position of each label from 0 to ``count - 1``.
 
     Examples
     --------
@@ -68,33 +68,33 @@ def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
 
 
 def label_type(count: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest integers that number ``count`` labels: the fewer bits, the faster."""
+    """Return the smallest integer type for ``count`` labels: smaller types are faster."""
     return np.int8 if count <= 2**7 else np.int16 if count <= 2**15 else np.intp
 
 
 def sorting_order(labels: Labels, count: int) -> NDArray[np.intp]:
-    """Return the order that sorts labels below ``count`` and keeps equal ones in place."""
+    """Return the stable order that sorts labels below ``count``."""
     return np.argsort(labels.astype(label_type(count), copy=False), kind="stable")
 
 
 def members_of(labels: Labels, count: int) -> list[NDArray[np.intp]]:
-    """Return the places of each label below ``count``, ascending."""
+    """Return the positions of each label below ``count``, ascending."""
     counts = np.bincount(labels, minlength=count)
     return np.split(sorting_order(labels, count), np.cumsum(counts)[:-1])
 
 
 def number_rows(data: Data) -> NDArray[np.intp]:
-    """Give numbers to the distinct rows, sorted by response, then inputs."""
+    """Return numbers for the distinct rows, sorted by response, then inputs."""
     return _number(data.y, data.X)
 
 
 def _number(first: Array, others: Array) -> NDArray[np.intp]:
-    """Give numbers to the distinct rows of a first column and others (n, d), sorted by these."""
+    """Return numbers for the distinct rows of a first column and others (n, d), sorted."""
     if others.shape[1] <= len(others):
         return number_distinct(chain([first], others.T))
     labels = number_distinct([first])
     while int(labels.max()) + 1 < len(labels):
-        # Of many columns only those count that differ between rows of one label.
+        # With many columns, read only those that differ between rows of the same label.
         same = first_places(labels, int(labels.max()) + 1)[labels]
         differs = (others != others[same]).any(axis=0)
         if not differs.any():
@@ -104,7 +104,7 @@ def _number(first: Array, others: Array) -> NDArray[np.intp]:
 
 
 def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
-    """Join identical rows, in sorted order, and say where each row went; their weights add up."""
+    """Return the distinct rows, sorted, with summed weights, and the index of each row there."""
     number = number_rows(data)
     first = first_places(number, int(number.max()) + 1)
     weights = np.bincount(number, weights=data.weights).astype(float)
@@ -112,10 +112,10 @@ def distinct_rows(data: Data) -> tuple[Data, NDArray[np.intp]]:
 
 
 def joined_rows(data: Data) -> Data:
-    """Join identical rows, in sorted order; many rows that are all distinct stay where they are.
+    """Return the data with identical rows joined, sorted; many distinct rows are not sorted.
 
-    Few are worth the sorting: what is summed over them is then the same to the last bit, whatever
-    the order in which they came.
+    Fewer rows are sorted, so that sums over them do not depend on the order of the data, to the
+    last bit.
     """
     if len(data) >= MANY and all_distinct(data.y):
         return data
@@ -123,20 +123,21 @@ def joined_rows(data: Data) -> Data:
 
 
 def takes_few_values(rows: Data) -> bool:
-    """Whether equal rows must be different observations; ``rows`` are distinct, with weights.
+    """Return whether equal rows must be different observations; ``rows`` are distinct, weighted.
 
-    So it is when most observations repeat another, most sit at inputs that were seen with several
+    That is so if most observations repeat another, most have inputs that occur with several
     responses, and the responses repeat from input to input.  Copies of one observation, or a large
-    weight on it, would repeat its response too.
+    weight on it, would repeat its response as well.
     """
     half = rows.size / 2
     if len(rows) > half:
         return False
     X = rows.X
     inputs = _number(X[:, 0], X[:, 1:]) if X.shape[1] else np.zeros(len(rows), dtype=int)
-    disputed = np.bincount(inputs)[inputs] > 1
+    several_responses = np.bincount(inputs)[inputs] > 1
     same_inputs = inputs.max() == 0
     responses = len(np.unique(rows.y))
     return bool(
-        rows.weights[disputed].sum() >= half and (same_inputs or responses <= len(rows) / 2)
+        rows.weights[several_responses].sum() >= half
+        and (same_inputs or responses <= len(rows) / 2)
     )

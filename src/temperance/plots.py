@@ -1,4 +1,4 @@
-"""Pictures of results: one function per kind of plot, each takes axes and returns them."""
+"""Plots of results: one function per kind of plot; each takes axes and returns them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.types import Array
 
-# Okabe and Ito's colours, told apart by colour-blind eyes and in print.
+# Okabe and Ito's colours, which are distinct for colour-blind readers and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"
-NEAR_ZERO = 0.005  # part of the upper bound below which a choice is drawn on a logarithmic axis
+NEAR_ZERO = 0.005  # share of the upper bound below which a choice is drawn on a logarithmic axis
 
 
 def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
-    """Draw the risk curve over the bounds with the choice and Bayes marked.
+    """Draw the risk curve within the bounds, with the choice and Bayes marked.
 
-    The axis is logarithmic where the choice would otherwise lie on its edge.
+    The axis is logarithmic if the choice would otherwise be too close to its left end.
 
     Parameters
     ----------
     calibration : Calibration
     ax : matplotlib axes, optional
-        Where to draw; by default on a new figure.
+        Axes to draw on; by default those of a new figure.
     points : int
         Number of betas at which the curve is drawn.
 
@@ -42,7 +42,7 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         betas = np.geomspace(max(lower, 1e-2 * calibration.beta), upper, points)
         ax.set_xscale("log")
     else:
-        # Points crowd towards the lower bound, where curves are steep.
+        # More points near the lower bound, where curves are steep.
         betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
     values = calibration.curve(betas)
     ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
@@ -67,7 +67,7 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         zorder=4,
         label=f"{chosen}: β = {calibration.beta:.3g} (± standard error)",
     )
-    ax.set_ylim(*_interesting(calibration, values))
+    ax.set_ylim(*_risk_limits(calibration, values))
     ax.set_xlabel("β = α / n, exponent on each observation's likelihood")
     ax.set_ylabel(f"estimated {calibration.kind} risk")
     names = (type(part).__name__ for part in (calibration.model, calibration.strategy))
@@ -78,8 +78,8 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     return ax
 
 
-def _interesting(calibration: Calibration, values: Array) -> tuple[float, float]:
-    """Limits that keep the steep start of a curve from flattening the rest."""
+def _risk_limits(calibration: Calibration, values: Array) -> tuple[float, float]:
+    """Return limits of the risk axis that leave out the steep start of a curve."""
     error = calibration.standard_error if np.isfinite(calibration.standard_error) else 0.0
     low = min(float(values.min()), calibration.risk - error)
     high = max(float(np.quantile(values, 0.85)), calibration.risk + error)

@@ -3,17 +3,17 @@ r"""Expectations of the logistic loss and its derivatives under a Gaussian.
 .. math:: E[\zeta^{(j)}(f)], \quad f \sim N(m, v), \quad \zeta(x) = \log(1 + e^x).
 
 The nearest poles of :math:`\zeta^{(j)}` are :math:`\pm i\pi`, so that quadrature converges
-exponentially (Trefethen and Weideman, SIAM Review 56, 2014); a trapezoidal sum with a step h in f
-leaves an error of the order :math:`e^{-2\pi^2/h}`.
+exponentially (Trefethen and Weideman, SIAM Review 56, 2014).  A trapezoidal sum with a step h in f
+has an error of order :math:`e^{-2\pi^2/h}`.
 
-* For :math:`v \le 1/4` nodes of Gauss and Hermite, the fewer the smaller v.
-* For :math:`v > 1/4` a trapezoidal sum over a fixed grid of f, after splitting off the ramp
+* For :math:`v \le 1/4` Gauss-Hermite quadrature; smaller v needs fewer nodes.
+* For :math:`v > 1/4` a trapezoidal sum over a fixed grid of f, after subtracting the ramp
 
   .. math:: r_c(x) = x\,\Phi(x/c) + c\,\varphi(x/c), \quad E[r_c(f)] = r_{\sqrt{c^2 + v}}(m),
 
-  which leaves the remainder :math:`\zeta - r_c`, even and of the order :math:`e^{-|x|}`.
-* For :math:`v > 10^3` the first terms of a series in :math:`1/v`, relatively accurate: there the
-  fourth derivative, of the order :math:`v^{-3/2}`, is below what rounding leaves of such a sum.
+  which leaves the remainder :math:`\zeta - r_c`, even and of order :math:`e^{-|x|}`.
+* For :math:`v > 10^3` the first terms of a series in :math:`1/v`, with small relative error.  The
+  fourth derivative, of order :math:`v^{-3/2}`, is then below the rounding error of such a sum.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,28 +29,28 @@ from temperance.types import batches
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 
 Array: TypeAlias = NDArray[np.float64]
-Where: TypeAlias = NDArray[np.intp] | None  # all
+Where: TypeAlias = NDArray[np.intp] | None  # None means all elements
 
 _STEP = 0.45  # of the trapezoidal sum for large variances
-_DEPTH, _LONG_DEPTH = 33.0, 64.0  # how far to either side the grid goes, see _wide and _tilted
-_VAST = 1e3  # variance beyond which a series takes over
-_FEW = 48  # nodes that the trapezoidal sum takes for most elements
+_DEPTH, _LONG_DEPTH = 33.0, 64.0  # half-widths of the grids of _wide and _tilted
+_LARGE_VARIANCE = 1e3  # beyond it a series is used
+_USUAL_NODES = 48  # nodes of the trapezoidal sum for most elements
 
 
 class _Accuracy(NamedTuple):
-    """How nodes are chosen.
+    """Numbers of nodes that give an accuracy.
 
-    The error of c nodes of Gauss and Hermite is c!/(2c)! v^c times a derivative 2c higher; the j-th
-    is about 2 (j - 1)!/pi^j.  That of the trapezoidal sum is exp(-2 pi^2 / h), (2 pi / h)^3 times
-    as much for the fourth derivative, and for a density that is narrower than the poles are far
-    exp(pi^2 / 2v) times as much.
+    The error of c Gauss-Hermite nodes is c!/(2c)! v^c times a derivative of order higher by 2c; the
+    j-th derivative is about 2 (j - 1)!/pi^j.  The error of the trapezoidal sum is exp(-2 pi^2 / h).
+    It is (2 pi / h)^3 times as large for the fourth derivative, and exp(pi^2 / 2v) times as large
+    if the density is narrower than the distance of the poles.
     """
 
-    narrow: tuple[tuple[float, int], ...]  # largest variances for which so many nodes suffice
-    wide: tuple[tuple[float, float], ...]  # largest variances for which a step h suffices
+    narrow: tuple[tuple[float, int], ...]  # (largest variance, number of nodes)
+    wide: tuple[tuple[float, float], ...]  # (largest variance, step h)
 
 
-_EXACT = _Accuracy(  # 1.5e-13
+_EXACT = _Accuracy(  # errors up to 1.5e-13
     (
         (1e-6, 2),
         (1e-4, 3),
@@ -62,27 +62,27 @@ _EXACT = _Accuracy(  # 1.5e-13
         (0.5, 28),
         (1.0, 47),
     ),
-    ((1.0, 0.33), (_VAST, _STEP)),
+    ((1.0, 0.33), (_LARGE_VARIANCE, _STEP)),
 )
-_ROUGH = _Accuracy(  # 1e-6
+_ROUGH = _Accuracy(  # errors up to 1e-6
     ((3e-3, 2), (0.02, 3), (0.06, 4), (0.15, 6), (0.25, 7)),
-    # Of the fourth derivative, about v^-3/2, little must remain little.
-    ((1.0, 0.48), (_VAST, 0.75)),
+    # The fourth derivative is about v^-3/2: its relative error must be small as well.
+    ((1.0, 0.48), (_LARGE_VARIANCE, 0.75)),
 )
-_NARROWEST = 0.25  # variance for which the trapezoidal sum takes over, unless tails matter
+_NARROWEST = 0.25  # variance above which the trapezoidal sum is used, unless tails matter
 # The logistic density has variance pi^2/3: with this c^2 the remainder integrates to zero.
 _RAMP_VARIANCE = np.pi**2 / 3
-# Coefficients of t^4, t^6, ... in exp sum_{p > 1} zeta(2p) t^2p / p, see _vast.
+# Coefficients of t^4, t^6, ... in exp sum_{p > 1} zeta(2p) t^2p / p, see _series.
 _A4, _A6, _A8, _A10 = (float(zeta(2 * p)) / p for p in (2, 3, 4, 5))
 _COEFFICIENTS = (_A4, _A6, _A8 + _A4**2 / 2, _A10 + _A4 * _A6)
 _PEAK: float = (2 * np.pi) ** -0.5  # phi(0)
-# Nodes of the elements in a block.  Many small temporaries had better fit the cache, and the heap:
-# from 2^17 bytes on the system hands out memory page by page.
+# Number of nodes times elements in a block.  Temporaries should fit into the cache and the heap:
+# from 2^17 bytes on the system allocates memory page by page.
 _BLOCK, _SMALL_BLOCK = 2**16, 12 * 2**10
 
 
 class _Rule(NamedTuple):
-    """A formula for mean and variance of some elements, and of how many at a time."""
+    """A formula for means and variances of some elements, and the block size."""
 
     formula: Callable[[Array, Array], Array]
     block: int
@@ -99,7 +99,7 @@ def softplus_expectations(
 
     .. math:: E[\zeta^{(j)}(f)], \quad f \sim N(m, v), \quad \zeta(x) = \log(1 + e^x).
 
-    The rows are each other's derivatives: row j differentiates to row j + 1 in the mean, and to
+    The rows are derivatives of each other: row j differentiates to row j + 1 in the mean, and to
     half of row j + 2 in the variance.
 
     Parameters
@@ -109,9 +109,9 @@ def softplus_expectations(
     derivatives : int
         Highest derivative, from 0 (softplus) over 1 (sigmoid) to 4.
     first : int
-        Lowest derivative; those of softplus cost less without softplus itself.
+        Lowest derivative; without softplus itself the computation is faster.
     rough : bool
-        Whether errors up to 1e-6 will do, which takes less time.
+        Whether errors up to 1e-6 are acceptable, which is faster.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def log_expected_sigmoid(
     .. math:: \ell(m, v) = \log E[\sigma(f)] = m + v/2 + \ell(-m - v, v), \quad f \sim N(m, v).
 
     The second equation, from :math:`\sigma(x) = e^x \sigma(-x)`, maps the tail to
-    :math:`m \ge -v/2`, so that :math:`e^\ell` is relatively accurate however small.
+    :math:`m \ge -v/2`, so that :math:`e^\ell` has a small relative error even where it is tiny.
 
     Parameters
     ----------
@@ -173,13 +173,13 @@ def log_expected_sigmoid(
     centre = np.where(mapped, -mean - variance, mean)
     tilted = (variance > 1) & (centre < 0)
     rules: list[tuple[Where, _Rule]] = [
-        (np.flatnonzero(tilted), _Rule(_log_tilted, _BLOCK // (4 * _FEW))),
+        (np.flatnonzero(tilted), _Rule(_log_tilted, _BLOCK // (4 * _USUAL_NODES))),
         (np.flatnonzero(~tilted), _Rule(_log_upper, _BLOCK)),
     ]
     mirror, slope, rate = _apply(rules, centre, variance, 3)
     value: Array = np.where(mapped, mean + variance / 2 + mirror, mirror)
     if derivatives:
-        # d/dm = 1 - l_m,  d/dv = 1/2 - l_m + l_v, with l_m and l_v taken at (-m - v, v)
+        # d/dm = 1 - l_m,  d/dv = 1/2 - l_m + l_v, with l_m and l_v at (-m - v, v)
         return value, np.where(mapped, 1 - slope, slope), np.where(mapped, 0.5 - slope + rate, rate)
     return value
 
@@ -196,9 +196,9 @@ def _broadcast(mean: ArrayLike, variance: ArrayLike) -> tuple[Array, Array]:
 def _expectations(
     mean: Array, variance: Array, orders: range, narrow: float, accuracy: _Accuracy = _EXACT
 ) -> Array:
-    """Return the expectations, by nodes of Gauss and Hermite for variances up to `narrow`.
+    """Return the expectations; Gauss-Hermite nodes are used for variances up to `narrow`.
 
-    These are relatively accurate far below zero, the others absolutely.
+    These have small relative errors far below zero, the others small absolute errors.
     """
     edges, rules = _rules(orders, narrow, accuracy)
     chosen = [(where, rules[number]) for where, number in _between(edges, variance)]
@@ -208,20 +208,22 @@ def _expectations(
 
 @cache
 def _rules(orders: range, narrow: float, accuracy: _Accuracy) -> tuple[list[float], list[_Rule]]:
-    """Return the largest variances that rules are for, and the rules."""
+    """Return the largest variance of each rule, and the rules."""
     rules = {
         most: _Rule(partial(_narrow, count=count, orders=orders), _SMALL_BLOCK // count)
         for most, count in accuracy.narrow
         if most <= narrow
     }
     for most, step in accuracy.wide:
-        rules.setdefault(most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _FEW))
-    rules[np.inf] = _Rule(partial(_vast, orders=orders), _SMALL_BLOCK)
+        rules.setdefault(
+            most, _Rule(partial(_wide, orders=orders, step=step), _BLOCK // _USUAL_NODES)
+        )
+    rules[np.inf] = _Rule(partial(_series, orders=orders), _SMALL_BLOCK)
     return list(rules), list(rules.values())
 
 
 def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
-    """Return which elements lie up to which edge, by its number; often it is one for all."""
+    """Return which elements lie below which edge, by its index; often one edge serves all."""
     if not variance.size:
         return []
     lowest, highest = np.searchsorted(edges, [variance.min(), variance.max()])
@@ -235,7 +237,7 @@ def _between(edges: list[float], variance: Array) -> list[tuple[Where, int]]:
 
 
 def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count: int) -> Array:
-    """Apply to each element the rule that is for it, in blocks that bound the memory."""
+    """Apply to each element its rule, in blocks that limit the memory."""
     rows = np.empty((count, mean.size))
     flat_mean, flat_variance = mean.ravel(), variance.ravel()
     for where, (formula, block) in rules:
@@ -248,7 +250,7 @@ def _apply(rules: list[tuple[Where, _Rule]], mean: Array, variance: Array, count
 
 
 def _reflect(rows: Array, x: Array, orders: range) -> Array:
-    """Turn the rows at -|x|, in place, into those at x, by softplus(x) = x + softplus(-x)."""
+    """Convert rows at -|x| to rows at x, in place, by softplus(x) = x + softplus(-x)."""
     start = orders.start
     if start == 0:
         rows[0] += np.maximum(x, 0)
@@ -259,7 +261,7 @@ def _reflect(rows: Array, x: Array, orders: range) -> Array:
 
 
 def _softplus(x: Array, orders: range) -> Iterator[Array]:
-    """Yield softplus and its derivatives at x, relatively accurate as long as exp(x) is."""
+    """Yield softplus and its derivatives at x, with small relative error where exp(x) has."""
     odds = np.exp(x)
     complement = 1 / (1 + odds)
     sigmoid = odds * complement
@@ -278,7 +280,7 @@ def _softplus(x: Array, orders: range) -> Iterator[Array]:
 def _ramp(u: Array, width: Array | float, tail: Array, gaussian: Array, orders: range) -> Array:
     """Return the ramp and its derivatives at u times its width, from Phi(u) and exp(-u^2/2).
 
-    A factor that both of them carry multiplies the result.
+    A common factor of both multiplies the result.
     """
     density = _PEAK / width * gaussian
     rows = (
@@ -300,16 +302,16 @@ def _narrow(mean: Array, variance: Array, count: int, orders: range) -> Array:
 
 @cache
 def _gauss_hermite(count: int) -> tuple[Array, Array]:
-    """Return nodes and shares of the standard normal."""
+    """Return nodes and weights for the standard normal distribution."""
     nodes, shares = np.polynomial.hermite_e.hermegauss(count)
     return nodes, shares * _PEAK
 
 
 @cache
 def _remainder(step: float, depth: float) -> tuple[Array, Array]:
-    """Return h (softplus - ramp) and its derivatives at the nodes x, multiples of h to the depth.
+    """Return h (softplus - ramp) and its derivatives at the nodes x, multiples of h up to depth.
 
-    Before them comes (x, -x^2/2, 1), from which Gaussian exponents are linear combinations.
+    The first array is (x, -x^2/2, 1): Gaussian exponents are linear combinations of its columns.
     """
     x = step * np.arange(-np.ceil(depth / step), 1)
     width = float(np.sqrt(_RAMP_VARIANCE))
@@ -322,9 +324,9 @@ def _remainder(step: float, depth: float) -> tuple[Array, Array]:
 
 
 def _wide(mean: Array, variance: Array, orders: range, step: float) -> Array:
-    """Return the expectations for mean <= 0 and v > 1/4, as those of ramp and remainder."""
+    """Return the expectations for mean <= 0 and v > 1/4, as sums over ramp and remainder."""
     powers, remainder = _remainder(step, _DEPTH)
-    nodes = _within_reach(mean, variance, step)
+    nodes = _active_nodes(mean, variance, step)
     tilt = mean / variance
     constant = np.log(_PEAK / np.sqrt(variance)) - tilt * mean / 2
     density = powers[nodes] @ np.stack([tilt, 1 / variance, constant])
@@ -336,8 +338,8 @@ def _wide(mean: Array, variance: Array, orders: range, step: float) -> Array:
     return rows
 
 
-def _vast(mean: Array, variance: Array, orders: range) -> Array:
-    r"""Return the expectations for mean <= 0 and v > 10^3, by the cumulants of the logistic law.
+def _series(mean: Array, variance: Array, orders: range) -> Array:
+    r"""Return the expectations for mean <= 0 and v > 10^3, by cumulants of the logistic density.
 
     Softplus is the ramp smoothed by the logistic density, whose moment generating function is that
     of N(0, c^2) times :math:`\exp \sum_{p \ge 2} \zeta(2p) t^{2p} / p`, with Riemann's zeta.  So
@@ -345,12 +347,12 @@ def _vast(mean: Array, variance: Array, orders: range) -> Array:
 
     .. math:: E[\zeta^{(j)}(f)] = r_w^{(j)}(m) + \sum_{p \ge 2} e_{2p} \, r_w^{(j + 2p)}(m),
 
-    where derivatives beyond the first are those of a density, it times (-1)^i He_i(u) / w^i.
+    where derivatives beyond the first are a density times (-1)^i He_i(u) / w^i.
     """
     width = np.sqrt(variance + _RAMP_VARIANCE)
     u = mean / width
     gaussian = np.exp(-u * u / 2)
-    near = np.maximum(u, -40.0)  # beyond, the density is zero
+    near = np.maximum(u, -40.0)  # below, the density is zero
     hermite = [np.ones_like(u), near]
     for i in range(1, 2 * len(_COEFFICIENTS) + orders[-1]):
         hermite.append(near * hermite[i] - i * hermite[i - 1])
@@ -362,7 +364,7 @@ def _vast(mean: Array, variance: Array, orders: range) -> Array:
     return rows
 
 
-def _within_reach(mean: Array, variance: Array, step: float) -> slice:
+def _active_nodes(mean: Array, variance: Array, step: float) -> slice:
     r"""Return the nodes where exp(-|x|) exp(-(x - m)^2/2v) exceeds exp(-depth) for some element.
 
     It does for x > m - y, y + y^2/2v = depth + m, and for x below the root of x + (x - m)^2/2v =
@@ -382,10 +384,10 @@ def _within_reach(mean: Array, variance: Array, step: float) -> slice:
 def _tilted(mean: Array, variance: Array) -> Array:
     r"""Return E[zeta^(j)] for j = 1, 2, 3, -v/2 <= mean < 0 and v > 1, times :math:`e^{m^2/2v}`.
 
-    By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are then bounded, with
-    summands of the order :math:`e^{-|x|/2}`, hence the longer grid.  The third is of the order
-    m / v beside the second, and comes from it by parts, :math:`v E[g'(f)] = E[(f - m) g(f)]`: its
-    own sum would cancel.
+    By :math:`N(x; m, v) = e^{-m^2/2v} e^{xm/v} N(x; 0, v)` all exponents are bounded, and summands
+    are of order :math:`e^{-|x|/2}`, which needs the longer grid.  The third is of order m / v
+    relative to the second and is computed from it by integration by parts,
+    :math:`v E[g'(f)] = E[(f - m) g(f)]`: its own sum would lose digits by cancellation.
     """
     powers, remainder = _remainder(_STEP, _LONG_DEPTH)
     tilt = mean / variance

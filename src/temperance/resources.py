@@ -1,4 +1,4 @@
-"""Memory and threads: what would not fit is refused, small problems get one thread."""
+"""Memory and threads: refuse what does not fit, use one thread for small problems."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 MEMINFO = Path("/proc/meminfo")
-# BLAS threads slow small problems down, much on a busy machine.
-LARGE = 100_000_000  # elements of the data beyond which threads pay
+# Several BLAS threads slow small problems down, especially on a busy machine.
+LARGE = 100_000_000  # elements of the data beyond which threads are faster
 
 
 def available_bytes() -> float:
-    """Return the memory that is free for use; infinite where the system does not say."""
+    """Return the available memory in bytes; infinite if the system does not report it."""
     try:
         lines = MEMINFO.read_text().splitlines()
     except OSError:
@@ -27,7 +27,7 @@ def available_bytes() -> float:
 
 
 def refuse_too_large(name: str, elements: float, itemsize: int = 8) -> None:
-    """Refuse an array of so many elements if it would not fit into memory."""
+    """Refuse an array of ``elements`` elements if it does not fit into memory."""
     needed, available = elements * itemsize, available_bytes()
     if needed > available:
         raise ValueError(

@@ -1,4 +1,4 @@
-r"""The contract: data, plans, risk curves, and what models and strategies do.
+r"""The interfaces: data, plans, and what models and strategies must provide.
 
 A *plan* is a set of pairs of weights (w, v) over the same n rows.  A *model* turns a plan into a
 risk curve
@@ -6,7 +6,7 @@ risk curve
     beta  ->  sum_p sum_i v_pi E_{theta ~ pi_p}[l(theta, x_i)] / sum_p sum_i v_pi,
     pi_p(theta)  ∝  exp(-beta sum_i w_pi l(theta, x_i)) pi_0(theta),
 
-and a *strategy* chooses beta.  Models and strategies meet here and nowhere else.
+and a *strategy* chooses beta.  Models and strategies depend on each other through these types only.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Data:
 class Plan:
     r"""Pairs of train and test weights over the same rows.
 
-    With ``transfer="beta"`` a row keeps its exponent, whatever the size of the part it is in; with
-    ``transfer="alpha"`` the part as a whole weighs as much as all ``size`` observations do.
+    With ``transfer="beta"`` the exponent of a row does not depend on the size of its training set;
+    with ``transfer="alpha"`` the total weight of a training set equals ``size``.
 
     Parameters
     ----------
     train, test : arrays of shape (pairs, n)
-    size : the total weight of the full data, to which the choice is carried
-    transfer : what is held fixed from the part to the whole
+    size : the total weight of the full data, for which beta is chosen
+    transfer : what is kept equal from a training set to the full data
     """
 
     train: Array
@@ -75,7 +75,7 @@ class Plan:
     transfer: Transfer = "beta"
 
     def __post_init__(self) -> None:
-        """Refuse weights that are none, and pairs without training or tested rows."""
+        """Refuse invalid weights, and pairs without training or tested rows."""
         for name, weights in (("train", self.train), ("test", self.test)):
             if np.ndim(weights) != 2 or weights.shape != self.train.shape:
                 raise ValueError(
@@ -103,7 +103,7 @@ class Plan:
         return self.train * (self.size / self.train.sum(axis=1, keepdims=True))
 
     def tested_rows(self) -> tuple[NDArray[np.intp], Array]:
-        """Rows that each pair tests and their weights, (pairs, widest), padded with weight 0."""
+        """Return the rows that each pair tests and their weights, (pairs, widest), padded by 0."""
         used = self.test > 0
         widest = int(used.sum(axis=1).max())
         order = np.argsort(~used, axis=1, kind="stable")[:, :widest]
@@ -112,9 +112,9 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Every row belongs to one fold; from ``start`` on each is tested by the posterior of the rest.
+    """Every row belongs to one fold; folds from ``start`` on are tested by the other rows.
 
-    Two folds of which the second is tested are a sample split.
+    A sample split is two folds of which only the second is tested.
     """
 
     weights: Array
@@ -183,8 +183,8 @@ class LeaveOneOutPlan:
 class PrefixPlan:
     """Rows before row t train, row t is tested, for every t from ``start`` on, in each order.
 
-    A model that fits every prefix anew may do so whenever the prefix has grown by the share
-    ``growth`` and by ``stride`` rows, and predict the rows in between from the last fit.
+    A model that must be fitted for every prefix may refit only when the prefix has grown by the
+    share ``growth`` and by ``stride`` rows, and predict the rows in between from the last fit.
     """
 
     weights: Array
@@ -201,7 +201,7 @@ class PrefixPlan:
 
     @cached_property
     def ends(self) -> NDArray[np.intp]:
-        """Lengths of the prefixes to fit; each predicts the rows up to the next."""
+        """Lengths of the prefixes to fit; each predicts the rows up to the next length."""
         ends = [self.start]
         while (longer := ends[-1] + max(self.stride, int(self.growth * ends[-1]))) < len(
             self.weights
@@ -239,18 +239,18 @@ AnyPlan = Plan | FoldPlan | LeaveOneOutPlan | PrefixPlan
 
 @runtime_checkable
 class Posterior(Protocol):
-    """What every posterior can do."""
+    """Methods that every posterior has."""
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` parameters, shape (size, number of parameters)."""
+        """Return ``size`` draws of the parameters, shape (size, number of parameters)."""
         ...
 
     def log_prob(self, theta: ArrayLike) -> Any:
-        """Log density at ``theta``."""
+        """Return the log density at ``theta``."""
         ...
 
     def predict(self, X: ArrayLike) -> Any:
-        """Mean and standard deviation of the response, or the probability of class 1."""
+        """Return mean and standard deviation of the response, or probabilities of classes."""
         ...
 
 
@@ -265,15 +265,15 @@ class SamplingModel(Protocol):
         ...
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        """Loss of each draw (rows) at each observation (columns)."""
+        """Return the loss of each draw (rows) at each observation (columns)."""
         ...
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A posterior, and the risk curve of any plan: all that strategies need.
+    """A posterior, and the risk curve of any plan: strategies need no more.
 
-    What else a strategy may ask of a model is in the protocols below, each for itself:
+    Optional methods that a strategy may use are in the protocols below:
     :class:`ChecksData`, :class:`CountsParameters`, :class:`HasReference`, :class:`HasPreferences`,
     :class:`HasNoiseVariance`.
     """
@@ -281,7 +281,7 @@ class Model(Protocol):
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> Any:
-        """Return the posterior ∝ exp(-alpha r_n) pi_0: a :class:`Posterior`, or draws of ArviZ."""
+        """Return the posterior ∝ exp(-alpha r_n) pi_0: a :class:`Posterior`, or ArviZ draws."""
         ...
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
@@ -291,7 +291,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class ChecksData(Protocol):
-    """A model that refuses data on which it cannot be calibrated."""
+    """A model that refuses data for which it cannot be calibrated."""
 
     def check(self, data: Data) -> None:
         """Raise a ``ValueError`` that names the argument if the data do not fit."""
@@ -300,26 +300,26 @@ class ChecksData(Protocol):
 
 @runtime_checkable
 class CountsParameters(Protocol):
-    """A model that says how much of its posterior comes from the data."""
+    """A model that counts its effective parameters."""
 
     def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return how many parameters the posterior at each beta takes from the data."""
+        """Return the effective number of parameters of the posterior at each beta."""
         ...
 
 
 @runtime_checkable
 class HasReference(Protocol):
-    """A model that knows what a reference model with free scales expects."""
+    """A model with a risk curve expected by a reference model with free scales."""
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
-        """Return the risk of the beta-posterior of the data as the reference expects it.
+        """Return the risk of the beta-posterior of the data, as expected by the reference.
 
         Parameters
         ----------
         data : Data
-            Distinct rows; their weights are those of the posterior that is judged.
+            Distinct rows; their weights are those of the posterior whose risk is estimated.
         counts : array of shape (n,)
-            How many observations each row is for the reference.
+            Number of observations that each row is for the reference.
         risk : {"gibbs", "predictive"}
         """
         ...
@@ -327,7 +327,7 @@ class HasReference(Protocol):
 
 @runtime_checkable
 class HasNoiseVariance(Protocol):
-    """A model that assumes a noise variance, or infers it where that is None."""
+    """A model with an assumed noise variance, or None if the variance is inferred."""
 
     @property
     def noise_variance(self) -> float | None:
@@ -336,15 +336,15 @@ class HasNoiseVariance(Protocol):
 
 
 class Preferences(NamedTuple):
-    """What was measured to serve a model best, where no strategy is named.
+    """Default strategies of a model, chosen by benchmarks.
 
     Parameters
     ----------
-    reference : whether the risk that a reference expects is better than ten folds
-    leave_one_out : whether leave-one-out is as cheap as ten folds
-    spread_of_beta : of log beta around Bayes in averages; more where the posterior at beta = 1 is
-        an approximation that may be far from Bayes
-    only_curves : whether draws are too costly for the stochastic optimiser
+    reference : whether the reference risk does better than ten folds
+    leave_one_out : whether leave-one-out is as fast as ten folds
+    spread_of_beta : standard deviation of log beta around Bayes in averages; larger if the
+        posterior at beta = 1 is an approximation that may be far from Bayes
+    only_curves : whether draws are too slow for the stochastic optimiser
     """
 
     reference: bool = False
@@ -355,18 +355,18 @@ class Preferences(NamedTuple):
 
 @runtime_checkable
 class HasPreferences(Protocol):
-    """A model for which other strategies than the usual ones serve best."""
+    """A model with other default strategies than usual."""
 
     preferences: ClassVar[Preferences]
 
 
 def preferences_of(model: object) -> Preferences:
-    """Return the model's preferences, or those of any model."""
+    """Return the model's preferences, or the defaults."""
     return model.preferences if isinstance(model, HasPreferences) else Preferences()
 
 
 def known_noise_variance(model: object) -> float | None:
-    """Return the noise variance that a model assumes, if it has one and does not infer it."""
+    """Return the noise variance that a model assumes; None if it has none or infers it."""
     return model.noise_variance if isinstance(model, HasNoiseVariance) else None
 
 
@@ -383,24 +383,24 @@ class Strategy(Protocol):
         risk: Risk = "gibbs",
         optimiser: str = "deterministic",
     ) -> Calibration:
-        """Return the choice and what is known about it."""
+        """Return the choice, with its risk and standard errors."""
         ...
 
 
 def total_weight(weights: Array) -> float:
-    """Sum of the weights; no look at each where one number stands for all."""
+    """Return the sum of the weights, without a loop if all are one broadcast number."""
     if weights.strides == (0,) and len(weights):
         return len(weights) * float(weights[0])
     return float(weights.sum())
 
 
 def all_ones(weights: Array) -> bool:
-    """Whether every row weighs 1; no look at each where one number stands for all."""
+    """Return whether every weight is 1, without a loop if all are one broadcast number."""
     return bool(np.all((weights[:1] if weights.strides == (0,) else weights) == 1.0))
 
 
 def batches(count: int, elements_each: int, budget: int = 2**22) -> Iterator[slice]:
-    """Slices of ``range(count)`` that keep temporaries of ``elements_each`` within ``budget``."""
+    """Yield slices of ``range(count)`` whose temporaries have at most ``budget`` elements."""
     step = max(1, budget // max(1, elements_each))
     for begin in range(0, count, step):
         yield slice(begin, min(begin + step, count))

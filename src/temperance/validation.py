@@ -1,4 +1,4 @@
-"""Checks at the door: every bad argument gets one line that names it and its value."""
+"""Checks of arguments: a bad one raises a one-line error with its name and value."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from temperance.types import Array, Data
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
 ONE = np.float64(1.0).tobytes()
 LARGEST_BETA = 1e100
-LARGEST = 1e50  # size of inputs and responses whose squares need no care
-FEW = 20_000  # numbers that are sooner looked at than added up
+LARGEST = 1e50  # size of inputs and responses up to which squares are safe
+FEW = 20_000  # up to so many numbers a check of each is faster than a sum
 
 
 def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
-    """Validate observations; rows of weight zero play no part and are left out.
+    """Return validated observations; rows of weight zero are left out.
 
     ``X`` may be ``None`` for a model without inputs; a vector is one column.  Arrays of floats are
-    not copied, and cannot be written to through the data.
+    not copied, and are read-only in the data.
     """
     data = as_rows(X, y, weights)
     if not len(data):
@@ -34,7 +34,7 @@ def as_data(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
 
 
 def as_rows(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None) -> Data:
-    """Validate observations like ``as_data``, of which none may be left."""
+    """Return validated observations like ``as_data``, possibly without any row."""
     response = as_numbers("y", y, copy=False)
     if response.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {response.shape}")
@@ -62,7 +62,7 @@ def as_rows(X: ArrayLike | None, y: ArrayLike, weights: ArrayLike | None = None)
 
 
 def as_inputs(X: ArrayLike) -> Array:
-    """Validate an input matrix (n, d); a vector is one column."""
+    """Return a validated input matrix (n, d); a vector is one column."""
     inputs = as_numbers("X", X, copy=False)
     if inputs.ndim == 1:
         inputs = inputs[:, None]
@@ -136,7 +136,7 @@ def as_bounds(bounds: Any) -> tuple[float, float]:
 
 
 def as_non_negative(name: str, values: ArrayLike) -> Array:
-    """Return finite non-negative numbers, in the shape in which they came."""
+    """Return finite non-negative numbers, in the shape given."""
     array = as_numbers(name, values)
     bad = array[~np.isfinite(array) | (array < 0)]
     if len(bad):
@@ -145,7 +145,7 @@ def as_non_negative(name: str, values: ArrayLike) -> Array:
 
 
 def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
-    """Return real numbers as floats, in the shape in which they came.
+    """Return real numbers as floats, in the shape given.
 
     Text, dates and complex numbers are refused even where numpy would convert them.
     """
@@ -157,19 +157,19 @@ def as_numbers(name: str, values: ArrayLike | None, copy: bool = True) -> Array:
         raise ValueError(f"{name} must hold real numbers, got rows of different lengths") from None
     if array.dtype.kind not in REAL:
         entries = np.asarray(values, dtype=object).flat
-        strange = next((shown(entry) for entry in entries if not _is_number(entry)), None)
-        if strange is not None or array.dtype.kind != "O":
-            raise ValueError(f"{name} must hold real numbers, got {strange or array.dtype}")
+        unaccepted = next((shown(entry) for entry in entries if not _is_number(entry)), None)
+        if unaccepted is not None or array.dtype.kind != "O":
+            raise ValueError(f"{name} must hold real numbers, got {unaccepted or array.dtype}")
     return np.array(array, dtype=float) if copy else np.asarray(array, dtype=float)
 
 
 def refuse_non_finite(name: str, array: Array, axes: Sequence[str] = ("row", "column")) -> None:
-    """Refuse NaN and infinity, and say where they are."""
+    """Refuse NaN and infinity, and name their place."""
     if array.size <= FEW:
         if np.isfinite(array).all():
             return
     else:
-        # Finite numbers may have a sum that overflows; others never have a finite one.
+        # A finite sum proves that all numbers are finite; an infinite sum may be an overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             if math.isfinite(array.sum()):
                 return
@@ -182,7 +182,7 @@ def refuse_non_finite(name: str, array: Array, axes: Sequence[str] = ("row", "co
 
 @contextmanager
 def refuse_overflow(X: Array, y: Array) -> Iterator[None]:
-    """Say that numbers are too large instead of going on with infinities."""
+    """Raise an error about too large numbers where an operation overflows."""
     try:
         with np.errstate(over="raise"):
             yield
@@ -195,18 +195,18 @@ def refuse_overflow(X: Array, y: Array) -> Iterator[None]:
 
 
 def shown(value: Any) -> str:
-    """Show a value in one short line, numpy's numbers like Python's."""
+    """Return a value as one short line; numpy's numbers look like Python's."""
     line = " ".join(repr(_plain(value)).split())
     return line if len(line) <= 80 else f"{line[:77]}..."
 
 
 def _ones(n: int) -> Array:
-    """Return one number that stands for all, for reading."""
+    """Return read-only ones, broadcast from one number."""
     return np.ndarray(n, buffer=ONE, strides=(0,))
 
 
 def _read_only(array: Array) -> Array:
-    """Return the same numbers, for reading."""
+    """Return a read-only view of the same numbers."""
     view = array.view()
     view.flags.writeable = False
     return view

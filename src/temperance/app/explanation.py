@@ -1,4 +1,4 @@
-"""What a calibration means, in plain words."""
+"""The meaning of a calibration, as sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from temperance.types import known_noise_variance
 
 
 def explain(calibration: Calibration) -> str:
-    """Say what the choice means and how sure it is, in a few sentences."""
+    """Return a few sentences on what the choice means and how certain it is."""
     if calibration.average is not None:
         low, high = calibration.beta_range
         gain = _gain(calibration)
@@ -41,17 +41,17 @@ def explain(calibration: Calibration) -> str:
 
 
 def name_of_choice(calibration: Calibration) -> str:
-    """Name what stands against Bayes."""
+    """Return the name of what is compared with Bayes."""
     return "chosen β" if calibration.average is None else "average over β"
 
 
 def unrepaired(calibration: Calibration, held: HeldOut) -> str:
-    """Say that intervals for forecasts are wrong in spite of the choice, or nothing."""
-    # Only a choice by rows held out is the best that beta can do for them.
-    aimed = calibration.average is not None or (
+    """Return a sentence if intervals for forecasts are wrong at any beta, or an empty text."""
+    # Only a beta chosen on held-out rows is the best for their intervals.
+    chosen_on_held_out = calibration.average is not None or (
         calibration.minimum.searched and getattr(calibration.strategy, "holds_rows_out", True)
     )
-    shares = missed(held) if aimed and calibration.kind == "predictive" else {}
+    shares = missed(held) if chosen_on_held_out and calibration.kind == "predictive" else {}
     if not shares:
         return ""
     levels, kept = (
@@ -71,13 +71,13 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    """Join words by commas and the last by 'and'."""
+    """Return words joined by commas, the last by 'and'."""
     *first, last = words
     return f"{', '.join(first)} and {last}"
 
 
 def modelled(fitted: Any, target: str) -> str:
-    """Say which of two classes has its probability modelled; nothing for other responses."""
+    """Return which of two classes has its probability modelled, or an empty text."""
     classes = list(getattr(fitted, "classes_", ()))
     if len(classes) != 2:
         return ""
@@ -85,7 +85,7 @@ def modelled(fitted: Any, target: str) -> str:
 
 
 def _better_repair(calibration: Calibration) -> str:
-    """Say so if the model could be freed of what beta repairs."""
+    """Return advice if inferring the noise variance would be the better remedy."""
     known = known_noise_variance(calibration.model) is not None
     if not known or calibration.kind == "gibbs" or _unclear(calibration):
         return ""
@@ -97,7 +97,7 @@ def _better_repair(calibration: Calibration) -> str:
 
 
 def _range(calibration: Calibration) -> str:
-    """Say which betas would do as well, unless it is one."""
+    """Return which betas would do as well, unless there is only one."""
     low, high = calibration.beta_range
     if f"{low:.3g}" == f"{high:.3g}":
         return ""
@@ -133,7 +133,7 @@ def _meaning(calibration: Calibration) -> str:
 
 
 def _unclear(calibration: Calibration) -> bool:
-    return isfinite(calibration.gain_standard_error) and calibration.told != "better"
+    return isfinite(calibration.gain_standard_error) and calibration.versus_bayes != "better"
 
 
 def _gain(calibration: Calibration) -> str:
@@ -141,8 +141,8 @@ def _gain(calibration: Calibration) -> str:
     if not isfinite(error):
         return f"the estimated gain over Bayes is {gain:.3g} per observation."
     size = f"the estimated gain over Bayes, {with_error(gain, error)} per observation,"
-    if calibration.told == "the same":
+    if calibration.versus_bayes == "the same":
         return f"{size} is at most {NEGLIGIBLE_GAIN:g}: Bayes would do about as well."
-    if calibration.told == "unknown":
+    if calibration.versus_bayes == "unknown":
         return f"{size} is within two standard errors of nothing: the data do not tell."
     return f"{size} is clear."

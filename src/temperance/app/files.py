@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written atomically."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file in one step: a reader, or a kill at any moment, finds the old or the new.
+    """Write a file atomically: readers, also after a kill, find the old or the new content.
 
     Text is stored as UTF-8, and permissions are those of any new file.
     """
-    target = Path(path).resolve()  # a link stays a link
+    target = Path(path).resolve()  # a symbolic link is kept
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".temperance-")
     try:
         with open(handle, "wb") as file:

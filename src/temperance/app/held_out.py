@@ -1,4 +1,4 @@
-"""How the forecasts of an estimator fare on rows that had no part in the fit."""
+"""Quality of an estimator's forecasts on rows that were not used in the fit."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from temperance.duplicates import distinct_rows, takes_few_values
 from temperance.types import Array, Data
 from temperance.validation import shown
 
-JUDGED = (0.5, 0.8, 0.95)  # levels of intervals
-LEAST_MISS = 0.05  # of their shares that is worth a word
+JUDGED = (0.5, 0.8, 0.95)  # levels of the intervals that are checked
+LEAST_MISS = 0.05  # smallest error of a coverage that is reported
 
 
 @dataclass(frozen=True, eq=False)
 class Forecasts:
-    """Forecasts of n responses, each by a posterior that had not seen it.
+    """Forecasts of n responses, each by a posterior that was fitted without it.
 
     Parameters
     ----------
-    log_score : log density or log probability of what happened, shape (n,)
-    place : for real responses, the forecast's probability of at most what happened, shape (n,)
+    log_score : log density or log probability of the outcome, shape (n,)
+    place : for real responses, the forecast's probability of at most the outcome, shape (n,)
     probabilities : for classes, the probability of each, shape (n, classes)
     """
 
@@ -41,7 +41,7 @@ class HeldOut:
     Parameters
     ----------
     calibrated, bayes : Forecasts
-    gains : loss under Bayes less loss under the choice, in the risk asked for, shape (n,)
+    gains : loss under Bayes minus loss under the choice, in the chosen risk, shape (n,)
     weights : weights of the rows, shape (n,)
     """
 
@@ -51,7 +51,7 @@ class HeldOut:
     weights: Array
 
     def mean(self, values: Array) -> tuple[float, float]:
-        """Weighted mean of a value per row, and its standard error."""
+        """Return the weighted mean of a value per row, and its standard error."""
         return mean_and_error(values, self.weights, self.weights)
 
 
@@ -65,7 +65,7 @@ def hold_out(
     seed: int = 0,
     step: Callable[[], None] = lambda: None,
 ) -> HeldOut:
-    """Fit on all folds but one and forecast that one, for each fold in turn.
+    """Return forecasts of each fold by a fit to all other folds.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def hold_out(
     y : array of shape (n,)
     weights : array of shape (n,), optional
     n_folds : int
-        At most; no more than the rarest class has rows.  Copies of a row share a fold.
+        At most; never more than the rows of the rarest class.  Copies of a row share a fold.
     seed : int
-        Source of the folds.
+        Seed of the folds.
     step : function without arguments
         Called after each fit.
     """
@@ -108,11 +108,11 @@ def hold_out(
 
 
 def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -> Forecasts:
-    """Return what a fitted estimator says of rows, at its choice or at another ``beta``."""
+    """Return a fitted estimator's forecasts of rows, at its choice or at another ``beta``."""
     if hasattr(fitted, "classes_"):
         log_probabilities = fitted.predict_log_proba(X, beta=beta)
         happened = y[:, None] == fitted.classes_
-        # A class that no row of positive weight has is given no probability.
+        # A class without a row of positive weight has probability zero.
         log_score = np.max(log_probabilities, axis=1, where=happened, initial=-np.inf)
         return Forecasts(log_score, probabilities=np.exp(log_probabilities))
     law = fitted.forecast(X, beta=beta)
@@ -127,7 +127,7 @@ class _Part(NamedTuple):
 
 
 def _gains(fitted: Any, X: Any, y: NDArray[Any]) -> Array:
-    """Return the gains, of rows whose class the fit knows."""
+    """Return the gains of rows whose class occurs in the fit."""
     known = np.isin(y, fitted.classes_) if hasattr(fitted, "classes_") else np.full(len(y), True)
     gains = np.full(len(y), np.nan)
     gains[known] = fitted.gains(_take(X, np.flatnonzero(known)), y[known])
@@ -137,19 +137,19 @@ def _gains(fitted: Any, X: Any, y: NDArray[Any]) -> Array:
 def _folds(
     estimator: Any, X: Any, y: NDArray[Any], weights: Array, n_folds: int, seed: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows that train and those that test; rows without weight only test."""
-    counted, idle = np.flatnonzero(weights > 0), np.flatnonzero(weights <= 0)
+    """Yield training rows and test rows; rows of weight zero are only tested."""
+    counted, zero_weight = np.flatnonzero(weights > 0), np.flatnonzero(weights <= 0)
     _, codes = np.unique(y[counted], return_inverse=True)
     inputs = np.asarray(_take(X, counted), dtype=float)
     units = _units(Data(inputs, codes.astype(float), weights[counted]))
-    # scikit-learn takes seeds of 32 bits.
+    # scikit-learn accepts seeds of 32 bits.
     for train, test in _splits(estimator, y[counted], units, n_folds, seed % 2**32):
-        yield counted[train], np.concatenate([counted[test], idle])
-        idle = idle[:0]
+        yield counted[train], np.concatenate([counted[test], zero_weight])
+        zero_weight = zero_weight[:0]
 
 
 def _units(data: Data) -> NDArray[np.intp]:
-    """Give each row a number, and copies the same, so that none is tested by another."""
+    """Return a number for each row, the same for copies, so that copies share a fold."""
     rows, number = distinct_rows(data)
     return np.arange(len(data)) if takes_few_values(rows) else number
 
@@ -194,14 +194,14 @@ def _joined(parts: list[Forecasts], order: NDArray[np.intp]) -> Forecasts:
 
 
 def hits(forecasts: Forecasts, y: NDArray[Any], classes: NDArray[Any]) -> Array:
-    """Whether each row was given its class, as 0 or 1."""
+    """Return whether each row's class was predicted correctly, as 0 or 1."""
     return (classes[np.argmax(forecasts.probabilities, axis=1)] == y).astype(float)
 
 
 def missed(held: HeldOut) -> dict[float, float]:
-    """Return the levels and shares of central intervals of the choice, if one of them is far off.
+    """Return levels and coverages of the choice's intervals, if one of them is far from its level.
 
-    Far is more than three standard errors of a share of so many rows, and more than a twentieth.
+    That is more than three standard errors of a share of so many rows, and more than a twentieth.
     """
     if held.calibrated.place is None:
         return {}
@@ -216,5 +216,5 @@ def missed(held: HeldOut) -> dict[float, float]:
 
 
 def coverage(place: Array, level: float) -> Array:
-    """Whether each response fell into its central interval of this level, as 0 or 1."""
+    """Return whether each response lies in its central interval of this level, as 0 or 1."""
     return (np.abs(2 * place - 1) <= level).astype(float)

@@ -1,4 +1,4 @@
-"""Data: settings whose true risk is known, and real data that come with other packages."""
+"""Data: settings with known true risk, and real data from other packages."""
 
 from temperance.datasets.logistic import ClusteredLogisticSetting, LogisticSetting
 from temperance.datasets.noise import (

@@ -1,4 +1,4 @@
-r"""Settings of logistic regression, whose Gibbs risk is known in closed form up to one integral."""
+r"""Settings of logistic regression; their Gibbs risk is one integral away from a closed form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from temperance.types import Array, Model
 from temperance.validation import one_of
 
 POINTS = 1024  # of the population; a power of 2 keeps a Sobol sequence balanced
-FLIPPED, TEST_FLIPPED = 0.1, 0.01  # shares of the clusters' labels that are drawn anew
+FLIPPED, TEST_FLIPPED = 0.1, 0.01  # shares of the clusters' labels that are redrawn at random
 TEST_LABELS = np.where(np.arange(4) % 2, 1 - TEST_FLIPPED / 2, TEST_FLIPPED / 2)
 
 APPROXIMATIONS = {
@@ -27,13 +27,13 @@ APPROXIMATIONS = {
 
 @dataclass(frozen=True)
 class _LogisticDesign:
-    """What settings of logistic regression share: size, approximation and name."""
+    """Common fields of settings of logistic regression: size, approximation and name."""
 
     n: int
     d: int
     approximation: str
 
-    # Subclasses give it as a field with a default.
+    # Subclasses define it as a field with a default.
     version = AS_STATED
 
     def __post_init__(self) -> None:
@@ -42,12 +42,12 @@ class _LogisticDesign:
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         return f"logistic {self.n} x {self.d}, {self.approximation}{coded(self.version)}"
 
     @property
     def exact(self) -> bool:
-        """Whether the population has the truth's moments: it approximates them."""
+        """Whether the population has exactly the true moments: False, it approximates them."""
         return False
 
 
@@ -60,20 +60,20 @@ class LogisticSetting(_LogisticDesign):
         z = (1, s N(0, I)), \quad \theta \sim N(0, I), \quad P(y = 1) = 1 / (1 + e^{-z'\theta})
 
     The true Gibbs risk is exact (``gibbs_risk``, :func:`temperance.datasets.true_risk`).  The
-    population approximates the truth for whatever takes rows, by 1,024 points of a Sobol sequence
-    with both labels, weighted by their probabilities: its risk is within 1 % of the exact one for
-    beta up to 1 and within 2 % up to 3, as measured at n = 50, d = 30.
+    population approximates the truth for functions that need rows, by 1,024 points of a Sobol
+    sequence with both labels, weighted by their probabilities.  Its risk is within 1 % of the exact
+    one for beta up to 1 and within 2 % up to 3, as measured at n = 50, d = 30.
 
     Parameters
     ----------
     n, d : int
         Rows and columns; the first column is constant.
     approximation : {"jaakkola", "mean-field", "full-covariance", "laplace"}
-        The Gaussian that stands for the posterior.
+        Gaussian approximation of the posterior.
     scale : float
         Standard deviation of the inputs.
     seed : int
-        Draws theta, which stays the same over data sets.
+        Seed of theta, which is the same for all data sets.
     version : {"as-stated", "as-coded"}
 
     Examples
@@ -122,19 +122,19 @@ class LogisticSetting(_LogisticDesign):
 
 @dataclass(frozen=True)
 class ClusteredLogisticSetting(_LogisticDesign):
-    r"""Logistic regression on clusters, tested on other clusters: what the published code did.
+    r"""Logistic regression trained on clusters and tested on others, as in the published code.
 
     The code draws training and test data by two calls of scikit-learn's ``make_classification``:
-    four clusters at vertices of a cube, two of each class, each with a covariance of its own.  The
-    training clusters fill all columns and a tenth of the labels are drawn anew; the test clusters
-    differ in two columns only, the others are N(0, 1), and a hundredth of the labels are drawn
-    anew.  The code draws new clusters for each data set, here they stay the same, as theta does in
-    the other settings.  Its prior variance is 20 for Jaakkola's posterior, 1 otherwise.
+    four clusters at vertices of a cube, two of each class, each with its own covariance.  The
+    training clusters use all columns, and a tenth of the labels are redrawn.  The test clusters
+    differ in two columns only, the others are N(0, 1), and a hundredth of the labels are redrawn.
+    The code draws new clusters for each data set; here they are fixed, like theta in the other
+    settings.  The prior variance is 20 for Jaakkola's posterior, 1 otherwise.
 
     Parameters
     ----------
     n, d, approximation, seed, version
-        As in :class:`LogisticSetting`; the seed draws the clusters.
+        As in :class:`LogisticSetting`; the seed is that of the clusters.
     """
 
     seed: int = 0
@@ -203,7 +203,7 @@ def _logistic_inputs(setting: LogisticSetting) -> GaussianInputs:
 
 @cache
 def _clusters(setting: ClusteredLogisticSetting, test: bool) -> tuple[Array, Array]:
-    """Centres and roots of the four clusters; even ones are of class 0."""
+    """Return centres and covariance roots of the four clusters; even ones are of class 0."""
     rng = np.random.default_rng([setting.seed, int(test)])
     d = setting.d
     informative = min(2, d) if test else d
@@ -214,7 +214,7 @@ def _clusters(setting: ClusteredLogisticSetting, test: bool) -> tuple[Array, Arr
         vertices = np.unique(np.vstack([vertices, corner]), axis=0)
     means[:, :informative] = rng.permutation(vertices)
     roots[:, :informative, :informative] = rng.uniform(-1, 1, (4, informative, informative))
-    # Which columns are the informative ones is up to chance, in the code as here.
+    # The informative columns are chosen at random, as in the code.
     order = rng.permutation(d)
     return means[:, order], roots[:, order]
 

@@ -1,4 +1,4 @@
-r"""The Gibbs risk of logistic regression on Gaussian inputs, without any sampling.
+r"""The Gibbs risk of logistic regression on Gaussian inputs, by an integral.
 
 For a posterior N(m, S) and inputs z = mu + L g with g ~ N(0, I), let X = z'theta.  With
 log(1 + e^x) = x/2 + log(2 cosh(x/2)) and the Fourier transform of the second term,
@@ -8,7 +8,7 @@ log(1 + e^x) = x/2 + log(2 cosh(x/2)) and the Fourier transform of the second te
     phi(w) = E e^{iwX} = exp(iw mu'm - w^2 mu'S mu / 2 + b'A^-1 b / 2) / sqrt(det A),
     A = I + w^2 L'S L,   b = iw L'm - w^2 L'S mu,
 
-and the risk is E log(1 + e^X) - E[y z]'m.  The integrand is smooth and falls like e^{-pi w}.
+and the risk is E log(1 + e^X) - E[y z]'m.  The integrand is smooth and decreases like e^{-pi w}.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from temperance.types import Array
 
 
 class Noise(Protocol):
-    """What a setting adds to the regression function."""
+    """Distribution of the noise that a setting adds to the regression function."""
 
     @property
     def variance(self) -> float:
@@ -19,7 +19,7 @@ class Noise(Protocol):
         ...
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw n values, independent of each other."""
+        """Return n independent draws."""
         ...
 
 
@@ -36,13 +36,13 @@ class GaussianNoise:
     variance: float
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw n values."""
+        """Return n independent draws."""
         return np.sqrt(self.variance) * rng.standard_normal(n)
 
 
 @dataclass(frozen=True)
 class MixtureNoise:
-    r"""Each row draws its variance: ``first`` with probability ``share``, else ``second``.
+    r"""A mixture: each row has variance ``first`` with probability ``share``, else ``second``.
 
     .. math:: p N(0, \delta^2) + (1 - p) N(0, \sigma^2)
     """
@@ -57,14 +57,14 @@ class MixtureNoise:
         return self.share * self.first + (1 - self.share) * self.second
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw n values."""
+        """Return n independent draws."""
         chosen = np.where(rng.random(n) < self.share, self.first, self.second)
         return np.sqrt(chosen) * rng.standard_normal(n)
 
 
 @dataclass(frozen=True)
 class SummedNoise:
-    r"""A weighted sum of two draws, p e1 + (1 - p) e2: Gaussian, where a mixture was meant."""
+    r"""A weighted sum of two draws, p e1 + (1 - p) e2: Gaussian, not the intended mixture."""
 
     first: float
     second: float
@@ -76,7 +76,7 @@ class SummedNoise:
         return self.share**2 * self.first + (1 - self.share) ** 2 * self.second
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw n values."""
+        """Return n independent draws."""
         one, other = rng.standard_normal((2, n))
         return (
             self.share * np.sqrt(self.first) * one + (1 - self.share) * np.sqrt(self.second) * other
@@ -85,7 +85,7 @@ class SummedNoise:
 
 @dataclass(frozen=True)
 class UniformNoise:
-    """Noise that is uniform around zero."""
+    """Uniform noise around zero."""
 
     half_width: float
 
@@ -95,13 +95,13 @@ class UniformNoise:
         return self.half_width**2 / 3
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw n values."""
+        """Return n independent draws."""
         return rng.uniform(-self.half_width, self.half_width, n)
 
 
 @dataclass(frozen=True)
 class StudentNoise:
-    """Noise with heavy tails: a Student-t, scaled to the given variance.
+    """Noise with heavy tails: Student-t, scaled to the given variance.
 
     Parameters
     ----------
@@ -114,5 +114,5 @@ class StudentNoise:
     dof: float = 3.0
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw n values."""
+        """Return n independent draws."""
         return np.sqrt(self.variance * (self.dof - 2) / self.dof) * rng.standard_t(self.dof, n)

@@ -1,6 +1,6 @@
-r"""Real data that come with scikit-learn and statsmodels: nothing is downloaded.
+r"""Real data from scikit-learn and statsmodels: nothing is downloaded.
 
-Inputs are as the packages give them, without a constant column and without scaling.
+Inputs are as in the packages, without a constant column and without scaling.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Task = Literal["regression", "classification"]
 
 @dataclass(frozen=True, eq=False)
 class RealData:
-    """A data set and what its columns are.
+    """A data set with descriptions of its columns.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class RealData:
     y : array of shape (n,)
         Response; labels 0 and 1 for a classification.
     features : names of the columns of X
-    target : what y is, with its unit
+    target : description of y, with its unit
     task : {"regression", "classification"}
-    source : package that holds the data, and where they come from
+    source : package with the data, and their origin
     """
 
     name: str
@@ -49,7 +49,7 @@ class RealData:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where a data set is found and how its table becomes (X, y)."""
+    """The loader of a data set, and the conversion of its table to (X, y)."""
 
     package: str
     loader: str
@@ -78,7 +78,7 @@ def _digits(bunch: Any) -> tuple[Any, Any, Any]:
 def _columns(
     response: str, *, leave_out: tuple[str, ...] = (), positive: float | None = None
 ) -> Callable[[Any], tuple[Any, Any, Any]]:
-    """Take one column of a table as the response; ``positive`` makes it a label ``> positive``."""
+    """Return a function that takes one column as response, or as a label ``> positive``."""
 
     def prepare(dataset: Any) -> tuple[Any, Any, Any]:
         table = dataset.data
@@ -218,7 +218,7 @@ REAL: tuple[str, ...] = tuple(_ENTRIES)
 
 
 def load(name: str) -> RealData:
-    """Return a real data set that an installed package holds.
+    """Return a real data set from an installed package.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-r"""What a setting is, and the settings of regression.
+r"""The definition of a setting, and the settings of regression.
 
-A setting is a model, a truth that draws data, and weighted test rows that stand for the truth:
-their Gibbs risk is the true risk R.  The Gibbs risks of the linear models are sums of terms in
-z z', z y and y^2 of the test rows and nothing else, so any rows whose weighted means of these three
-equal the population's give R itself, without sampling error.
+A setting is a model, a true distribution of data, and weighted test rows whose Gibbs risk is the
+true risk R.  The Gibbs risks of the linear models depend on the test rows through z z', z y and y^2
+only.  So any rows with the population's weighted means of these three give R exactly, without
+sampling error.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ VERSIONS = (AS_STATED, AS_CODED)
 
 
 class Setting(Protocol):
-    """A model, a truth, and rows that stand for the truth.
+    """A model, a true distribution, and test rows that represent it.
 
-    Settings are frozen dataclasses of plain parameters: their type and fields are their identity.
+    Settings are frozen dataclasses of plain parameters; their type and fields identify them.
     """
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether the population has the truth's moments exactly."""
+        """Whether the population has exactly the true moments."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class Setting(Protocol):
         ...
 
     def draw(self, rng: np.random.Generator) -> tuple[Array | None, Array]:
-        """Draw a data set (X, y)."""
+        """Return a random data set (X, y)."""
         ...
 
     def __hash__(self) -> int:
@@ -68,27 +68,27 @@ class _GaussianDesign:
     d: int
     noise: Noise
 
-    # Subclasses give these as fields with defaults.
+    # Subclasses define these as fields with defaults.
     scale = 1.0
     seed = 0
 
     @property
     def exact(self) -> bool:
-        """The population has the truth's second moments exactly."""
+        """Whether the population has exactly the true second moments: True."""
         return True
 
     @property
     def theta(self) -> Array:
-        """The true coefficients, drawn once from the setting's own seed."""
+        """The true coefficients, drawn from the setting's own seed."""
         return np.random.default_rng(self.seed).standard_normal(self.d)
 
     @property
     def population(self) -> Rows:
-        """Rows d + 1 in number, with the second moments of (z, y)."""
+        """D + 1 rows with the second moments of (z, y)."""
         return _second_moment_rows(self)
 
     def draw(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw a data set (X, y)."""
+        """Return a random data set (X, y)."""
         inputs = self.scale * rng.standard_normal((self.n, self.d - 1))
         Z = np.column_stack([np.ones(self.n), inputs])
         return Z, Z @ self.theta + self.noise.draw(rng, self.n)
@@ -96,7 +96,7 @@ class _GaussianDesign:
 
 @dataclass(frozen=True)
 class LinearSetting(_GaussianDesign):
-    r"""Linear regression with a known noise variance, right or wrong.
+    r"""Linear regression with a known noise variance, which may be wrong.
 
     .. math:: z = (1, s N(0, I)), \quad \theta \sim N(0, I), \quad y = z'\theta + \varepsilon
 
@@ -105,13 +105,13 @@ class LinearSetting(_GaussianDesign):
     n, d : int
         Rows and columns; the first column is constant.
     noise : Noise
-        The truth.
+        True distribution of the noise.
     variance : float
         The noise variance that the model assumes.
     scale : float
         Standard deviation of the inputs.
     seed : int
-        Draws theta, which stays the same over data sets.
+        Seed of theta, which is the same for all data sets.
     version : {"as-stated", "as-coded"}
 
     Examples
@@ -132,7 +132,7 @@ class LinearSetting(_GaussianDesign):
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         return f"linear {self.n} x {self.d}, variance {self.variance:g}{coded(self.version)}"
 
     @property
@@ -143,7 +143,7 @@ class LinearSetting(_GaussianDesign):
 
 @dataclass(frozen=True)
 class UnknownVarianceSetting(_GaussianDesign):
-    r"""Linear regression with a noise variance that the model learns.
+    r"""Linear regression with a noise variance that the model infers.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class UnknownVarianceSetting(_GaussianDesign):
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         kind = type(self.noise).__name__.removesuffix("Noise")
         kind = kind if kind == "Gaussian" else kind.lower()
         return f"unknown variance, {kind} noise{coded(self.version)}"
@@ -180,11 +180,11 @@ class MeanSetting:
     ----------
     n : int
     noise : Noise
-        The truth.
+        True distribution of the noise.
     variance : float
         The noise variance that the model assumes.
     seed : int
-        Draws theta.
+        Seed of theta.
     version : {"as-stated", "as-coded"}
     """
 
@@ -196,12 +196,12 @@ class MeanSetting:
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         return f"mean of {self.n}, variance {self.variance:g}{coded(self.version)}"
 
     @property
     def exact(self) -> bool:
-        """The population has the truth's moments exactly."""
+        """Whether the population has exactly the true moments: True."""
         return True
 
     @property
@@ -211,7 +211,7 @@ class MeanSetting:
 
     @property
     def theta(self) -> float:
-        """The true mean, drawn once from the setting's own seed."""
+        """The true mean, drawn from the setting's own seed."""
         return float(np.random.default_rng(self.seed).standard_normal())
 
     @property
@@ -220,7 +220,7 @@ class MeanSetting:
         return None, self.theta + np.sqrt(self.noise.variance) * np.array([-1.0, 1.0]), np.ones(2)
 
     def draw(self, rng: np.random.Generator) -> tuple[None, Array]:
-        """Draw a data set (None, y)."""
+        """Return a random data set (None, y)."""
         return None, self.theta + self.noise.draw(rng, self.n)
 
 
@@ -234,12 +234,12 @@ class PolynomialSetting:
     n_powers : int
         Columns of the model; its degree is one less.
     noise : Noise
-        The truth.
+        True distribution of the noise.
     variance : float
         The noise variance that the model assumes.
     noisy_test : bool
-        Whether test responses have noise, too; it moves the Gibbs risk by a constant, and the
-        predictive risk by more than that.
+        Whether test responses have noise as well; it adds a constant to the Gibbs risk, and changes
+        the predictive risk in other ways too.
     version : {"as-stated", "as-coded"}
     """
 
@@ -252,14 +252,14 @@ class PolynomialSetting:
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         truth = f"{self.noise.variance:g}".removeprefix("0")
         assumed = f"{self.variance:g}".removeprefix("0")
         return f"polynomial, variance {assumed}, truth {truth}{coded(self.version)}"
 
     @property
     def exact(self) -> bool:
-        """The population has the truth's moments exactly."""
+        """Whether the population has exactly the true moments: True."""
         return True
 
     @property
@@ -274,7 +274,7 @@ class PolynomialSetting:
 
     @property
     def population(self) -> Rows:
-        """Gauss and Legendre's points, which integrate the squared powers exactly."""
+        """Gauss-Legendre points, which integrate the squared powers exactly."""
         nodes, weights = np.polynomial.legendre.leggauss(max(self.n_powers, 3))
         x = np.tile(nodes, 2)
         deviation = np.sqrt(self.noise.variance) if self.noisy_test else 0.0
@@ -282,23 +282,23 @@ class PolynomialSetting:
         return x, y, np.tile(weights, 2)
 
     def draw(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw a data set (x, y)."""
+        """Return a random data set (x, y)."""
         x = rng.uniform(-1.0, 1.0, self.n)
         return x, self.truth(x) + self.noise.draw(rng, self.n)
 
     def draw_test(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw test data (x, y), without noise where ``noisy_test`` says so."""
+        """Return random test data (x, y), without noise unless ``noisy_test``."""
         x, y = self.draw(rng)
         return x, y if self.noisy_test else self.truth(x)
 
 
 def coded(version: Version) -> str:
-    """Return what a name says of the version."""
+    """Return the part of a name that gives the version."""
     return ", as coded" if version == "as-coded" else ""
 
 
 def frozen(*arrays: Array) -> tuple[Array, ...]:
-    """Make arrays that a cache hands out read-only."""
+    """Return arrays as read-only, for a cache."""
     for array in arrays:
         array.flags.writeable = False
     return arrays

@@ -19,20 +19,20 @@ from temperance.strategies.selection import minimum_of, stack
 from temperance.types import Array, Data, Risk
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of
 
-FRESH = 4096  # rows that stand for the truth where its moments are not enough
-GRAIN = 1e-5  # part of the bounds' width that the settings' posteriors need to leave the prior
+FRESH = 4096  # test rows used where moments are not sufficient
+OFFSET = 1e-5  # share of the bounds' width below which posteriors equal the prior
 
 
 def true_risk(
     setting: Setting, X: ArrayLike | None, y: ArrayLike, alpha: ArrayLike, risk: Risk = "gibbs"
 ) -> Any:
-    r"""Risk on the true distribution of the alpha-posterior of (X, y).
+    r"""Return the risk, under the true distribution, of the alpha-posterior of (X, y).
 
     .. math:: R(\alpha) = E_{\theta \sim \pi_\alpha} E_{(z, y)}[l(\theta, (z, y))]
 
-    The Gibbs risk is exact: from the population's moments, or from the setting's own formula where
-    it has one (``gibbs_risk``).  The predictive risk is estimated on 4,096 fresh rows, always the
-    same, or on the population where that is no set of moments.
+    The Gibbs risk is exact: from the population's moments, or from the setting's own formula
+    (``gibbs_risk``) if it has one.  The predictive risk is estimated on 4,096 fixed test rows, or
+    on the population if that consists of real points.
 
     Parameters
     ----------
@@ -53,7 +53,9 @@ def true_risk(
     """
     one_of("risk", risk, ("gibbs", "predictive"))
     if not _has_formula(setting, risk):
-        return expected_risk(setting.model, (X, y), standing_rows(setting, risk), alpha, risk=risk)
+        return expected_risk(
+            setting.model, (X, y), representative_rows(setting, risk), alpha, risk=risk
+        )
     at = as_non_negative("alpha", alpha)
     data = as_data(X, y)
     with threads_for(data.X.size):
@@ -69,29 +71,29 @@ def best_beta(
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
 ) -> float:
-    """Return the beta within ``bounds`` whose posterior has the least true risk."""
+    """Return the beta within ``bounds`` whose posterior has the smallest true risk."""
     one_of("risk", risk, ("gibbs", "predictive"))
     limits, data = as_bounds(bounds), as_data(X, y)
     with threads_for(data.X.size):
         if not _has_formula(setting, risk):
-            rows, plan = stack(data, as_data(*standing_rows(setting, risk)))
+            rows, plan = stack(data, as_data(*representative_rows(setting, risk)))
             return minimum_of(setting.model.risk_curve(rows, plan, risk), limits).beta
         risk_at = _formula(setting, data)
         return _least(lambda beta: risk_at(beta * len(data)), limits)
 
 
 def least_risk(setting: Any) -> float:
-    r"""Return the least Gibbs risk of any parameter, the thesis' minimal prediction error.
+    r"""Return the smallest Gibbs risk of any parameter, the thesis' minimal prediction error.
 
     .. math:: \min_\theta R(\theta)
 
-    No posterior can have less, for R(alpha) averages R(theta).  With unknown variance the minimum
-    is over the variance as well.
+    No posterior can have a smaller one, since R(alpha) averages R(theta).  With unknown variance
+    the minimum is over the variance as well.
     """
     model = setting.model
     if not setting.exact:
         certain = np.zeros((setting.d, setting.d))
-        if hasattr(setting, "theta"):  # labels of the logistic model: none does better
+        if hasattr(setting, "theta"):  # for labels of a logistic model theta is optimal
             return float(setting.gibbs_risk(setting.theta, certain))
         return float(minimize(setting.gibbs_risk, np.zeros(setting.d), args=(certain,)).fun)
     data = as_data(*setting.population)
@@ -112,15 +114,15 @@ def risk_of_draws(setting: Any, theta: Array) -> Array:
     return setting.model.loss(theta, X, y) @ (weights / weights.sum())
 
 
-def standing_rows(setting: Setting, risk: Risk) -> Rows:
-    """Return weighted rows whose risk of this kind is the true one, or estimates it."""
+def representative_rows(setting: Setting, risk: Risk) -> Rows:
+    """Return weighted rows whose risk of this kind is the true one, or an estimate of it."""
     if risk == "gibbs" or not setting.exact:
         return setting.population
     return _fresh(setting)
 
 
 def drawing_tests(setting: Setting) -> Callable[[np.random.Generator], tuple[Array | None, Array]]:
-    """Return what draws test data: the setting's ``draw_test`` where they differ, or ``draw``."""
+    """Return the function that draws test data: ``draw_test`` if it exists, or ``draw``."""
     found: Callable[..., Any] = getattr(setting, "draw_test", setting.draw)
     return found
 
@@ -153,9 +155,9 @@ def _formula(setting: Any, data: Data) -> Callable[[float], float]:
 
 
 def _least(risk: Any, bounds: tuple[float, float]) -> float:
-    """Minimise a smooth curve without slopes: a scan, then Brent's method around its least."""
+    """Return the minimiser of a smooth curve, by a scan and then Brent's method."""
     lower, upper = bounds
-    points = Ruler(lower, upper, GRAIN * (upper - lower)).scan(9, 1.3)
+    points = Ruler(lower, upper, OFFSET * (upper - lower)).scan(9, 1.3)
     values = np.array([risk(float(beta)) for beta in points])
     least = int(np.argmin(values))
     around = points[max(least - 1, 0)], points[min(least + 1, len(points) - 1)]

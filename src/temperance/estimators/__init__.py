@@ -1,4 +1,4 @@
-"""scikit-learn estimators whose posteriors are calibrated when they are fitted."""
+"""scikit-learn estimators that calibrate their posterior in ``fit``."""
 
 try:
     import sklearn  # noqa: F401

@@ -1,4 +1,4 @@
-"""What both estimators do with their arguments, their inputs and the core."""
+"""Common code of both estimators: arguments, inputs, calibration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RISKS: dict[str, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
 
 
 class GibbsEstimator(BaseEstimator):
-    """Coordinates for the inputs and a calibration of the rows."""
+    """Base of the estimators: coordinates for the inputs, and a calibration of the rows."""
 
     degree: int
     strategy: Strategy | str | None
@@ -51,12 +51,12 @@ class GibbsEstimator(BaseEstimator):
 
     @property
     def terms_(self) -> list[str]:
-        """What the coefficients belong to: the inputs, or their powers and products."""
+        """Names of the terms: the inputs, or their powers and products."""
         check_is_fitted(self)
         return self.coordinates_.names(_check_feature_names_in(self))
 
     def _risk(self) -> Risk:
-        """Return the risk that serves the target."""
+        """Return the risk that belongs to the target."""
         one_of("target", self.target, RISKS)
         return RISKS[self.target]
 
@@ -67,7 +67,7 @@ class GibbsEstimator(BaseEstimator):
         return FAR_BOUNDS if far else BOUNDS
 
     def _learns_scale(self) -> bool:
-        """Return whether the prior learns its scale."""
+        """Return whether the scale of the prior is learnt."""
         if isinstance(self.prior_scale, str) and self.prior_scale != "auto":
             raise ValueError(
                 f"prior_scale must be a positive number or 'auto', got {self.prior_scale!r}"
@@ -109,31 +109,31 @@ class GibbsEstimator(BaseEstimator):
         )
 
     def usual_strategy(self) -> Strategy:
-        """Return the strategy that is taken where none is given, for data of any size."""
+        """Return the default strategy, for data of any size."""
         return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
     def kind_of_model(self) -> type[Any]:
-        """Return the class of the model that would be calibrated."""
+        """Return the class of the model that is calibrated."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrates")
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return the calibration with each class that has coefficients, or with no name."""
+        """Return the calibration, with the name of each class that has coefficients or ''."""
         raise NotImplementedError(f"{type(self).__name__} must say what it calibrated")
 
     def _problem(self, rows: Array, y: Array) -> Data:
-        """Return other rows and responses as the model sees them."""
+        """Return other rows and responses in the units of the model."""
         raise NotImplementedError(f"{type(self).__name__} must say what its model sees")
 
     def gains(self, X: ArrayLike, y: ArrayLike) -> Array:
-        r"""Loss of each row under Bayes' posterior less that under the calibrated one.
+        r"""Return the loss of each row under Bayes' posterior minus that under the calibrated one.
 
-        The loss is that of the risk asked for: ``E[-log p(y | x, theta)]`` under the posterior, or
+        The loss is that of the target's risk: ``E[-log p(y | x, theta)]`` under the posterior, or
         ``-log E[p(y | x, theta)]``.
 
         Parameters
         ----------
         X, y : arrays of shape (n, d) and (n,)
-            Rows that may be new.
+            The rows may be new.
 
         Returns
         -------
@@ -150,18 +150,18 @@ class GibbsEstimator(BaseEstimator):
         return rows
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored: all, or with ``keep_data=False`` all but the training data."""
+        """Return what is pickled: everything, or everything but the training data."""
         state: dict[str, Any] = super().__getstate__()
         if self.keep_data or "calibration_" not in state:
             return state
         return {**state, "calibration_": without_data(self.calibration_)}
 
     def __copy__(self) -> Self:
-        """Return a copy for this process, which shares all there is."""
+        """Return a shallow copy, with the training data."""
         return self._with(self.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy for this process, with a copy of all there is."""
+        """Return a deep copy, with the training data."""
         return self._with(deepcopy(self.__dict__, memo))
 
     def _with(self, state: dict[str, Any]) -> Self:
@@ -180,7 +180,7 @@ def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
 def as_strategy(
     strategy: Strategy | str | None, transfer: Transfer, model: Model, data: Data, risk: Risk
 ) -> Strategy:
-    """Return an instance as it is; a name or the default holds ``transfer`` and fits the data."""
+    """Return an instance as it is; a name or the default gets ``transfer`` and fits the data."""
     one_of("transfer", transfer, ("beta", "alpha"))
     if strategy is None:
         return fitting(default_strategy(model, risk, transfer), data)
@@ -193,7 +193,7 @@ def as_strategy(
 def by_groups(
     strategy: Strategy | str | None, groups: Labels, model: Model, risk: Risk, transfer: Transfer
 ) -> Strategy:
-    """Return the strategy that keeps groups together, or refuse one that would not."""
+    """Return the strategy with groups held out together, or refuse other strategies."""
     from sklearn.model_selection import GroupKFold
 
     count = len(np.unique(groups))

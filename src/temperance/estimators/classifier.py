@@ -40,7 +40,7 @@ POSTERIORS: dict[str, type] = {
 
 
 class GibbsClassifier(ClassifierMixin, GibbsEstimator):
-    r"""Bayesian logistic regression that decides from the data how much to trust its likelihood.
+    r"""Bayesian logistic regression with a temperature that is calibrated on the data.
 
     .. math::
 
@@ -52,35 +52,35 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     Parameters
     ----------
     posterior : {"mean-field", "jaakkola", "laplace", "full"}
-        Gaussian approximation of the posterior of two classes; that of more is Laplace's.
+        Gaussian approximation of the posterior for two classes; for more it is Laplace's.
     degree : int
-        Highest total degree of the powers and products of inputs that enter.
+        Highest total degree of the powers and products of inputs.
     strategy : str, Strategy or None
-        How beta is chosen: a name from :data:`temperance.strategies.NAMES` or an instance.  By
-        default probabilities are averaged over beta, by ten folds, and for draws ten folds choose
-        one.
+        Rule that chooses beta: a name from :data:`temperance.strategies.NAMES` or an instance.  By
+        default probabilities are averaged over beta, with ten folds; for draws ten folds choose one
+        beta.
     transfer : {"beta", "alpha"}
-        What a named strategy carries from a part of the rows to the whole.
+        What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "draws"}
-        What should be right: probabilities of the classes, or single draws from the posterior,
-        whose mean loss is the Gibbs risk.
+        What is optimised: probabilities of the classes, or single draws from the posterior, whose
+        mean loss is the Gibbs risk.
     bounds : (float, float) or None
-        Where beta may lie; by default (0, 3), and (0, 100) for Laplace posteriors, which at
+        Range allowed for beta; by default (0, 3), and (0, 100) for Laplace posteriors, which at
         beta = 1 may be far from Bayes.
     prior_scale : "auto" or float
-        Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: that
-        which forecasts best in ten folds of all rows at beta = 1 (Laplace posteriors: at 2 or 16),
-        the same in all parts of a strategy; an intercept then has 10.
+        Prior standard deviation of the coefficients of the standardised terms.  ``"auto"`` takes
+        the scale that forecasts best in ten folds of all rows at beta = 1 (Laplace posteriors: at 2
+        or 16), the same in all parts of a strategy; an intercept then has 10.
     standardize : bool
         Give inputs and terms mean 0 and variance 1 before fitting.
     fit_intercept : bool
         Whether the terms include a constant.
     random_state : int, RandomState or None
-        Source of the random folds or resamples of strategies that need some.  ``None`` is 0: one
-        data set, one answer.
+        Seed of the random folds or resamples of strategies that use them.  ``None`` is 0, so that
+        the result is reproducible.
     keep_data : bool
-        Whether a stored estimator (pickle, joblib) holds the training data.  Without them it
-        predicts and shows its numbers, but not the curve, nor the posterior at another beta.
+        Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
+        can predict and show its numbers, but not the curve, nor the posterior at another beta.
 
     Attributes
     ----------
@@ -89,33 +89,33 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         The exponent beta on each observation's likelihood; Bayes is 1.
     coef_, intercept_ : arrays of shape (1, terms) and (1,), or (n_classes, terms) and (n_classes,)
         Posterior means, per unit of the term.  The terms are the inputs; with ``degree`` above 1
-        the powers and products of the standardised inputs.  Of more than two classes each has its
-        row, less the mean over the classes, which probabilities do not depend on.
+        the powers and products of the standardised inputs.  With more than two classes each class
+        has a row, minus the mean over the classes, on which probabilities do not depend.
     calibration_ : Calibration
     terms_ : list of str
-        What the coefficients belong to: the inputs, or their powers and products.
+        Names of the terms: the inputs, or their powers and products.
     coordinates_ : Coordinates
-        The way from inputs to the rows of the model.
+        The map from inputs to the rows of the model.
     n_features_in_ : int
     feature_names_in_ : array of str, if the inputs have names
 
     See Also
     --------
     GibbsRegressor : the same for real responses.
-    temperance.calibrate : the function behind it, for models of your own.
+    temperance.calibrate : the underlying function, for your own models.
 
     Notes
     -----
     The probability of a class is the posterior expectation of the logistic function, by quadrature,
-    not its value at the posterior mean.  More than two classes have one joint posterior and one
-    beta, see :class:`temperance.models.SoftmaxLogistic`.
+    not its value at the posterior mean.  With more than two classes there is one joint posterior
+    and one beta, see :class:`temperance.models.SoftmaxLogistic`.
 
     A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
-    ``"bayes"``; the other strategies go by rows or by their order.
+    ``"bayes"``; the other strategies depend on rows or on their order.
 
     Examples
     --------
-    Half of the breast cancer data train, the other half test:
+    Train on half of the breast cancer data, test on the other half:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer
@@ -173,7 +173,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         sample_weight : array of shape (n,), optional
             A weight of k counts like k copies of a row.
         groups : array of shape (n,), optional
-            Rows that belong together and are held out together.
+            Groups of rows that are held out together.
 
         Returns
         -------
@@ -213,9 +213,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return SoftmaxLogistic if several else POSTERIORS[self.posterior]
 
     def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT | StudentMixture:
-        """Return the law of (intercept, coefficients) of the k-th row of ``coef_``.
+        """Return the distribution of (intercept, coefficients) of the k-th row of ``coef_``.
 
-        By default at the choice, or at another ``beta``.
+        At the chosen beta by default, or at another ``beta``.
         """
         check_is_fitted(self)
         rows = len(self.classes_) if len(self.classes_) > 2 else 1
@@ -224,7 +224,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self.class_coefficients(beta=beta)[k]
 
     def class_coefficients(self, *, beta: float | None = None) -> list[StudentT | StudentMixture]:
-        """Return the laws of (intercept, coefficients) of all rows of ``coef_``."""
+        """Return the distributions of (intercept, coefficients) of all rows of ``coef_``."""
         check_is_fitted(self)
         posterior = self._posterior(beta)
         blocks = [posterior]
@@ -235,7 +235,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return log probabilities of the classes, shape (n, n_classes).
 
-        By default at the choice, or at another ``beta``.
+        At the chosen beta by default, or at another ``beta``.
         """
         found = self._posterior(beta).log_predict(self._rows(X))
         return np.column_stack(found) if len(self.classes_) == 2 else found
@@ -254,8 +254,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     ) -> Array:
         """Return the ends of central credible intervals of the probabilities.
 
-        Of the second of two classes, shape (n, 2); of each of more classes, shape (n, n_classes,
-        2).
+        For two classes those of the second, shape (n, 2); for more classes those of each, shape
+        (n, n_classes, 2).
         """
         rows, posterior = self._rows(X), self._posterior(beta)
         if len(self.classes_) > 2:
@@ -263,14 +263,14 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return special.expit(posterior.combination(rows).interval(level))
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Draw classes at ``X``, each from its probabilities, shape (n, n_samples)."""
+        """Return draws of classes at ``X``, shape (n, n_samples)."""
         size, rng = whole("n_samples", n_samples, 1), np.random.default_rng(as_seed(random_state))
         steps = self.predict_proba(X).cumsum(axis=1)[:, None, :-1]
         uniform = rng.random((len(steps), size, 1))
         return self.classes_[(uniform > steps).sum(axis=2)]
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return the calibration with each class that has a row of ``coef_``."""
+        """Return the calibration, with the name of each class that has a row of ``coef_``."""
         check_is_fitted(self)
         named = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return [(str(label), self.calibration_) for label in named]

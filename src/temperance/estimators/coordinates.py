@@ -1,4 +1,4 @@
-r"""From inputs x to the rows z of a model, and from its coefficients back to those of x.
+r"""The map from inputs x to the rows z of a model, and from its coefficients to those of x.
 
 The terms t(x) are the inputs themselves, or all monomials of the standardised inputs up to a
 degree; z = (1, (t - centre) / unit).  The linear predictor z'theta is then
@@ -24,13 +24,13 @@ from temperance.resources import refuse_too_large
 from temperance.types import Array
 from temperance.validation import shown
 
-ENORMOUS = 10**80  # terms, whose number nobody needs to know
-COPIES = 4  # of the terms of all rows, at most at a time
+ENORMOUS = 10**80  # an upper limit on the number of terms that is reported
+COPIES = 4  # copies of the terms of all rows that exist at a time, at most
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
-    """An affine change of units, column by column: (x - centre) / unit."""
+class AffineScale:
+    """An affine map of columns: (x - centre) / unit."""
 
     centre: Array
     unit: Array
@@ -40,23 +40,23 @@ class Scale:
         return (X - self.centre) / self.unit
 
 
-def standard_scale(X: Array, weights: Array, centred: bool = True) -> Scale:
-    """Return the scale on which columns have mean 0 and variance 1, or mean square 1 about 0."""
+def standard_scale(X: Array, weights: Array, centred: bool = True) -> AffineScale:
+    """Return the map to mean 0 and variance 1, or to mean square 1 about 0 if not centred."""
     if centred:
         scaler = StandardScaler().fit(X, sample_weight=weights)
-        return Scale(scaler.mean_, scaler.scale_)
+        return AffineScale(scaler.mean_, scaler.scale_)
     unit = np.sqrt(np.average(X**2, axis=0, weights=weights))
-    return Scale(np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0))
+    return AffineScale(np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0))
 
 
-def raw_scale(columns: int) -> Scale:
-    """Return the scale that changes nothing."""
-    return Scale(np.zeros(columns), np.ones(columns))
+def raw_scale(columns: int) -> AffineScale:
+    """Return the identity map."""
+    return AffineScale(np.zeros(columns), np.ones(columns))
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Rows of a model from inputs, and the way back.
+    """The map from inputs to rows of a model, and from its coefficients back.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class Coordinates:
     intercept : whether the rows begin with a 1
     """
 
-    inputs: Scale
+    inputs: AffineScale
     powers: PolynomialFeatures | None
-    terms: Scale
+    terms: AffineScale
     intercept: bool
 
     def rows(self, X: Array) -> Array:
@@ -90,8 +90,8 @@ class Coordinates:
             for counts in [Counter(term).items()]
         ]
 
-    def means(self, posterior: Any, response: Scale | None = None) -> Array:
-        """Mean of the intercept and then of each term's coefficient, in units of the response."""
+    def means(self, posterior: Any, response: AffineScale | None = None) -> Array:
+        """Return the means of intercept and coefficients of the terms, in units of the response."""
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         skip = int(self.intercept)
         slopes = posterior.mean[skip:] / self.terms.unit
@@ -99,9 +99,9 @@ class Coordinates:
         return np.append(centre + unit * (level - slopes @ self.terms.centre), unit * slopes)
 
     def coefficients(
-        self, posterior: Any, response: Scale | None = None
+        self, posterior: Any, response: AffineScale | None = None
     ) -> StudentT | StudentMixture:
-        """Law of the intercept and then of each term's coefficient, in units of the response."""
+        """Return the distribution of intercept and coefficients, in units of the response."""
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         marginals = posterior.marginals()
         constant = -self.terms.centre / self.terms.unit
@@ -124,7 +124,7 @@ class Coordinates:
 def coordinates_of(
     X: Array, weights: Array, degree: int, standardize: bool, intercept: bool
 ) -> Coordinates:
-    """Choose coordinates in which all terms have the same scale, if ``standardize``."""
+    """Return coordinates; with ``standardize`` all terms have the same scale."""
     if degree == 1:
         inputs, powers, terms = raw_scale(X.shape[1]), None, X
     else:
@@ -139,13 +139,13 @@ def coordinates_of(
 
 
 def powers_of(powers: PolynomialFeatures, X: Array) -> Array:
-    """Return the monomials of inputs; those too large for numbers are infinite."""
+    """Return the monomials of inputs; overflow gives infinity."""
     with np.errstate(over="ignore"):
         return powers.transform(X)
 
 
 def count_terms(columns: int, degree: int) -> int:
-    """Return the number of powers and products of inputs up to a degree, or an enormous number."""
+    """Return the number of powers and products of inputs up to a degree, at most ENORMOUS."""
     degree = min(degree, ENORMOUS)
     total, fewer = columns + degree, min(columns, degree)
     # comb(total, fewer) >= (total / fewer)^fewer.

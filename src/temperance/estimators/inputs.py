@@ -1,4 +1,4 @@
-"""What scikit-learn would say of bad input in several lines, in one that names the argument."""
+"""Checks of inputs: scikit-learn's errors in one line that names the argument."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from temperance.diagnostics import WeightWarning, warn
 from temperance.types import Array, Labels, known_noise_variance
 from temperance.validation import LARGEST, as_numbers, refuse_non_finite, shown
 
-FEW_OBSERVATIONS = 0.1  # share of the rows, below which weights look normalised
-MOST_DIGITS = 60  # of the information of a row in units of the prior's
-NOT_NUMBERS = ("could not convert", "setting an array element")  # how numpy begins to say so
+FEW_OBSERVATIONS = 0.1  # sum of weights per row below which weights look normalised
+MOST_DIGITS = 60  # log10 of the largest information of a row, in units of the prior's
+NOT_NUMBERS = ("could not convert", "setting an array element")  # beginnings of numpy's messages
 
 
 def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
-    """Validate inputs, and responses if given, as scikit-learn does."""
+    """Return validated inputs, and responses if given, by scikit-learn's checks."""
     try:
-        # A sum that overflows in the search for infinities is no fault of the data.
+        # Overflow in the check for infinities is not an error of the data.
         with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(estimator, X, *y, dtype=np.float64, order="C", **options)
     except ValueError as error:
@@ -37,7 +37,7 @@ def validated(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
 
 
 def _refuse(message: str, X: Any, *y: Any) -> None:
-    """Say what was wrong; some words are those that scikit-learn's checks insist on."""
+    """Raise a one-line error; some words are required by scikit-learn's own tests."""
     if message.startswith("Expected 2D array"):
         raise ValueError(
             f"X must have two dimensions, got shape {np.shape(X)}. Reshape your data: X[:, None] "
@@ -52,7 +52,7 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
             refuse_non_finite("X", check_array(X, dtype=np.float64, ensure_all_finite=False))
         except ValueError as found:
             raise ValueError(f"{found}; impute NaN or leave such rows out") from None
-    if message.startswith("Input contains NaN") and y:  # scikit-learn does not say of what
+    if message.startswith("Input contains NaN") and y:  # scikit-learn does not say whether X or y
         refuse_non_finite("y", np.asarray(y[0], dtype=float))
     if message.startswith(NOT_NUMBERS):
         as_numbers("X", X)
@@ -61,8 +61,8 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
 
 
 def refuse_strange_units(name: str, values: Array) -> None:
-    """Refuse columns (n, d) in units in which squares of numbers would overflow or vanish."""
-    ordinary = np.all(np.abs(values[0]) >= 1 / LARGEST)  # one row tells of most columns
+    """Refuse columns (n, d) in units in which squares would overflow or vanish."""
+    ordinary = np.all(np.abs(values[0]) >= 1 / LARGEST)  # the first row decides for most columns
     if ordinary and values.max() <= LARGEST and values.min() >= -LARGEST:
         return
     largest = np.maximum(values.max(axis=0), -values.min(axis=0))
@@ -77,7 +77,7 @@ def refuse_strange_units(name: str, values: Array) -> None:
 
 
 def refuse_certainty(model: Any, rows: Array, weights: Array) -> None:
-    """Refuse rows that would outweigh the prior by more than numbers can hold."""
+    """Refuse rows whose information exceeds the prior's by more than numbers can hold."""
     largest = max(float(rows.max()), -float(rows.min()), 1 / LARGEST)
     prior = float(np.max(getattr(model, "prior_cov", 1.0)))
     noise = known_noise_variance(model) or 1.0
@@ -111,7 +111,7 @@ def as_weights(sample_weight: Any, X: Array) -> Array:
 
 
 def as_groups(groups: ArrayLike, weights: Array) -> Labels:
-    """Return the number of the group of each row of positive weight."""
+    """Return the index of the group of each row of positive weight."""
     labels = np.asarray(groups)
     if labels.shape != weights.shape:
         raise ValueError(f"groups must have shape {weights.shape}, got shape {labels.shape}")
@@ -125,7 +125,7 @@ def as_groups(groups: ArrayLike, weights: Array) -> Labels:
 
 
 def refuse_labels_of_several_kinds(name: str, labels: NDArray[Any]) -> None:
-    """Refuse labels that have no order, of which numpy would not say which."""
+    """Refuse labels that cannot be sorted, and name their kinds."""
     if labels.dtype.kind == "O":
         kinds = sorted({type(label).__name__ for label in labels})
         try:
@@ -137,7 +137,7 @@ def refuse_labels_of_several_kinds(name: str, labels: NDArray[Any]) -> None:
 
 
 def as_seed(random_state: Any) -> int:
-    """Return 0 for ``None``, an integer as it is, and a number drawn from a generator."""
+    """Return 0 for ``None``, an integer as it is, or a number drawn from a RandomState."""
     if random_state is None:
         return 0
     if isinstance(random_state, int | np.integer) and random_state >= 0:

@@ -1,9 +1,9 @@
-r"""Priors whose scale the data decide.
+r"""Priors whose scale is learnt from the data.
 
-Regressions for forecasts average over the scale, by its evidence
-(:class:`temperance.models.HierarchicalLinear`); for draws the scale of largest evidence is taken.
-Classes take the scale that forecasts best in ten folds: at beta = 1, or at the better of 2 and 16
-where the posterior at beta = 1 may be far from Bayes (Laplace posteriors).
+Regressions for forecasts average over the scale, weighted by its evidence
+(:class:`temperance.models.HierarchicalLinear`); for draws the scale of largest evidence is used.
+Classifications use the scale that forecasts best in ten folds: at beta = 1, or at the better of 2
+and 16 if the posterior at beta = 1 may be far from Bayes (Laplace posteriors).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from temperance.strategies.default import fitting
 from temperance.strategies.k_fold import KFold
 from temperance.types import Array, Data, Preferences, preferences_of
 
-CLASS_SCALES = (0.03, 10.0)  # ends of what coefficients of standardised terms may have
+CLASS_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
 CLASS_LEVEL = 100.0  # prior variance of an intercept
-FAR_BETAS = (2.0, 16.0)  # of posteriors that at beta = 1 are far from Bayes'
-CLOSE = 0.3  # in the logarithm of the scale
-STEP = 0.25  # of the scales of regressions, in log10
+FAR_BETAS = (2.0, 16.0)  # for posteriors that are far from Bayes at beta = 1
+CLOSE = 0.3  # accuracy of the search, in the logarithm of the scale
+STEP = 0.25  # between the scales of regressions, in log10
 
 
 def averaged_scales(y: Array, weights: Array, noise: float) -> Array:
@@ -35,7 +35,7 @@ def averaged_scales(y: Array, weights: Array, noise: float) -> Array:
 
 
 def prior_variances(scale: float, level: float, columns: int, intercept: bool) -> Array:
-    """Return the prior variances: of the level, if there is one, and of the coefficients."""
+    """Return the prior variances: of the intercept, if there is one, and of the coefficients."""
     variances = np.full(columns, scale**2)
     if intercept:
         variances[0] = level
@@ -45,7 +45,7 @@ def prior_variances(scale: float, level: float, columns: int, intercept: bool) -
 def most_evident_regression(
     model: HierarchicalLinear, rows: Array, y: Array, weights: Array
 ) -> GaussianLinear | NormalInverseGammaLinear:
-    """Return the model of the scale that has the largest evidence."""
+    """Return the model with the prior scale of largest evidence."""
     scales, evidence = model.posterior(rows, y, float(weights.sum()), weights).scale_weights
     scale = float(scales[np.argmax(evidence)])
     variances = prior_variances(scale, PRIOR_LEVEL, rows.shape[1], model.intercept)
@@ -57,10 +57,10 @@ def most_evident_regression(
 def most_predictive_classes(
     kind: type, rows: Array, codes: Array, weights: Array, intercept: bool
 ) -> Any:
-    """Return the model of classes whose prior forecasts best in ten folds, at beta = 1 or near.
+    """Return the model of classes whose prior scale forecasts best in ten folds.
 
-    The evidence would not do: where classes can be told apart, approximate posteriors of wide
-    priors are far from the true ones, and their evidence does not show it.
+    The evidence is not used: if classes are separable, approximate posteriors under wide priors
+    are far from the true ones, and their evidence does not show it.
     """
     data = Data(rows, codes, weights)
     folds, plan = fitting(KFold(), data).planned(data, np.random.default_rng(0))

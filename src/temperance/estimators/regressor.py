@@ -28,11 +28,11 @@ from temperance.validation import (
 )
 
 LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
-Law = StudentT | StudentMixture
+StudentDistribution = StudentT | StudentMixture
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
-    r"""Bayesian linear regression that decides from the data how much to trust its likelihood.
+    r"""Bayesian linear regression with a temperature that is calibrated on the data.
 
     .. math::
 
@@ -47,33 +47,33 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         ``"unknown"``: it has an inverse gamma prior and is inferred; predictions are Student-t.  A
         number: the variance of the noise in units of y squared; predictions are Gaussian.
     degree : int
-        Highest total degree of the powers and products of inputs that enter.
+        Highest total degree of the powers and products of inputs.
     strategy : str, Strategy or None
-        How beta is chosen: a name from :data:`temperance.strategies.NAMES`, "reference-risk" or an
-        instance.  By default forecasts are averaged over beta, by leave-one-out, and the risk of
-        draws is estimated by reference risk.
+        Rule that chooses beta: a name from :data:`temperance.strategies.NAMES`, "reference-risk" or
+        an instance.  By default forecasts are averaged over beta, by leave-one-out; for draws beta
+        is chosen by reference risk.
     transfer : {"beta", "alpha"}
-        What a named strategy carries from a part of the rows to the whole.
+        What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "draws"}
-        What should be right: forecasts of new responses, or single draws from the posterior, whose
+        What is optimised: forecasts of new responses, or single draws from the posterior, whose
         mean loss is the Gibbs risk.
     bounds : (float, float) or None
-        Where beta may lie; by default (0, 3).
+        Range allowed for beta; by default (0, 3).
     prior_scale : "auto" or float
-        Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: the
-        data decide, by the evidence; forecasts are averaged over scales, for draws the scale of
-        largest evidence is taken.  A number is in standard deviations of y.
+        Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: it is
+        learnt by the evidence; forecasts are averaged over scales, for draws the scale of largest
+        evidence is used.  A number is in standard deviations of y.
     standardize : bool
         Give inputs, terms and response mean 0 and variance 1 before fitting (without an intercept:
-        mean square 1 about 0).  The results are in the original units all the same.
+        mean square 1 about 0).  Results are always in the original units.
     fit_intercept : bool
         Whether the terms include a constant.
     random_state : int, RandomState or None
-        Source of the random folds or resamples of strategies that need some.  ``None`` is 0: one
-        data set, one answer.
+        Seed of the random folds or resamples of strategies that use them.  ``None`` is 0, so that
+        the result is reproducible.
     keep_data : bool
-        Whether a stored estimator (pickle, joblib) holds the training data.  Without them it
-        predicts and shows its numbers, but not the curve, nor the posterior at another beta.
+        Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
+        can predict and show its numbers, but not the curve, nor the posterior at another beta.
 
     Attributes
     ----------
@@ -86,28 +86,28 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     calibration_ : Calibration
         The choice of beta with its estimated risk, standard error and curve, in standardised units.
     terms_ : list of str
-        What the coefficients belong to: the inputs, or their powers and products.
+        Names of the terms: the inputs, or their powers and products.
     coordinates_ : Coordinates
-        The way from inputs to the rows of the model.
+        The map from inputs to the rows of the model.
     n_features_in_ : int
     feature_names_in_ : array of str, if the inputs have names
 
     See Also
     --------
     GibbsClassifier : the same for classes.
-    temperance.calibrate : the function behind it, for models of your own.
+    temperance.calibrate : the underlying function, for your own models.
 
     Notes
     -----
     A weight of k counts exactly like k copies of a row under ``"k-fold"``, ``"naive"`` and
-    ``"bayes"``; the other strategies go by rows or by their order.
+    ``"bayes"``; the other strategies depend on rows or on their order.
 
-    The standardisation, and a first guess of the noise variance that puts its prior on the scale of
-    y, use all rows and are the same for all parts of a strategy: they belong to the model, not to
-    the fit.  The weights of the prior's scales are learnt anew from the training rows of each part.
+    The standardisation and a first estimate of the noise variance, which sets the scale of its
+    prior, use all rows and are the same for all parts of a strategy: they belong to the model, not
+    to the fit.  The weights of the prior's scales are learnt from the training rows of each part.
 
-    The two targets can point in opposite directions.  ``"draws"`` judges single draws from the
-    posterior and likes narrow ones; its intervals are too narrow to forecast with.
+    The two targets can lead to opposite choices.  ``"draws"`` evaluates single draws from the
+    posterior and favours narrow posteriors; its intervals are too narrow for forecasts.
 
     References
     ----------
@@ -116,7 +116,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     Examples
     --------
-    Half of the diabetes patients train, the other half test:
+    Train on half of the diabetes patients, test on the other half:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
@@ -175,7 +175,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         sample_weight : array of shape (n,), optional
             A weight of k counts like k copies of a row.
         groups : array of shape (n,), optional
-            Rows that belong together and are held out together.
+            Groups of rows that are held out together.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
-        refuse_non_finite("y", response, ("row",))  # None among objects has become nan
+        refuse_non_finite("y", response, ("row",))  # None in an object array is nan here
         refuse_strange_units("y", response)
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
@@ -220,7 +220,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
     def kind_of_model(self) -> type[LinearModel]:
-        """Return the class of the model that was asked for."""
+        """Return the class of the model that is calibrated."""
         if self._learns_scale() and self._risk() == "predictive":
             return HierarchicalLinear
         known = not isinstance(self.noise_variance, str)
@@ -236,20 +236,20 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             )
         return variance
 
-    def coefficients(self, *, beta: float | None = None) -> Law:
-        """Return the law of (intercept, coefficients), at the choice or at another ``beta``."""
+    def coefficients(self, *, beta: float | None = None) -> StudentDistribution:
+        """Return the distribution of (intercept, coefficients), at the choice or another beta."""
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._posterior(beta), self._response)
 
-    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Law:
-        """Return the law of new responses at ``X``, at the choice or at another ``beta``."""
+    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> StudentDistribution:
+        """Return the distribution of responses at ``X``, at the chosen or another ``beta``."""
         rows = self._rows(X)
         law = self._posterior(beta).predictive(rows)
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return the mean of new responses at ``X``, and their standard deviation on request."""
+        """Return the mean of new responses at ``X``, with ``return_std`` also their deviation."""
         law = self.forecast(X)
         return (law.mean, law.std) if return_std else law.mean
 
@@ -262,7 +262,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         return self.forecast(X).quantile(q)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Draw responses at ``X`` from the predictive, shape (n, n_samples).
+        """Return draws of responses at ``X``, shape (n, n_samples).
 
         The responses of one draw share their coefficients and noise variance.
         """

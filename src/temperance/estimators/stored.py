@@ -1,4 +1,4 @@
-"""What of a calibration is stored with an estimator: its numbers and its posterior."""
+"""What is stored of a calibration with an estimator: its numbers and its posterior."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from temperance.types import Array, Data
 
 
 def without_data(calibration: Calibration) -> Calibration:
-    """Return the same numbers and posterior, without rows and without what is computed of them."""
+    """Return a calibration with the same numbers and posterior, without data and curve."""
     stored = replace(
         calibration,
         data=cast(Data, AbsentData(calibration.data.size)),
         errors=KnownErrors(calibration.standard_error, calibration.gain_standard_error),
         curve=RiskCurve(_refuse, _refuse, calibration.curve.method),
     )
-    # These are computed when first asked for, and then remembered under these names.
+    # Cached properties: their values are stored under their names.
     vars(stored).update(
         bayes_risk=calibration.bayes_risk,
         posterior=calibration.posterior,
@@ -29,35 +29,35 @@ def without_data(calibration: Calibration) -> Calibration:
 
 @dataclass(frozen=True, eq=False)
 class StoredChoice:
-    """What is left of a calibration in a file: the beta that was chosen, and its posterior."""
+    """What a file stores of a calibration: the chosen beta and its posterior."""
 
     beta: float
     posterior: Any
 
     def posterior_at(self, beta: float) -> NoReturn:
-        """No posterior at another beta."""
+        """Raise an error: the posterior at another beta needs the data."""
         _refuse()
 
 
 @dataclass(frozen=True)
 class AbsentData:
-    """Data of which only the number of observations is known."""
+    """Data of which only the number of observations is known; the rest raises an error."""
 
     size: float
 
     @property
     def X(self) -> Array:
-        """No inputs."""
+        """Raise an error: there are no inputs."""
         _refuse()
 
     @property
     def y(self) -> Array:
-        """No responses."""
+        """Raise an error: there are no responses."""
         _refuse()
 
     @property
     def weights(self) -> Array:
-        """No weights."""
+        """Raise an error: there are no weights."""
         _refuse()
 
 

@@ -1,4 +1,4 @@
-r"""What all models of a linear predictor z'theta share: rows from inputs, a Gaussian prior.
+r"""Common parts of models with a linear predictor z'theta: rows from inputs, a Gaussian prior.
 
 The prior N(mu_0, S_0) has a root C, S_0 = C C': in the coordinates u of theta = mu_0 + C u it is
 standard normal.
@@ -26,16 +26,17 @@ class GaussianPrior:
     root: Array
 
     def whiten(self, X: Array) -> Array:
-        r"""Rows X C, whose coefficients u in theta = mu_0 + C u are standard normal."""
+        r"""Return the rows X C; their coefficients u in theta = mu_0 + C u are standard normal."""
         if self.root.ndim == 1:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
     def graded(self, Z: Array) -> GaussianPrior:
-        """Return the same prior with a root for which Z C has long and short columns as Z has.
+        """Return the same prior with a root for which Z C keeps the ratios of the columns of Z.
 
-        In the order of the columns of Z, the longest first, it is a lower triangle: the longest has
-        a part in one column of Z C alone, beside which the others would be rounding.
+        With the columns of Z in order of decreasing length, the root is lower triangular.  The
+        longest column of Z then enters one column of Z C only, so its rounding error does not hide
+        the shorter columns.
         """
         if self.root.ndim == 1:
             return self
@@ -57,14 +58,14 @@ class GaussianPrior:
         return rows
 
     def unwhiten(self, directions: Array) -> Array:
-        r"""Map columns u to C u."""
+        r"""Return C u for columns u."""
         return (self.root * directions.T).T if self.root.ndim == 1 else self.root @ directions
 
     def posterior_root(self, root: Array, basis: Array | None = None) -> CovarianceRoot:
-        r"""Root of the covariance of theta = mu_0 + C u from that of u, (d, d) or a diagonal (d,).
+        r"""Return the root of the covariance of theta = mu_0 + C u, given a root of that of u.
 
-        With an orthonormal basis (d, k) it is that of the coordinates of u in its span, (k, k);
-        across the span a posterior is the prior.
+        That root is (d, d), or a diagonal (d,).  With an orthonormal basis (d, k) it is (k, k), for
+        the coordinates of u in the span; orthogonal to the span the posterior is the prior.
         """
         if basis is None:
             return CovarianceRoot(self.unwhiten(root))
@@ -74,7 +75,7 @@ class GaussianPrior:
 
 
 def gaussian_prior(mean: ArrayLike, cov: ArrayLike | None, dimension: int) -> GaussianPrior:
-    """Build the prior from a mean (scalar, vector) and a covariance (scalar, variances, matrix)."""
+    """Return the prior of a mean (scalar, vector) and a covariance (scalar, variances, matrix)."""
     location, spread = as_numbers("prior_mean", mean), as_numbers("prior_cov", cov)
     if location.shape not in ((), (dimension,)):
         raise ValueError(
@@ -96,7 +97,7 @@ def _root(spread: Array, dimension: int) -> Array:
             raise ValueError(f"prior_cov must be positive, got {float(spread.min())!r}")
         return np.full(dimension, np.sqrt(spread))
     gap, scale = np.abs(spread - spread.T), np.sqrt(np.abs(np.diag(spread)))
-    # Rounding is relative to the standard deviations: a covariance near zero is all rounding.
+    # Rounding errors are relative to the standard deviations, not to each covariance.
     if np.any(gap > 1e-10 * np.outer(scale, scale)):
         worst = float(gap.max())
         raise ValueError(f"prior_cov must be symmetric, it differs from its transpose by {worst!r}")
@@ -110,10 +111,10 @@ def _root(spread: Array, dimension: int) -> Array:
 
 
 def row_space(rows: Array) -> tuple[Array, Array | None]:
-    r"""Coordinates of the rows in their own span when they are fewer than their dimension.
+    r"""Return coordinates of the rows in their own span if they are fewer than their dimension.
 
     Returns ``(coordinates, basis)`` with ``rows = coordinates @ basis.T``; the basis is ``None``
-    when the rows are kept as they are.  What the data say about u lies in that span; across it a
+    when the rows are kept as they are.  The data determine u in that span only; orthogonal to it a
     posterior with a standard normal prior is the prior.
     """
     if rows.shape[1] <= rows.shape[0]:
@@ -123,17 +124,17 @@ def row_space(rows: Array) -> tuple[Array, Array | None]:
 
 
 class Regression:
-    """Rows z from inputs and the prior of their coefficients; presets write their own."""
+    """Base of models with a linear predictor: rows z from inputs, the prior of the coefficients."""
 
     prior_mean: ArrayLike
     prior_cov: ArrayLike | None
 
     def design(self, X: ArrayLike) -> Array:
-        """Check inputs and turn them into rows."""
+        """Return the rows of inputs, after checking them."""
         return self.features(as_inputs(X))
 
     def features(self, inputs: Array) -> Array:
-        """Take valid inputs as rows; add a column of ones for an intercept."""
+        """Return the rows of valid inputs; add a column of ones for an intercept."""
         if inputs.shape[1] == 0:
             raise ValueError("X must have at least one column, got 0 (None is for GaussianMean)")
         return inputs
@@ -143,7 +144,7 @@ class Regression:
         return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
 
     def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return how many parameters the posterior takes from the data: d - tr(S_0^-1 S)."""
+        """Return the effective number of parameters, d - tr(S_0^-1 S), at each beta."""
         prior = self.prior(self.features(data.X[:1]).shape[1])
         alphas = betas * data.size
         posteriors = (self.posterior(data.X, data.y, a, data.weights) for a in alphas.tolist())
@@ -157,4 +158,4 @@ class Regression:
 
     def check(self, data: Data) -> None:
         """Refuse inputs that do not fit the design or the prior."""
-        self.prior(self.features(data.X[:1]).shape[1])  # one row tells the width
+        self.prior(self.features(data.X[:1]).shape[1])  # one row gives the width

@@ -1,7 +1,7 @@
-r"""Square roots A of covariances S = A A', in no more memory than what they come from.
+r"""Square roots A of covariances S = A A', without forming large matrices.
 
-A is a matrix or the diagonal of one.  From n rows with d > n columns it is a matrix that nobody
-needs to form: the root C of the prior's covariance, changed in n directions.
+A is a matrix or a diagonal.  From n rows with d > n columns it is the root C of the prior's
+covariance, changed in n directions; the matrix itself is not formed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class CovarianceRoot:
     outer: Array
 
     def dense(self) -> Array:
-        """Return A, shape (d, d); refused where it would not fit into memory."""
+        """Return A, shape (d, d); an error if it does not fit into memory."""
         self._refuse_too_large()
         return np.diag(self.outer) if self.outer.ndim == 1 else self.outer
 
     def product(self) -> Array:
-        """Return S = A A', shape (d, d); refused where it would not fit into memory."""
+        """Return S = A A', shape (d, d); an error if it does not fit into memory."""
         self._refuse_too_large()
         return np.diag(self.outer**2) if self.outer.ndim == 1 else self.outer @ self.outer.T
 
@@ -61,13 +61,13 @@ class CovarianceRoot:
 
     @property
     def log_determinant(self) -> float:
-        """Logarithm of |det A|."""
+        """Return the logarithm of |det A|."""
         if self.outer.ndim == 1:
             return float(np.log(self.outer).sum())
         return float(np.linalg.slogdet(self.outer)[1])
 
     def decided_by_data(self, prior: Array) -> float:
-        r"""Return d - tr(S_0^-1 S) with S_0 of the root ``prior``: parameters the data decide."""
+        r"""Return d - tr(S_0^-1 S), where ``prior`` is the root of S_0."""
         ratio: Array
         if self.outer.ndim == 1 and prior.ndim == 1:
             ratio = self.outer / prior
@@ -85,7 +85,7 @@ class CovarianceRoot:
 
     def _refuse_too_large(self) -> None:
         d = len(self.outer)
-        # With what is needed on the way.
+        # Three times the matrix, for temporaries.
         refuse_too_large(f"the covariance of {d} coefficients", 3.0 * d * d)
 
 
@@ -93,13 +93,13 @@ class CovarianceRoot:
 class LowRankRoot(CovarianceRoot):
     r"""A = C M with M = I - D diag(1 - r) D'.
 
-    Only ``dense`` and ``product`` take more than O(n d) numbers for n directions, if C is diagonal.
+    If C is diagonal, only ``dense`` and ``product`` need more than O(n d) memory for n directions.
 
     Parameters
     ----------
     outer : C, array of shape (d, d), or (d,) if it is diagonal
     directions : D, array of shape (d, n) with orthonormal columns
-    shrinkage : r, array of shape (n,): standard deviations along D C' theta, of 1 before
+    shrinkage : r, array of shape (n,): ratios of posterior to prior standard deviation along D
 
     Examples
     --------
@@ -113,12 +113,12 @@ class LowRankRoot(CovarianceRoot):
     shrinkage: Array
 
     def dense(self) -> Array:
-        """Return A, shape (d, d); refused where it would not fit into memory."""
+        """Return A, shape (d, d); an error if it does not fit into memory."""
         self._refuse_too_large()
         return super().transform(self._inner(self.shrinkage)).T
 
     def product(self) -> Array:
-        """Return S = A A', shape (d, d); refused where it would not fit into memory."""
+        """Return S = A A', shape (d, d); an error if it does not fit into memory."""
         self._refuse_too_large()
         half = super().transform(self._inner(self.shrinkage**2))
         return super().transform(half.T)
@@ -146,11 +146,11 @@ class LowRankRoot(CovarianceRoot):
 
     @property
     def log_determinant(self) -> float:
-        """Logarithm of |det A|."""
+        """Return the logarithm of |det A|."""
         return super().log_determinant + float(np.log(self.shrinkage).sum())
 
     def decided_by_data(self, prior: Array) -> float:
-        r"""Return d - tr(S_0^-1 S) where C is the root of S_0: parameters that the data decide."""
+        r"""Return d - tr(S_0^-1 S), where C is the root of S_0."""
         return float((1 - self.shrinkage**2).sum())
 
     def _lengths(self, rows: Array, factors: Array) -> Array:
@@ -169,7 +169,7 @@ class LowRankRoot(CovarianceRoot):
 def squares_across(directions: Array) -> Array:
     r"""Return |(I - D D')e_j|^2 for each axis e_j, shape (d,), of orthonormal columns D (d, n)."""
     lengths = 1 - (directions**2).sum(axis=1)
-    # Axes for which this difference cancels are less than 2n: the |D'e_j|^2 add up to n.
+    # The |D'e_j|^2 add up to n, so the difference cancels for fewer than 2n axes.
     (cancelling,) = np.nonzero(lengths < 0.5)
     for part in batches(len(cancelling), len(directions)):
         axes = cancelling[part]
@@ -182,7 +182,7 @@ def squares_across(directions: Array) -> Array:
 def low_rank_root(outer: Array, basis: Array, inner: Array) -> LowRankRoot:
     """Return C (I - B B' + B R B'), up to a rotation, of a basis B (d, n) and a root R (n, n).
 
-    The directions are the axes of R R', which mix all rows, as those of a basis need not.
+    The directions are the eigenvectors of R R': they mix all rows, while those of B may be sparse.
     """
     axes, shrinkage, _ = np.linalg.svd(inner)
     return LowRankRoot(outer, basis @ axes, shrinkage)

@@ -1,4 +1,4 @@
-r"""The Gaussian posterior N(m, S) and its two readings: of a Gaussian and of a binary response."""
+r"""The Gaussian posterior N(m, S), for real and for binary responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GaussianPosterior:
 
     @cached_property
     def cov(self) -> Array:
-        """Covariance, shape (d, d); refused where it would not fit into memory."""
+        """Covariance, shape (d, d); an error if it does not fit into memory."""
         return self.root.product()
 
     @property
@@ -51,12 +51,12 @@ class GaussianPosterior:
         return np.sqrt(self.root.variances())
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` coefficient vectors, shape (size, d)."""
+        """Return ``size`` draws of the coefficients, shape (size, d)."""
         rng = np.random.default_rng(seed)
         return self.mean + self.root.transform(rng.standard_normal((size, len(self.mean))))
 
     def log_prob(self, theta: ArrayLike) -> Any:
-        """Log density at ``theta``, of shape (d,) or (..., d)."""
+        """Return the log density at ``theta``, of shape (d,) or (..., d)."""
         deviation = np.asarray(theta, dtype=float) - self.mean
         squares = self.root.squared_distances(deviation.reshape(-1, len(self.mean)))
         quadratic = squares.reshape(deviation.shape[:-1])
@@ -64,15 +64,15 @@ class GaussianPosterior:
         return (-0.5 * quadratic - constant)[()]
 
     def marginals(self) -> StudentT:
-        """Law of each coefficient: Gaussian."""
+        """Return the distribution of each coefficient: Gaussian."""
         return StudentT(self.mean, self.std)
 
     def combination(self, directions: Array) -> StudentT:
-        """Law of each row of ``directions`` (k, d) times theta."""
+        """Return the distribution of each row of ``directions`` (k, d) times theta."""
         return StudentT(directions @ self.mean, np.sqrt(self.root.squared_lengths(directions)))
 
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean and variance of z'theta for each row of ``X``."""
+        """Return mean and variance of z'theta for each row of ``X``."""
         Z = self.design(X)
         if Z.shape[1] != len(self.mean):
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
@@ -86,19 +86,19 @@ class GaussianRegressionPosterior(GaussianPosterior):
     noise_variance: float = 1.0
 
     def predictive(self, X: ArrayLike) -> StudentT:
-        """Law of a new response at each row of ``X``: Gaussian."""
+        """Return the distribution of a new response at each row of ``X``: Gaussian."""
         mean, variance = self.linear_predictor(X)
         return StudentT(mean, np.sqrt(self.noise_variance + variance))
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean and standard deviation of a new response at each row of ``X``."""
+        """Return mean and standard deviation of a new response at each row of ``X``."""
         forecast = self.predictive(X)
         return forecast.mean, forecast.std
 
     def sample_response(
         self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
     ) -> Array:
-        """Draw new responses at the rows of ``X``, shape (size, n); a draw shares one theta."""
+        """Return draws of new responses at ``X``, shape (size, n); each draw has one theta."""
         rng = np.random.default_rng(seed)
         noise_free = self.sample(size, rng) @ self.design(X).T
         return rng.normal(noise_free, np.sqrt(self.noise_variance))
@@ -109,10 +109,10 @@ class LogisticPosterior(GaussianPosterior):
     """Gaussian coefficients of a binary response."""
 
     def log_predict(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Log probabilities of the classes 0 and 1, exact where ``predict`` rounds to 0 or 1."""
+        """Return log probabilities of the classes 0 and 1, accurate where ``predict`` rounds."""
         mean, variance = self.linear_predictor(X)
         return log_expected_sigmoid(-mean, variance), log_expected_sigmoid(mean, variance)
 
     def predict(self, X: ArrayLike) -> Array:
-        """Probability of class 1 at each row of ``X``: the posterior expectation, by quadrature."""
+        """Return the probability of class 1 at ``X``: the posterior expectation, by quadrature."""
         return np.exp(log_expected_sigmoid(*self.linear_predictor(X)))

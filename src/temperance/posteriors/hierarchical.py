@@ -1,4 +1,4 @@
-r"""Linear regression averaged over scales of its prior: a mixture whose parts share directions."""
+r"""Linear regression averaged over scales of its prior: a mixture with common directions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from temperance.posteriors.covariance_root import squares_across
 from temperance.posteriors.mixture import StudentMixture
 from temperance.types import Array
 
-NEGLIGIBLE = 1e-10  # weight of a scale that is left out
-LITTLE = 1e-4  # weight of a part that is left out of an average over betas
+NEGLIGIBLE = 1e-10  # weight below which a scale is left out
+NEGLIGIBLE_PART = 1e-4  # weight below which a component is left out of an average over betas
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    r"""k normal-inverse-gamma laws of (level at a centre, slopes).
+    r"""k normal-inverse-gamma distributions of (level at a centre, slopes).
 
-    Part k with noise variance s2 has the slopes N(V m, s2 kappa (I - V diag(1 - q) V')) and,
+    Component k with noise variance s2 has slopes N(V m, s2 kappa (I - V diag(1 - q) V')) and,
     independent of them, the level N(l, s2 g).
 
     Parameters
     ----------
     weights : array of shape (k,), sum 1
-    dof : array of shape (k,): 1 / s2 is gamma with half of it as shape; infinite where s2 is known
-    noise : array of shape (k,): dof / 2 times the mean of 1 / s2 is one over this
+    dof : array of shape (k,): 1 / s2 is gamma with shape dof / 2; infinite if s2 is known
+    noise : array of shape (k,): 1 divided by the mean of 1 / s2
     scale : kappa, array of shape (k,)
     left : q, array of shape (k, r)
     mean : m, array of shape (k, r)
@@ -46,7 +46,7 @@ class Parts:
     level_variance: Array
 
     def take(self, kept: Any) -> Parts:
-        """Return some of the parts, weighed to sum 1."""
+        """Return some of the components, with weights normalised to sum 1."""
         some = Parts(*(getattr(self, name)[kept] for name in self.__dataclass_fields__))
         return replace(some, weights=some.weights / some.weights.sum())
 
@@ -60,7 +60,7 @@ def joined(weights: Array, parts: Sequence[Parts]) -> Parts:
         [np.full(len(p.weights), w) for w, p in zip(weights, parts, strict=True)]
     )
     together = replace(together, weights=together.weights * outer)
-    return together.take(together.weights > LITTLE * together.weights.max())
+    return together.take(together.weights > NEGLIGIBLE_PART * together.weights.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,8 @@ class HierarchicalPosterior:
     ----------
     centre : array of shape (d,), at which the level is independent of the slopes
     directions : V, array of shape (d, r) with orthonormal columns
-    parts : the laws that are mixed
-    intercept : whether rows begin with a 1, whose coefficient is the level at 0
+    parts : the components of the mixture
+    intercept : whether rows begin with a 1; its coefficient is the level at 0
     design : maps inputs to the rows z of the linear predictor
     """
 
@@ -83,7 +83,7 @@ class HierarchicalPosterior:
     design: Callable[[ArrayLike], Array]
 
     def mixed(self, weights: Array, others: Sequence[HierarchicalPosterior]) -> Any:
-        """Return the mixture of posteriors of the same rows, this one first."""
+        """Return the mixture of this posterior and others of the same rows."""
         parts = [self.parts, *(other.parts for other in others)]
         return replace(self, parts=joined(weights, parts))
 
@@ -97,18 +97,18 @@ class HierarchicalPosterior:
 
     @property
     def scale_weights(self) -> tuple[Array, Array]:
-        """The prior's standard deviations, in units of the noise's, and their weights."""
+        """Prior standard deviations, in units of the noise's, and their weights."""
         scales, where = np.unique(self.parts.scale, return_inverse=True)
         return np.sqrt(scales), np.bincount(where, self.parts.weights).astype(float)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Draw coefficients, shape (size, d); a noise variance that is not known comes last."""
+        """Return draws of the coefficients, (size, d); an unknown noise variance is last."""
         rng = np.random.default_rng(seed)
         theta, variance = self._draw(size, rng)
         return theta if self._known else np.column_stack([theta, variance])
 
     def log_prob(self, theta: ArrayLike) -> Any:
-        """Log density at the coefficients, and the noise variance unless it is known."""
+        """Return the log density at the coefficients, and the noise variance if unknown."""
         point = np.asarray(theta, dtype=float)
         flat = np.atleast_2d(point)
         parts = self.parts
@@ -146,11 +146,11 @@ class HierarchicalPosterior:
         return total.reshape(point.shape[:-1])[()]
 
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean of z'theta and its variance in units of the noise variance, (parts, n) each."""
+        """Return mean of z'theta and its variance in units of the noise variance, (parts, n)."""
         return self._combined(self._rows(X))
 
     def marginals(self) -> StudentMixture:
-        """Law of each coefficient."""
+        """Return the distribution of each coefficient."""
         parts = self.parts
         inside = parts.left @ (self.directions**2).T
         variance = parts.scale[:, None] * (inside + squares_across(self.directions))
@@ -160,23 +160,23 @@ class HierarchicalPosterior:
         return self._law(self._means(), variance)
 
     def combination(self, directions: Array) -> StudentMixture:
-        """Law of each row of ``directions`` (m, d) times theta."""
+        """Return the distribution of each row of ``directions`` (m, d) times theta."""
         return self._law(*self._combined(directions))
 
     def predictive(self, X: ArrayLike) -> StudentMixture:
-        """Law of a new response at each row of ``X``."""
+        """Return the distribution of a new response at each row of ``X``."""
         mean, variance = self.linear_predictor(X)
         return self._law(mean, 1 + variance)
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean and standard deviation of a new response."""
+        """Return mean and standard deviation of a new response."""
         forecast = self.predictive(X)
         return forecast.mean, forecast.std
 
     def sample_response(
         self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
     ) -> Array:
-        """Draw new responses at the rows of ``X``, shape (size, n); a draw shares theta and s2."""
+        """Return draws of responses at ``X``, (size, n); each draw has one theta and s2."""
         rng = np.random.default_rng(seed)
         theta, variance = self._draw(size, rng)
         return rng.normal(theta @ self._rows(X).T, np.sqrt(variance)[:, None])

@@ -1,4 +1,4 @@
-r"""Finite mixtures, of Student-t or Gaussian laws and of posteriors."""
+r"""Finite mixtures of Student-t or Gaussian distributions, and of posteriors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from temperance.posteriors.student import StudentT, central_interval
 from temperance.types import Array
 from temperance.validation import open_units
 
-STEPS = 100  # at most, to a quantile
-PRECISION = 1e-10  # of a quantile, in units of the widest part, or of its distance from the middle
+STEPS = 100  # of the search for a quantile, at most
+PRECISION = 1e-10  # of a quantile, relative to the widest component or the distance from the mean
 
 
 @dataclass(frozen=True, eq=False)
 class StudentMixture:
-    r"""Laws of n numbers, each a mixture: sum_k weights_k StudentT(location_k, scale_k, dof_k).
+    r"""Distributions of n numbers, each sum_k weights_k StudentT(location_k, scale_k, dof_k).
 
     Parameters
     ----------
@@ -45,39 +45,39 @@ class StudentMixture:
 
     @property
     def mean(self) -> Array:
-        """The mean of each number."""
+        """Mean of each number."""
         return self.weights @ self.location
 
     @property
     def std(self) -> Array:
-        """Standard deviation; infinite where a part has two degrees of freedom or fewer."""
+        """Standard deviation; infinite if a component has two degrees of freedom or fewer."""
         spread = np.array([law.std for law in self._laws])
         return np.sqrt(self.weights @ (spread**2 + (self.location - self.mean) ** 2))
 
     def cdf(self, value: ArrayLike) -> Array:
-        """Probability of at most ``value``."""
+        """Return the probability of at most ``value``."""
         return sum(w * law.cdf(value) for w, law in zip(self.weights, self._laws, strict=True))
 
     def log_density(self, value: ArrayLike) -> Array:
-        """Logarithm of the density at ``value``."""
+        """Return the log density at ``value``."""
         parts = np.array([law.log_density(value) for law in self._laws])
         return special.logsumexp(parts.T + np.log(self.weights), axis=-1).T
 
     def quantile(self, q: ArrayLike) -> Array:
-        """Return what is exceeded with probability 1 - q: (n,), or (levels, n) for several q.
+        """Return the quantiles of order q: (n,), or (levels, n) for several q.
 
-        Newton's steps, or halves of the bracket where they leave it; the parts' quantiles are the
-        first bracket.
+        By Newton's method, with bisection where it leaves the bracket; the quantiles of the
+        components are the first bracket.
         """
         at = open_units("q", q)
         laws = list(zip(self.weights, self._laws, strict=True))
         parts = np.array([law.quantile(at) for _, law in laws])
         low, high = parts.min(axis=0), parts.max(axis=0)
         found, goal = np.tensordot(self.weights, parts, 1), at[..., None]
-        # With few degrees of freedom a quantile lies at many scales, of which rounding is a share.
+        # With few degrees of freedom a quantile is many scales away; rounding is relative to it.
         smallest = PRECISION * np.maximum(self.scale.max(axis=0), np.abs(found - self.mean))
         for _ in range(STEPS):
-            # Numbers without a scale are known, and their bracket is a point.
+            # Numbers of scale 0 are known: their bracket is a point.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 missing = goal - sum(w * law.cdf(found) for w, law in laws)
                 density = sum(w * np.exp(law.log_density(found)) for w, law in laws)
@@ -119,37 +119,37 @@ class MixturePosterior:
         return self.weights @ np.array([part.mean for part in self.parts])
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Draw ``size`` parameters, in no order."""
+        """Return ``size`` draws of the parameters, shuffled."""
         rng = np.random.default_rng(seed)
         return rng.permutation(
             np.concatenate(self._draws(size, rng, lambda p, k: p.sample(k, rng)))
         )
 
     def log_prob(self, theta: ArrayLike) -> Any:
-        """Log density at ``theta``."""
+        """Return the log density at ``theta``."""
         parts = np.array([part.log_prob(theta) for part in self.parts])
         return special.logsumexp(parts.T + np.log(self.weights), axis=-1).T[()]
 
     def marginals(self) -> StudentMixture:
-        """Law of each coefficient."""
+        """Return the distribution of each coefficient."""
         return mixture_of_laws(self.weights, [part.marginals() for part in self.parts])
 
     def combination(self, directions: Array) -> StudentMixture:
-        """Law of each row of ``directions`` (k, d) times theta."""
+        """Return the distribution of each row of ``directions`` (k, d) times theta."""
         return mixture_of_laws(self.weights, [p.combination(directions) for p in self.parts])
 
     def predictive(self, X: ArrayLike) -> StudentMixture:
-        """Law of a new response at each row of ``X``, of regressions."""
+        """Return the distribution of a new response at each row of ``X``, for regressions."""
         return mixture_of_laws(self.weights, [part.predictive(X) for part in self.parts])
 
     def log_predict(self, X: ArrayLike) -> tuple[Array, ...]:
-        """Log probabilities of the classes, of classifications."""
+        """Return log probabilities of the classes, for classifications."""
         parts = np.array([part.log_predict(X) for part in self.parts])  # (parts, classes, n)
         log_weights = np.log(self.weights)[:, None, None]
         return tuple(special.logsumexp(parts + log_weights, axis=0))
 
     def predict(self, X: ArrayLike) -> Any:
-        """Mean and standard deviation of a new response, or the mean of what the parts predict."""
+        """Return mean and deviation of a response, or the mean of the parts' predictions."""
         if hasattr(self.parts[0], "predictive"):
             law = self.predictive(X)
             return law.mean, law.std
@@ -158,7 +158,7 @@ class MixturePosterior:
     def sample_response(
         self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
     ) -> Array:
-        """Draw new responses at the rows of ``X``, shape (size, n), of regressions."""
+        """Return draws of new responses at the rows of ``X``, shape (size, n), for regressions."""
         rng = np.random.default_rng(seed)
         draws = self._draws(size, rng, lambda part, k: part.sample_response(X, k, rng))
         return rng.permutation(np.concatenate(draws))
@@ -171,7 +171,7 @@ class MixturePosterior:
 
 
 def mixture_of_laws(weights: Array, laws: Sequence[StudentT | StudentMixture]) -> StudentMixture:
-    """Return the mixture of laws of the same numbers."""
+    """Return the mixture of distributions of the same numbers."""
     parts = [_as_mixture(law) for law in laws]
     inner = [w * part.weights for w, part in zip(weights, parts, strict=True)]
     return StudentMixture(
@@ -189,7 +189,7 @@ def _as_mixture(law: StudentT | StudentMixture) -> StudentMixture:
 
 
 def mixed(weights: Array, posteriors: Sequence[Any]) -> Any:
-    """Return the mixture of posteriors, by their own way to mix if they have one."""
+    """Return the mixture of posteriors, by their method ``mixed`` if they have one."""
     if len(posteriors) == 1:
         return posteriors[0]
     first, *others = posteriors

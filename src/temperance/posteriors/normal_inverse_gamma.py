@@ -38,7 +38,7 @@ class NormalInverseGammaPosterior:
     def scale(self) -> Array:
         """The matrix S, shape (d, d): the covariance of theta in units of the noise variance.
 
-        It is refused where it would not fit into memory.
+        An error is raised if it does not fit into memory.
         """
         return self.root.product()
 
@@ -48,7 +48,7 @@ class NormalInverseGammaPosterior:
         return self.scale * (self.b / (self.a - 1) if self.a > 1 else np.inf)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Draw (theta, s2), shape (size, d + 1): the noise variance is the last column."""
+        """Return draws of (theta, s2), shape (size, d + 1): the noise variance is last."""
         rng = np.random.default_rng(seed)
         variance = self.b / rng.gamma(self.a, size=size)
         standard = rng.standard_normal((size, len(self.mean)))
@@ -56,7 +56,7 @@ class NormalInverseGammaPosterior:
         return np.column_stack([theta, variance])
 
     def log_prob(self, theta: ArrayLike) -> Any:
-        """Log density at (theta, s2), of shape (d + 1,) or (..., d + 1)."""
+        """Return the log density at (theta, s2), of shape (d + 1,) or (..., d + 1)."""
         point = np.asarray(theta, dtype=float)
         deviation, variance = point[..., :-1] - self.mean, point[..., -1]
         d = len(self.mean)
@@ -73,36 +73,36 @@ class NormalInverseGammaPosterior:
         return (normal + gamma)[()]
 
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean of z'theta and its variance in units of the noise variance."""
+        """Return mean of z'theta and its variance in units of the noise variance."""
         Z = self.design(X)
         if Z.shape[1] != len(self.mean):
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
         return Z @ self.mean, self.root.squared_lengths(Z)
 
     def marginals(self) -> StudentT:
-        """Law of each coefficient, of 2a degrees of freedom."""
+        """Return the distribution of each coefficient, with 2a degrees of freedom."""
         scale = np.sqrt(self.b / self.a * self.root.variances())
         return StudentT(self.mean, scale, 2 * self.a)
 
     def combination(self, directions: Array) -> StudentT:
-        """Law of each row of ``directions`` (k, d) times theta, of 2a degrees of freedom."""
+        """Return the distribution of ``directions`` (k, d) times theta, 2a degrees of freedom."""
         scale = np.sqrt(self.b / self.a * self.root.squared_lengths(directions))
         return StudentT(directions @ self.mean, scale, 2 * self.a)
 
     def predictive(self, X: ArrayLike) -> StudentT:
-        r"""Law of a new response: Student-t of 2a degrees and scale^2 (b/a)(1 + z'Sz)."""
+        r"""Return the distribution of a response: Student-t, 2a degrees, (b/a)(1 + z'Sz)."""
         mean, variance = self.linear_predictor(X)
         return StudentT(mean, np.sqrt(self.b / self.a * (1.0 + variance)), 2 * self.a)
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean and standard deviation of a new response; infinite deviation when a <= 1."""
+        """Return mean and standard deviation of a new response; infinite deviation if a <= 1."""
         forecast = self.predictive(X)
         return forecast.mean, forecast.std
 
     def sample_response(
         self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None
     ) -> Array:
-        """Draw new responses at the rows of ``X``, shape (size, n); a draw shares theta and s2."""
+        """Return draws of responses at ``X``, (size, n); each draw has one theta and s2."""
         rng = np.random.default_rng(seed)
         draws = self.sample(size, rng)
         return rng.normal(draws[:, :-1] @ self.design(X).T, np.sqrt(draws[:, -1:]))

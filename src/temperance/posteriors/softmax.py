@@ -1,4 +1,4 @@
-r"""Gaussian coefficients of several classes, whose probabilities are averages."""
+r"""Gaussian coefficients of several classes; probabilities are posterior expectations."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ContrastLaw:
-    r"""Law N(mean, R R') of the contrasts v = C'u of whitened coefficients u of K classes.
+    r"""Distribution N(mean, R R') of contrasts v = C'u of whitened coefficients u of K classes.
 
     Coefficients are theta_k = S_0^{1/2} u_k, with u ~ N(0, I) under the prior, and C of shape
     (K, K - 1) has orthonormal columns that are orthogonal to the vector of ones.  Probabilities
-    depend on v only: along the mean of the classes, and across the span of the rows, the posterior
-    is the prior.
+    depend on v only.  Along the mean of the classes, and orthogonal to the span of the rows, the
+    posterior is the prior.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ContrastLaw:
         return self.prior.unwhiten(means.T).T
 
     def logits(self, Z: Array) -> tuple[Array, Array]:
-        """Mean (n, K - 1) and covariance (n, K - 1, K - 1) of the contrasts of rows' logits."""
+        """Return mean (n, K - 1) and covariance (n, K - 1, K - 1) of contrasts of the logits."""
         whitened = self.prior.whiten(Z)
         along, across = whitened, np.zeros(len(Z))
         if self.basis is not None:
@@ -90,7 +90,7 @@ class ContrastLaw:
         return CovarianceRoot(np.concatenate([self.prior.unwhiten(block) for block in root]))
 
     def of_class(self, k: int, design: Callable[[ArrayLike], Array]) -> GaussianPosterior:
-        """Law of the coefficients of class k less their mean over the classes."""
+        """Return the distribution of the coefficients of class k minus their mean over classes."""
         K = self.n_classes
         share = np.sqrt(1 - 1 / K)  # of the prior's deviation
         known = np.tensordot(contrasts(K)[k], self._blocks, 1) / share
@@ -101,9 +101,9 @@ class ContrastLaw:
         )
 
     def mixed(self) -> ContrastLaw:
-        """Return the same law along other axes of the span, none of which is that of a row.
+        """Return the same distribution in a basis that does not contain single rows.
 
-        They are the axes of the covariance, averaged over the contrasts.
+        The basis are the eigenvectors of the covariance, averaged over the contrasts.
         """
         if self.basis is None:
             return self
@@ -125,7 +125,7 @@ class SoftmaxPosterior(GaussianPosterior):
     mean : array of shape (K d,)
     root : the square root A of the covariance
     design : maps inputs to the rows z of the logits z'theta_k
-    law : ContrastLaw, what the rows have told about the classes
+    law : ContrastLaw, the distribution of the contrasts between classes
     """
 
     law: ContrastLaw
@@ -136,14 +136,14 @@ class SoftmaxPosterior(GaussianPosterior):
         return self.law.coefficients
 
     def of_class(self, k: int) -> GaussianPosterior:
-        """Law of the coefficients of class k less their mean over the classes.
+        """Return the distribution of the coefficients of class k minus their mean over classes.
 
-        Only these differences matter to probabilities.
+        Probabilities depend on these differences only.
         """
         return self.law.of_class(k, self.design)
 
     def logits(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean (n, K - 1) and covariance (n, K - 1, K - 1) of the contrasts C'f of the logits."""
+        """Return mean (n, K - 1) and covariance (n, K - 1, K - 1) of the contrasts C'f."""
         Z = self.design(X)
         d = self.coefficients.shape[1]
         if Z.shape[1] != d:
@@ -151,15 +151,15 @@ class SoftmaxPosterior(GaussianPosterior):
         return self.law.logits(Z)
 
     def log_predict(self, X: ArrayLike) -> Array:
-        """Log probabilities of the classes, shape (n, K)."""
+        """Return log probabilities of the classes, shape (n, K)."""
         return log_expected_softmax(*self.logits(X))
 
     def predict(self, X: ArrayLike) -> Array:
-        """Probabilities of the classes at each row of ``X``, (n, K): posterior expectations."""
+        """Return probabilities of the classes at ``X``, (n, K): posterior expectations."""
         return np.exp(self.log_predict(X))
 
     def mixed(self, weights: Array, others: Sequence[SoftmaxPosterior]) -> SoftmaxMixture:
-        """Return the mixture of posteriors of the same classes, this one first."""
+        """Return the mixture of this posterior and others of the same classes."""
         return SoftmaxMixture(weights, (self, *others))
 
     def interval(self, X: ArrayLike, level: ArrayLike = 0.95) -> Array:
@@ -180,16 +180,16 @@ class SoftmaxMixture(MixturePosterior):
         return np.tensordot(self.weights, [part.coefficients for part in self.parts], 1)
 
     def of_class(self, k: int) -> MixturePosterior:
-        """Law of the coefficients of class k less their mean over the classes."""
+        """Return the distribution of the coefficients of class k minus their mean over classes."""
         return MixturePosterior(self.weights, tuple(part.of_class(k) for part in self.parts))
 
     def log_predict(self, X: ArrayLike) -> Any:
-        """Log probabilities of the classes, shape (n, K)."""
+        """Return log probabilities of the classes, shape (n, K)."""
         parts = np.array([part.log_predict(X) for part in self.parts])
         return special.logsumexp(parts, b=self.weights[:, None, None], axis=0)
 
     def interval(self, X: ArrayLike, level: ArrayLike = 0.95) -> Array:
-        """Return central credible intervals of the probabilities, as each part does."""
+        """Return central credible intervals of the probabilities, shaped as those of each part."""
         return credible_intervals(self.weights, self.parts, X, level)
 
 
@@ -213,7 +213,7 @@ def credible_intervals(
 
 
 def _weighted_quantiles(values: Array, share: Array, q: Array) -> Array:
-    """Return quantiles (..., n, K) of values (n, K, points) that have these shares."""
+    """Return quantiles (..., n, K) of values (n, K, points) with weights ``share``."""
     order = np.argsort(values, axis=2)
     sorted_values = np.take_along_axis(values, order, axis=2)
     below = np.cumsum(share[order], axis=2)

@@ -1,4 +1,4 @@
-r"""Student-t laws: forecasts of responses, marginals of coefficients."""
+r"""Student-t distributions: forecasts of responses, marginals of coefficients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from temperance.validation import open_units
 
 @dataclass(frozen=True, eq=False)
 class StudentT:
-    r"""Law of location + scale * T, T a Student-t, or a standard Gaussian if ``dof`` is infinite.
+    r"""Distribution of location + scale * T, T Student-t, or Gaussian if ``dof`` is infinite.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class StudentT:
         return self.scale * (np.sqrt(self.dof / (self.dof - 2)) if self.dof > 2 else np.inf)
 
     def quantile(self, q: ArrayLike) -> Array:
-        """Return what is exceeded with probability 1 - q: (n,), or (levels, n) for several q."""
+        """Return the quantiles of order q: (n,), or (levels, n) for several q."""
         at = open_units("q", q)
         standard = special.ndtri(at) if np.isinf(self.dof) else special.stdtrit(self.dof, at)
         return self.location + np.multiply.outer(standard, self.scale)
@@ -58,14 +58,14 @@ class StudentT:
         return central_interval(self, level)
 
     def cdf(self, value: ArrayLike) -> Array:
-        """Probability of at most ``value``."""
+        """Return the probability of at most ``value``."""
         standard = (np.asarray(value, dtype=float) - self.location) / self.scale
         if np.isinf(self.dof):
             return special.ndtr(standard)
         return special.stdtr(self.dof, standard)
 
     def log_density(self, value: ArrayLike) -> Array:
-        """Logarithm of the density at ``value``."""
+        """Return the log density at ``value``."""
         standard = (np.asarray(value, dtype=float) - self.location) / self.scale
         if np.isinf(self.dof):
             return -0.5 * (standard**2 + np.log(2 * np.pi)) - np.log(self.scale)
@@ -74,21 +74,21 @@ class StudentT:
         return normaliser - np.log(self.scale) - (a + 0.5) * np.log1p(standard**2 / self.dof)
 
 
-class Law(Protocol):
+class Distribution(Protocol):
     """A distribution of each of n numbers."""
 
     @property
     def mean(self) -> Array:
-        """Its mean, shape (n,)."""
+        """Mean, shape (n,)."""
         ...
 
     @property
     def std(self) -> Array:
-        """Its standard deviation, shape (n,)."""
+        """Standard deviation, shape (n,)."""
         ...
 
     def quantile(self, q: ArrayLike) -> Array:
-        """Return what is exceeded with probability 1 - q."""
+        """Return the quantiles of order q."""
         ...
 
     def interval(self, level: ArrayLike = 0.95) -> Array:
@@ -96,16 +96,16 @@ class Law(Protocol):
         ...
 
     def cdf(self, value: ArrayLike) -> Array:
-        """Probability of at most ``value``."""
+        """Return the probability of at most ``value``."""
         ...
 
     def log_density(self, value: ArrayLike) -> Array:
-        """Logarithm of the density at ``value``."""
+        """Return the log density at ``value``."""
         ...
 
 
-def central_interval(law: Law, level: ArrayLike) -> Array:
-    """Return the ends between which a law has ``level`` of its probability, on the last axis."""
+def central_interval(law: Distribution, level: ArrayLike) -> Array:
+    """Return the ends of the central intervals of probability ``level``, on the last axis."""
     tail = (1 - open_units("level", level)) / 2
     return np.stack([law.quantile(tail), law.quantile(1 - tail)], axis=-1)
 
@@ -113,7 +113,7 @@ def central_interval(law: Law, level: ArrayLike) -> Array:
 def gamma_half_step(a: Array) -> tuple[Array, Array]:
     """Return log Gamma(a + 1/2) - log Gamma(a) and its derivative in a.
 
-    Both by their series where the differences would cancel.
+    Series are used where the differences would lose digits by cancellation.
     """
     large = a > 20.0
     small, inverse = np.where(large, 1.0, a), 1.0 / np.where(large, a, 20.0)

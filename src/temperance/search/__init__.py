@@ -1,1 +1,1 @@
-"""Search for the best beta: the axis, the minimum, cheap bounds, the range of betas."""
+"""Search for the best beta: the search scale, the minimum, cheap bounds, the range of betas."""

@@ -1,4 +1,4 @@
-r"""Which betas the data do not tell from the best."""
+r"""The range of betas whose risk does not differ significantly from that of the choice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from temperance.curves import RiskCurve
 from temperance.search.log_scale import Ruler
 from temperance.types import Array
 
-ERRORS = 2.0  # standard errors by which a beta must be worse to be told apart
-HALVINGS, FEW_HALVINGS = 20, 8  # of the way to a bound; few where each takes a fit
+ERRORS = 2.0  # standard errors by which the risk of a beta must be larger to be excluded
+HALVINGS, FEW_HALVINGS = 20, 8  # of the interval to a bound; few if each point takes a fit
 
 
 def beta_range(
@@ -22,42 +22,42 @@ def beta_range(
     multiplicity: Array,
     inflation: float,
 ) -> tuple[float, float]:
-    """Return the ends of the betas that are not told from ``beta``.
+    """Return the lowest and the highest beta that are not significantly worse than ``beta``.
 
-    A beta is told apart when its mean loss exceeds that at ``beta`` by more than two standard
-    errors of the difference, paired over rows.
+    A beta is significantly worse if its mean loss exceeds that at ``beta`` by more than two
+    standard errors of the difference, paired over rows.
 
     Parameters
     ----------
     curve : RiskCurve
     beta : the choice
-    bounds : where betas may lie
-    multiplicity : observations that each row stands for
-    inflation : of standard errors over rows
+    bounds : range allowed for beta
+    multiplicity : number of observations that each row represents
+    inflation : factor on the standard errors over rows
     """
     smallest, share = curve.rows(beta)
     ruler = curve.ruler(bounds)
 
-    def told_apart(other: float) -> bool:
+    def worse(other: float) -> bool:
         difference, error = mean_and_error(curve.rows(other)[0] - smallest, share, multiplicity)
         return difference > ERRORS * inflation * error
 
     def end(bound: float) -> float:
-        if bound == beta or not told_apart(bound):
+        if bound == beta or not worse(bound):
             return bound
         halvings = FEW_HALVINGS if curve.costly else HALVINGS
-        return edge(lambda other: not told_apart(other), beta, bound, ruler, halvings)
+        return edge(lambda other: not worse(other), beta, bound, ruler, halvings)
 
     return end(bounds[0]), end(bounds[1])
 
 
 def edge(
-    tolerated: Callable[[float], bool], inside: float, outside: float, ruler: Ruler, halvings: int
+    accepted: Callable[[float], bool], inside: float, outside: float, ruler: Ruler, halvings: int
 ) -> float:
-    """Halve the way between a beta that is tolerated and one that is not."""
+    """Return the accepted end after bisecting between an accepted beta and a rejected one."""
     for _ in range(halvings):
         middle = float(ruler.middle(*np.sort([inside, outside])))
-        if tolerated(middle):
+        if accepted(middle):
             inside = middle
         else:
             outside = middle

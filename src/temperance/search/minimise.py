@@ -13,19 +13,19 @@ from temperance.types import Array
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60
 AT_BOUND = 1e-8  # relative distance at which a minimum counts as being at a bound
-STILL = 1e-4  # part of a curve's span that is no movement
-ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences of values that may be rounding
-MEMORY = 0.02  # weight of the newest squared slope in their running mean
+NO_CHANGE = 1e-4  # share of a curve's span below which a difference is no change
+ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences that may be rounding errors
+SMOOTHING = 0.02  # weight of the newest squared slope in their running mean
 
 Evaluate = Callable[[Array], tuple[Array, Array]]
 Curve = tuple[Array, Array, Array]  # points, values and slopes
 
 
 class Minimum(NamedTuple):
-    """A point on a curve, and what it is: by default the smallest, inside the bounds.
+    """A point on a curve; by default its minimum inside the bounds.
 
-    Where a rule keeps away from the smallest, ``least`` is where that lies.  ``value`` is that of
-    the curve at ``beta``, where it was found on the way.
+    If the strategy chose another point than the minimum, ``least`` is the beta of the minimum.
+    ``value`` is the curve's value at ``beta``, if it was computed in the search.
     """
 
     beta: float
@@ -37,17 +37,18 @@ class Minimum(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How hard to look for a minimum.
+    """Effort of the search for a minimum.
 
-    Cubics are doubted by more than their errors on smooth curves, because of what may hide between
-    two points: in full where points cost little, in part where each takes a fit.  Posteriors move
-    on the scale of log beta, and their risks hide nothing narrower.
+    The error bounds of cubics are larger than their errors on smooth curves, because a curve may
+    have structure between two points.  ``error_factor`` multiplies them: 1 where points are cheap,
+    less where each point takes a fit.  Posteriors change on the scale of log beta, so their risks
+    have no narrower structure.
     """
 
     points: int  # of the first scan, see Ruler.scan
     step: float
-    doubt: float
-    most: int = 400  # points, beyond which it is noise that is refined, not structure
+    error_factor: float
+    most_points: int = 400  # with more, refinement follows noise and not structure
 
 
 THOROUGH, THRIFTY = Search(17, 0.7, 1.0), Search(4, 3.0, 0.25, 120)
@@ -60,13 +61,13 @@ def minimise(
     search: Search = THOROUGH,
     known: Curve | None = None,
 ) -> Minimum:
-    """Find the global minimum of a smooth curve between the bounds of a ruler.
+    """Return the global minimum of a smooth curve between the bounds of a ruler.
 
-    A scan, refined wherever a cubic through its values and slopes is no safe guide, brackets the
-    local minima; those that can be global are located where the slope vanishes, to a relative
-    ``tolerance``.  The ruler says where the curve moves, so that neither the bounds nor the unit of
-    beta matter.  Some points of the curve may be known.  On a flat curve the answer is the point
-    closest to 1: without evidence, Bayes.
+    A scan brackets the local minima.  It is refined where a cubic through its values and slopes is
+    not accurate enough.  Local minima that may be global are located where the slope is zero, to a
+    relative ``tolerance``.  The ruler contains the scale of the curve, so that neither the bounds
+    nor the unit of beta matter.  ``known`` are points of the curve that need no evaluation.  If the
+    curve is flat, the result is the point closest to 1, which is Bayes.
     """
     curve, cubic = scan(evaluate, ruler, search, known)
     if is_flat(curve):
@@ -75,34 +76,34 @@ def minimise(
         turning_point(evaluate, ruler, left, right, tolerance)
         for left, right in brackets(curve, cubic)
     ]
-    # The scan's own points last, so that a bound wins only if it is strictly lower.
+    # The scan's own points come last, so that a bound is chosen only if it is strictly lower.
     beta, value, _ = min([*turns, lowest(curve)], key=lambda point: point.value)
-    # What is known beforehand may be rough.
+    # Known points may be inaccurate, so their values are not reported.
     return minimum_at(beta, ruler, value if known is None else None)
 
 
 def ruler_for(evaluate: Evaluate, bounds: tuple[float, float]) -> Ruler:
-    """Find the smallest beta at which a curve moves, decade after decade, and measure by it."""
+    """Return the search scale of a curve: its offset is the smallest decade with a change."""
     lower, upper = bounds
     (first, last), (slope, _) = evaluate_finite(evaluate, np.array([lower, upper], dtype=float))
-    highest, least, moved = max(first, last), min(first, last), upper - lower
-    while moved > TINY * max(1.0, lower):
-        steps = moved * 10.0 ** -np.arange(1.0, 9.0)
+    highest, least, width = max(first, last), min(first, last), upper - lower
+    while width > TINY * max(1.0, lower):
+        steps = width * 10.0 ** -np.arange(1.0, 9.0)
         values, slopes = evaluate_finite(evaluate, lower + steps)
         highest, least = max(highest, values.max()), min(least, values.min())
-        little = max(STILL * (highest - least), rounding_of(values))
-        moves = (np.abs(values - first) > little) | (np.abs(slope) * steps > little)
-        moves |= np.sign(slopes) * np.sign(slope) < 0
-        if not moves[-1]:
-            return Ruler(lower, upper, float(steps[np.flatnonzero([True, *moves])[-1]]))
-        moved = float(steps[-1])
-    return Ruler(lower, upper, moved)
+        threshold = max(NO_CHANGE * (highest - least), rounding_of(values))
+        changes = (np.abs(values - first) > threshold) | (np.abs(slope) * steps > threshold)
+        changes |= np.sign(slopes) * np.sign(slope) < 0
+        if not changes[-1]:
+            return Ruler(lower, upper, float(steps[np.flatnonzero([True, *changes])[-1]]))
+        width = float(steps[-1])
+    return Ruler(lower, upper, width)
 
 
 def minimum_at(beta: float, ruler: Ruler, value: float | None = None) -> Minimum:
-    """Return the minimum there, at a bound if it is no farther than rounding may lead from it."""
+    """Return the minimum, moved to a bound if it is within rounding error of it."""
     for bound in (ruler.lower, ruler.upper):
-        near = min(bound + ruler.grain, ruler.upper - ruler.lower)
+        near = min(bound + ruler.offset, ruler.upper - ruler.lower)
         if abs(beta - bound) <= AT_BOUND * near:
             return Minimum(bound, at_bound=True, value=value if beta == bound else None)
     return Minimum(beta, value=value)
@@ -111,7 +112,7 @@ def minimum_at(beta: float, ruler: Ruler, value: float | None = None) -> Minimum
 def scan(
     evaluate: Evaluate, ruler: Ruler, search: Search, known: Curve | None = None
 ) -> tuple[Curve, Cubics]:
-    """Evaluate the curve until cubics between neighbours are a safe guide to its minimum."""
+    """Evaluate the curve until cubics between neighbours are accurate near its minimum."""
     if known is None:
         points = ruler.scan(search.points, search.step)
         known = points, *evaluate_finite(evaluate, points)
@@ -119,7 +120,7 @@ def scan(
 
 
 def is_flat(curve: Curve) -> bool:
-    """Tell whether all differences may be rounding."""
+    """Return whether all differences may be rounding errors."""
     return span_of(curve[1]) <= rounding_of(curve[1])
 
 
@@ -129,14 +130,14 @@ def lowest(curve: Curve) -> Point:
 
 
 def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
-    """Return the pairs of neighbours, falling and rising, that may have the minimum between.
+    """Return pairs of a falling and a rising neighbour that may have the minimum between them.
 
-    Those that may be lower by no more than rounding of their own values have it beside the lowest
-    point only.
+    Pairs that are lower by at most the rounding error of their own values count only next to the
+    lowest point.
     """
     _, values, slopes = curve
     size = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
-    lower = cubic.depth - cubic.doubt < values.min() - ROUNDING * size
+    lower = cubic.depth - cubic.error < values.min() - ROUNDING * size
     least = int(values.argmin())
     lower[max(least - 1, 0) : least + 1] = True
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & lower
@@ -152,11 +153,11 @@ def evaluate_at(evaluate: Evaluate, beta: float) -> Point:
 def turning_point(
     evaluate: Evaluate, ruler: Ruler, left: Point, right: Point, tolerance: float
 ) -> Point:
-    """Find where the slope vanishes between a falling and a rising point.
+    """Return the point of zero slope between a falling and a rising point.
 
-    Each step goes where the cubic through both ends turns, or, when the values are level up to
-    rounding, where the line through the slopes does; or to the middle when three steps have not
-    halved the bracket.  It ends when the line through the last two slopes leads no farther than
+    Each step goes to the minimum of the cubic through both ends; if their values are equal up to
+    rounding, to the zero of the line through their slopes; or to the middle if three steps have not
+    halved the bracket.  It ends when the secant through the last two slopes predicts a step below
     the relative ``tolerance``.
     """
     width, last = right.beta - left.beta, left
@@ -188,19 +189,19 @@ def _point(curve: Curve, place: int) -> Point:
 def _refined(
     evaluate: Evaluate, ruler: Ruler, search: Search, curve: Curve
 ) -> tuple[Curve, Cubics]:
-    """Split gaps where the cubic is no safe guide and that may hold the minimum."""
+    """Split intervals where the cubic is inaccurate and that may contain the minimum."""
     points, values, slopes = curve
-    cubic = ruler.cubics(points, values, slopes, search.doubt)
+    cubic = ruler.cubics(points, values, slopes, search.error_factor)
     for _ in range(MOST_REFINEMENTS):
-        # Safety is judged by heights near the minimum: a curve may fall there from far above.
+        # Accuracy is relative to heights near the minimum: a curve may be far higher elsewhere.
         least = values.min()
-        low = cubic.depth - cubic.doubt < least
+        low = cubic.depth - cubic.error < least
         nearby = np.maximum(values[:-1], values[1:])[low].max(initial=least) - least
-        unsafe = cubic.doubt > max(1e-3 * nearby, rounding_of(values))
-        # A large doubt hides structure that the depth knows nothing of.
-        hidden = cubic.doubt > 0.05 * span_of(values)
+        unsafe = cubic.error > max(1e-3 * nearby, rounding_of(values))
+        # A large error bound may hide structure that the cubic does not show.
+        hidden = cubic.error > 0.05 * span_of(values)
         split = unsafe & (hidden | low)
-        if not split.any() or len(points) > search.most:
+        if not split.any() or len(points) > search.most_points:
             break
         middle = ruler.middle(points[:-1][split], points[1:][split])
         more, slope = evaluate_finite(evaluate, middle)
@@ -209,22 +210,22 @@ def _refined(
             np.concatenate(both)[order]
             for both in ((points, middle), (values, more), (slopes, slope))
         )
-        cubic = ruler.cubics(points, values, slopes, search.doubt)
+        cubic = ruler.cubics(points, values, slopes, search.error_factor)
     return (points, values, slopes), cubic
 
 
 def span_of(values: Array) -> float:
-    """Return the largest difference."""
+    """Return the difference between the largest and the smallest value."""
     return float(values.max() - values.min())
 
 
 def rounding_of(values: Array) -> float:
-    """Return how large differences may be that are rounding."""
+    """Return the size of differences that may be rounding errors."""
     return ROUNDING * float(max(values.max(), -values.min()))
 
 
 def evaluate_finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
-    """Return values and slopes, and refuse a curve that has none."""
+    """Return values and slopes; refuse a curve that is not finite."""
     values, slopes = evaluate(points)
     bad = ~(np.isfinite(values) & np.isfinite(slopes))
     if bad.any():
@@ -239,12 +240,12 @@ def stochastic_minimise(
     most_steps: int = 6000,
     tolerance: float = 0.01,
 ) -> tuple[float, bool]:
-    r"""Minimise by noisy slopes: projected descent with an adaptive rate and averaged iterates.
+    r"""Return a minimum from noisy slopes: projected descent, adaptive rate, averaged iterates.
 
-    Betas are measured by the ruler's t, between 0 and T.  Step k is ``T / 8 / sqrt(k)`` times the
-    slope in t in units of its recent root mean square.  The answer is the average of the last third
-    of the iterates; it has converged when it differs from the average of the middle third by less
-    than ``tolerance`` of T.
+    On the ruler's scale t is between 0 and T.  Step k is ``T / 8 / sqrt(k)`` times the slope in t,
+    divided by its recent root mean square.  The result is the average of the last third of the
+    iterates.  It has converged if it differs from the average of the middle third by less than
+    ``tolerance`` of T.
 
     Returns
     -------
@@ -256,8 +257,8 @@ def stochastic_minimise(
     path = [t]
     for step in range(1, most_steps + 1):
         beta = float(ruler.beta(t))
-        noisy = slope(beta) * (beta + ruler.grain)
-        square, seen = square + MEMORY * (noisy**2 - square), seen + MEMORY * (1 - seen)
+        noisy = slope(beta) * (beta + ruler.offset)
+        square, seen = square + SMOOTHING * (noisy**2 - square), seen + SMOOTHING * (1 - seen)
         if square > 0:
             move = width / 8 / np.sqrt(step) * noisy / np.sqrt(square / seen)
             t = float(np.clip(t - move, 0.0, width))
@@ -274,6 +275,6 @@ def _within(ruler: Ruler, t: float) -> float:
 
 
 def _thirds(path: list[float]) -> tuple[float, float]:
-    """Averages of the middle and the last third."""
+    """Return the averages of the middle and the last third."""
     third = max(1, len(path) // 3)
     return float(np.mean(path[-2 * third : -third])), float(np.mean(path[-third:]))

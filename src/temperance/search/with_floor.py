@@ -1,6 +1,6 @@
-r"""Minimisation above a floor: a curve that costs less and is nowhere higher.
+r"""Minimisation with a floor: a cheap lower bound of the curve.
 
-Where the curve touches its floor's global minimum, that is its own.
+If the curve equals the floor at the floor's global minimum, that is the minimum of the curve.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def minimise_above_floor(
     ruler: Ruler,
     search: Search = THOROUGH,
 ) -> Minimum:
-    """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points.
+    """Return the global minimum of a smooth curve, as `minimise` does, with fewer evaluations.
 
-    The floor may jump where it leaves the curve.
+    The floor may be discontinuous where it departs from the curve.
     """
     found = minimise(floor, ruler, search=search)
     at = np.array([found.beta])

@@ -1,15 +1,14 @@
-r"""Minimisation with a sketch: a curve that costs less and is a little wrong.
+r"""Minimisation with a sketch: a cheap approximation of the curve.
 
-The sketch is searched, and the curve is asked where the sketch is smallest.  There the differences
-of their values, and of their slopes in log beta, show how good the sketch is nearby: heights above
-the minimum are taken to be wrong by at most
+The sketch is searched first, and the curve is evaluated where the sketch is smallest.  There the
+differences of their values, and of their slopes in log beta, estimate the error of the sketch:
+heights above the minimum are assumed to have errors of at most
 
-    TRUST (|difference of values| + |difference of slopes|),
+    ERROR_FACTOR (|difference of values| + |difference of slopes|),
 
-or by as little as cannot hide them.  Of other valleys, farther off, this says less: the curve is
-asked there as well, unless they are higher by much, and at a bound that is next.  If nothing else
-can be as low, Newton's method finds the curve's own minimum; where something can, the curve itself
-is asked.
+or of rounding.  This estimate is less reliable for other local minima: the curve is evaluated there
+as well, unless they are much higher, and at a bound next to the minimum.  If no other point can be
+as low, Newton's method finds the curve's own minimum.  Otherwise the curve itself is searched.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ from temperance.search.minimise import (
     turning_point,
 )
 
-TRUST = 4.0
-MUCH = 0.05  # of the sketch's span
-NEAR = 0.1  # distance in log beta over which a sketch's noise may hide a bound
+ERROR_FACTOR = 4.0
+LARGE_GAP = 0.05  # share of the sketch's span: local minima that are higher are ignored
+NEAR = 0.1  # distance in log beta over which a sketch's error may hide a bound
 LOOSE = 1e-3  # relative accuracy to which the sketch's minimum is found
-STEP = 0.03  # part of the way to a bracket's end over which its curvature is taken
+STEP = 0.03  # share of the distance to a bracket's end over which curvature is estimated
 MOST_STEPS = 8
-MOST_POINTS = 60  # beyond them it is the sketch's noise that was refined
+MOST_POINTS = 60  # with more, the scan has followed the sketch's noise
 
 
 class Valley(NamedTuple):
-    """Where a sketch is smallest, between two betas."""
+    """A local minimum of a sketch, between two betas."""
 
     left: float
     bottom: Point
@@ -61,29 +60,31 @@ def minimise_by_sketch(
     tolerance: float = 1e-9,
     search: Search = THRIFTY,
 ) -> Minimum:
-    """Find the global minimum of a smooth curve, as `minimise` does, with fewer of its points."""
-    curve, cubic = scan(sketch, ruler, search._replace(most=MOST_POINTS))
+    """Return the global minimum of a smooth curve, as `minimise` does, with fewer evaluations."""
+    curve, cubic = scan(sketch, ruler, search._replace(most_points=MOST_POINTS))
     if len(curve[0]) > MOST_POINTS:
         return minimise(evaluate, ruler, tolerance, search)
     curve, valley = _with_valleys(sketch, ruler, curve, cubic)
     first = evaluate_at(evaluate, valley.bottom.beta)
-    unsure = _unsure(curve, valley.bottom, first, ruler)
-    if not unsure.any():
+    uncertain = _uncertain(curve, valley.bottom, first, ruler)
+    if not uncertain.any():
         beta = (
             _at_bound(first, ruler)
             if first.beta in (ruler.lower, ruler.upper)
-            else _settled(evaluate, sketch, valley, first, tolerance * ruler.unit(first.beta))
+            else _newton_minimum(
+                evaluate, sketch, valley, first, tolerance * ruler.unit(first.beta)
+            )
         )
         if beta is not None:
             return minimum_at(beta, ruler)
-    known = _corrected(evaluate, curve, unsure, first) if unsure.any() else None
+    known = _corrected(evaluate, curve, uncertain, first) if uncertain.any() else None
     return _or_bound(minimise(evaluate, ruler, tolerance, search, known), evaluate, ruler)
 
 
 def _with_valleys(
     sketch: Evaluate, ruler: Ruler, curve: Curve, cubic: Cubics
 ) -> tuple[Curve, Valley]:
-    """Search the sketch's valleys, and return what is known of it and the lowest."""
+    """Return the sketch with its local minima added, and its lowest local minimum."""
     bottom = lowest(curve)
     valleys = [Valley(bottom.beta, bottom, bottom.beta)]
     for left, right in brackets(curve, cubic):
@@ -96,15 +97,15 @@ def _with_valleys(
     return (points, values[places], slopes[places]), valley
 
 
-def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[np.bool_]:
-    """Tell which other points may be as low, when the curve has this first point at the bottom."""
+def _uncertain(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[np.bool_]:
+    """Return which other points may be as low as the curve's point at the sketch's minimum."""
     points, values, _ = curve
     heights = values - bottom.value
-    turned = abs(first.slope - bottom.slope) * (bottom.beta + ruler.grain)
-    error = TRUST * (abs(first.value - bottom.value) + turned) + rounding_of(values)
+    slope_error = abs(first.slope - bottom.slope) * (bottom.beta + ruler.offset)
+    error = ERROR_FACTOR * (abs(first.value - bottom.value) + slope_error) + rounding_of(values)
     around = np.pad(heights, 1, constant_values=np.inf)
     valleys = (heights <= around[:-2]) & (heights <= around[2:])
-    low = (heights <= error) | (valleys & (heights <= MUCH * np.ptp(values)))
+    low = (heights <= error) | (valleys & (heights <= LARGE_GAP * np.ptp(values)))
     at = int(np.searchsorted(points, bottom.beta))
     low[0] |= at == 1
     low[-1] |= at == len(points) - 2
@@ -113,21 +114,21 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
 
 
 def _corrected(
-    evaluate: Evaluate, sketched: Curve, unsure: NDArray[np.bool_], first: Point
+    evaluate: Evaluate, sketched: Curve, uncertain: NDArray[np.bool_], first: Point
 ) -> Curve:
-    """Ask the curve where the sketch is unsure; elsewhere it errs as it does next to there."""
+    """Return the curve at uncertain points, and elsewhere the sketch with interpolated errors."""
     points, sketch, slopes = sketched
     values, slopes, known = sketch.copy(), slopes.copy(), points == first.beta
     values[known], slopes[known] = first[1:]
-    values[unsure], slopes[unsure] = evaluate_finite(evaluate, points[unsure])
-    known |= unsure
+    values[uncertain], slopes[uncertain] = evaluate_finite(evaluate, points[uncertain])
+    known |= uncertain
     errors = np.interp(points, points[known], (sketch - values)[known])
     values[~known] -= errors[~known]
     return points, values, slopes
 
 
 def _or_bound(found: Minimum, evaluate: Evaluate, ruler: Ruler) -> Minimum:
-    """Return a bound beside the minimum where the curve is lower and the sketch was too high."""
+    """Return the minimum, or a bound close to it where the curve is lower."""
     for bound in (ruler.lower, ruler.upper):
         if 0 < abs(ruler.t(bound) - ruler.t(found.beta)) < NEAR:
             there, here = (evaluate_at(evaluate, beta).value for beta in (bound, found.beta))
@@ -137,15 +138,15 @@ def _or_bound(found: Minimum, evaluate: Evaluate, ruler: Ruler) -> Minimum:
 
 
 def _at_bound(point: Point, ruler: Ruler) -> float | None:
-    """Return the bound if the curve falls towards it."""
+    """Return the bound if the curve decreases towards it, otherwise None."""
     falls = point.slope <= 0 if point.beta == ruler.upper else point.slope >= 0
     return point.beta if falls else None
 
 
-def _settled(
+def _newton_minimum(
     evaluate: Evaluate, sketch: Evaluate, valley: Valley, here: Point, accuracy: float
 ) -> float | None:
-    """Find the curve's minimum in the valley by Newton's method; nothing if that leads out."""
+    """Return the curve's local minimum by Newton's method; None if it leaves the interval."""
     if valley.left == valley.right:
         return None
     curvature = _curvature(sketch, valley)
@@ -163,7 +164,7 @@ def _settled(
 
 
 def _curvature(sketch: Evaluate, valley: Valley) -> float:
-    """Return how fast the sketch's slope rises, over a step on which its noise is small."""
+    """Return the sketch's curvature, over a step that is long compared with its noise."""
     left, bottom, right = valley
     step = STEP * max(right - bottom.beta, left - bottom.beta, key=abs)
     return (evaluate_at(sketch, bottom.beta + step).slope - bottom.slope) / step

@@ -48,12 +48,12 @@ NAMES: dict[str, type] = {
     "average": Average,
 }
 
-# Names that not every model can take: linear models alone.
+# Names that only some models accept: linear ones.
 FOR_SOME_MODELS: dict[str, type] = {"reference-risk": ReferenceRisk}
 
 
 def strategy_named(name: str, **options: Any) -> Strategy:
-    """Return the strategy of this name, with its defaults where ``options`` say nothing.
+    """Return the strategy of this name; ``options`` replace its defaults.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def strategy_named(name: str, **options: Any) -> Strategy:
 
 
 def name_of(strategy: Strategy) -> str:
-    """Return the name that stands for strategies of this kind, or that of its class.
+    """Return the registered name of a strategy's class, or else the name of its class.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-r"""Average the forecasts over beta, by what rows held out say of each.
+r"""Average the forecasts over beta, with weights from the losses of held-out rows.
 
-With L_i(beta) the loss of row i when it is held out, and p(beta) the number of parameters that the
-posterior takes from the data,
+With L_i(beta) the loss of row i when it is held out, and p(beta) the effective number of parameters
+of the posterior,
 
     w(beta)  ∝  E exp(-f [S(beta) - S(1)]) exp(-(log beta)^2 / (2 tau^2 f)),
     f  =  min(1 - p(beta)/n, 1 - p(1)/n)^3,
 
-where S is the sum of the losses, and the expectation over N(S, covariance of S) stands for rows
-that might have been drawn instead (the Bayesian bootstrap of pseudo-BMA+, in the normal limit).
-Losses of posteriors that use as many parameters as there are rows say nothing: f is 0 and only
-beta = 1 is left.
+where S is the sum of the losses.  The expectation over N(S, covariance of S) accounts for the
+sampling of the rows (the Bayesian bootstrap of pseudo-BMA+, in the normal limit).  If a posterior
+uses as many parameters as there are rows, held-out losses carry no information: f is 0 and only
+beta = 1 remains.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from temperance.strategies.selection import CurveStrategy
 from temperance.types import AnyPlan, Array, CountsParameters, Data, Model, Risk
 from temperance.validation import positive
 
-LEAST = 1e-4  # beta, below which there is no forecast to average
-STEP = 0.5  # on the way to these ends, in log beta
-POINTS = 11  # between the ends of the weight
-NEGLIGIBLE = 1e-3  # weight of a beta that is left out
-LEAST_FREE = 0.02  # share of the rows, in place of 0
-REPLICATES = 500  # of the sums, and as many mirrored
+LEAST = 1e-4  # smallest beta whose forecast is averaged
+STEP = 0.5  # of log beta in the search for the ends of the weights
+POINTS = 11  # between these ends
+NEGLIGIBLE = 1e-3  # weight, relative to the largest, below which a beta is left out
+LEAST_FREE = 0.02  # smallest value used for 1 - p/n
+REPLICATES = 500  # draws of the sums; their mirror images are used as well
 
 
 @dataclass(frozen=True)
 class Average(CurveStrategy):
     r"""Average forecasts over beta instead of choosing one.
 
-    The weights come from the losses of rows that were held out, and from a prior of log beta around
-    Bayes, N(0, spread^2): where the data do not tell betas apart, Bayes remains.  The posterior is
-    the mixture, and its ``beta`` the weights' median.
+    The weights come from the losses of held-out rows and from a prior of log beta around Bayes,
+    N(0, spread^2): where the losses do not distinguish betas, the weights stay near Bayes.  The
+    posterior is the mixture, and ``beta`` is the median of the weights.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class Average(CurveStrategy):
 
     Notes
     -----
-    With :math:`S` the sum of the losses, :math:`p(\beta)` the number of parameters that the
-    posterior takes from the data, and :math:`f = \min(1 - p(\beta)/n, 1 - p(1)/n)^3`,
+    With :math:`S` the sum of the losses, :math:`p(\beta)` the effective number of parameters of the
+    posterior, and :math:`f = \min(1 - p(\beta)/n, 1 - p(1)/n)^3`,
 
     .. math::
 
@@ -71,7 +71,7 @@ class Average(CurveStrategy):
     spread: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse a source without a plan or that holds no rows out, and a spread that is none."""
+        """Refuse a source without held-out rows, and a spread that is not positive."""
         if not isinstance(self.source, CurveStrategy) or not self.source.holds_rows_out:
             raise ValueError(
                 f"source must hold rows out, as LeaveOneOut() does, got {self.source!r}"
@@ -95,7 +95,7 @@ class Average(CurveStrategy):
         risk: Risk = "predictive",
         optimiser: str = "deterministic",
     ) -> Calibration:
-        """Weigh betas within ``bounds``."""
+        """Return the weighted betas within ``bounds``."""
         if risk != "predictive" or optimiser != "deterministic":
             raise ValueError(
                 "Average is for forecasts: risk must be 'predictive' and optimiser "
@@ -133,7 +133,7 @@ class Average(CurveStrategy):
 
 
 def _grid(bounds: tuple[float, float]) -> Array:
-    """Return betas that are even in log beta, 1 among them if it may be."""
+    """Return betas evenly spaced in log beta, with 1 among them if bounds allow."""
     low, high = np.log(max(bounds[0], LEAST)), np.log(bounds[1])
     inside = STEP * np.arange(np.ceil(low / STEP), np.floor(high / STEP) + 1)
     return np.exp(np.unique(np.concatenate([[low], inside, [high]])))
@@ -141,35 +141,36 @@ def _grid(bounds: tuple[float, float]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Losses of rows held out, and what a model uses of its data."""
+    """Losses of held-out rows, and the number of parameters used."""
 
     held_out: RiskCurve
     model: CountsParameters
     data: Data
     multiplicity: Array
     spread: float
-    known: dict[float, tuple[Array, Array]] = field(default_factory=dict)
-    counted: dict[float, float] = field(default_factory=dict)
+    row_losses: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    parameters: dict[float, float] = field(default_factory=dict)
 
     def weights(self, betas: Array) -> Array:
-        """Return the weights of betas that are even in log beta."""
-        at = np.append(betas, 1.0)  # the last is what the others are compared with
+        """Return the weights of betas that are evenly spaced in log beta."""
+        at = np.append(betas, 1.0)  # the others are compared with Bayes
         losses, share = self.rows(at)
         share = share / share.sum()
         free = np.clip(1 - self.used(at) / self.data.size, LEAST_FREE, 1.0)
-        trust = np.minimum(free[:-1], free[-1]) ** 3
+        tempering = np.minimum(free[:-1], free[-1]) ** 3
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
         deviations = (differences - total[:, None]) * (share / np.sqrt(self.multiplicity))
         sums = total + _replicates(deviations @ deviations.T)
-        prior = np.log(betas) ** 2 / (2 * self.spread**2 * trust)
-        shares = special.softmax(-trust * sums - prior, axis=1)
+        prior = np.log(betas) ** 2 / (2 * self.spread**2 * tempering)
+        shares = special.softmax(-tempering * sums - prior, axis=1)
         return shares.mean(axis=0)
 
     def support(self, grid: Array) -> Array:
-        """Return betas, even in log beta, from one end of the weight to the other.
+        """Return betas, evenly spaced in log beta, that cover the betas of non-negligible weight.
 
-        Looks from Bayes outwards, on either side until the weight has gone and the risk rises.
+        The search goes from Bayes outwards, on each side until the weight is negligible and the
+        risk increases.
         """
         start = int(np.argmin(np.abs(np.log(grid))))
         first, last = max(start - 1, 0), min(start + 1, len(grid) - 1)
@@ -177,13 +178,13 @@ class _Losses:
             betas = grid[first : last + 1]
             weights = self.weights(betas)
             risk = self.mean_losses(betas)
-            gone = weights < NEGLIGIBLE * weights.max()
-            lower = first > 0 and not (gone[0] and risk[0] >= risk[1])
-            higher = last < len(grid) - 1 and not (gone[-1] and risk[-1] >= risk[-2])
+            negligible = weights < NEGLIGIBLE * weights.max()
+            lower = first > 0 and not (negligible[0] and risk[0] >= risk[1])
+            higher = last < len(grid) - 1 and not (negligible[-1] and risk[-1] >= risk[-2])
             if not lower and not higher:
                 break
             first, last = first - int(lower), last + int(higher)
-        near = np.flatnonzero(~gone)
+        near = np.flatnonzero(~negligible)
         low, high = (betas[i] for i in (max(near[0] - 1, 0), min(near[-1] + 1, len(betas) - 1)))
         return np.geomspace(low, high, POINTS) if high > low else betas[:1]
 
@@ -193,23 +194,25 @@ class _Losses:
         return losses @ share / share.sum()
 
     def used(self, betas: Array) -> Array:
-        """Return how many parameters the posteriors at betas use."""
-        new = np.array([beta for beta in np.unique(betas) if beta not in self.counted])
+        """Return the effective numbers of parameters of the posteriors at betas."""
+        new = np.array([beta for beta in np.unique(betas) if beta not in self.parameters])
         if len(new):
             counts = self.model.parameters_used(self.data, new)
-            self.counted.update(zip(new.tolist(), counts.tolist(), strict=True))
-        return np.array([self.counted[beta] for beta in betas.tolist()])
+            self.parameters.update(zip(new.tolist(), counts.tolist(), strict=True))
+        return np.array([self.parameters[beta] for beta in betas.tolist()])
 
     def rows(self, betas: Array) -> tuple[Array, Array]:
-        """Return the losses of rows held out, (betas, n), and their weights."""
+        """Return the losses of held-out rows, (betas, n), and their weights."""
         for beta in betas.tolist():
-            if beta not in self.known:
-                self.known[beta] = self.held_out.rows(beta)
-        return np.array([self.known[beta][0] for beta in betas.tolist()]), self.known[betas[0]][1]
+            if beta not in self.row_losses:
+                self.row_losses[beta] = self.held_out.rows(beta)
+        return np.array([self.row_losses[beta][0] for beta in betas.tolist()]), self.row_losses[
+            betas[0]
+        ][1]
 
 
 def _replicates(covariance: Array) -> Array:
-    """Draw from N(0, covariance), always the same: by its symmetric root, which is unique."""
+    """Return fixed draws from N(0, covariance), by its symmetric root, which is unique."""
     values, axes = np.linalg.eigh(covariance)
     root = (axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T
     standard = np.random.default_rng(0).standard_normal((REPLICATES, len(values)))

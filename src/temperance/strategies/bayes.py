@@ -1,4 +1,4 @@
-r"""Bayes: beta = 1, whatever the data."""
+r"""Bayes: always beta = 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from temperance.types import Data, Model
 
 @dataclass(frozen=True)
 class Bayes(Naive):
-    r"""Trust the likelihood as it is: beta = 1, alpha = n.
+    r"""Use the likelihood without tempering: beta = 1, alpha = n.
 
     The reported curve is the training risk, which Bayes does not minimise.
     """

@@ -1,4 +1,4 @@
-r"""Bootstrap: resampled rows train, all rows (or those left out) test."""
+r"""Bootstrap: train on resamples, test on all rows (or on those left out)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Bootstrap(CurveStrategy):
         one_of("out_of_bag", self.out_of_bag, (False, True))
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """Multinomial counts of ``size`` observations, one pair per draw."""
+        """Return multinomial counts of ``size`` observations, one pair per draw."""
         size = data.size
         units = round(size)
         if units < 2:

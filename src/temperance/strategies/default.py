@@ -1,4 +1,4 @@
-r"""The strategy that is taken where none is named, or only its name is given."""
+r"""The default strategy of a model."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from temperance.types import (
     preferences_of,
 )
 
-MANY_ROWS = 10_000  # that nobody need look at to know that they fill ten folds
+MANY_ROWS = 10_000  # data with more rows have enough distinct ones for ten folds: no check
 
 
 def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "beta") -> Strategy:
-    """Return what was measured to serve a model, or a class of models, and a risk best.
+    """Return the strategy that was best in benchmarks for a model, or model class, and a risk.
 
-    For the predictive risk, the average over beta, if the model says how many parameters it uses:
-    by leave-one-out where that is cheap, else by ten folds.  For the Gibbs risk,
-    :class:`ReferenceRisk` for models that prefer it, of those in :mod:`temperance.models` the
-    linear ones; see :class:`temperance.types.Preferences`.
-    ``docs/how-to-choose.md`` has the measurements and what they must reach.  Only folds can hold
-    alpha.
+    For the predictive risk it is the average over beta, if the model counts the parameters used:
+    by leave-one-out where that is cheap, otherwise by ten folds.  For the Gibbs risk it is
+    :class:`ReferenceRisk` for models that prefer it (the linear ones of :mod:`temperance.models`);
+    see :class:`temperance.types.Preferences`.  ``docs/how-to-choose.md`` has the measurements and
+    the required results.  With ``transfer="alpha"`` it is K-fold.
 
     Examples
     --------
@@ -47,7 +46,7 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
 
 
 def average_for(model: object) -> Average:
-    """Return the average by what the model can afford: leave-one-out or ten folds."""
+    """Return the average by leave-one-out where the model makes that cheap, or by ten folds."""
     preferred = preferences_of(model)
     source = LeaveOneOut() if preferred.leave_one_out else KFold()
     return Average(source, preferred.spread_of_beta)
@@ -66,7 +65,7 @@ def fitting(strategy: Any, data: Data) -> Any:
 
 
 def holding(strategy: Any, transfer: Transfer) -> Any:
-    """Return a strategy that carries ``transfer`` from a part of the rows to the whole."""
+    """Return a copy of a strategy with this ``transfer``, from a part of the rows to all."""
     if isinstance(strategy, Average):
         return replace(strategy, source=holding(strategy.source, transfer))
     return replace(strategy, transfer=transfer) if hasattr(strategy, "transfer") else strategy

@@ -15,14 +15,14 @@ from temperance.validation import one_of, shown
 
 @dataclass(frozen=True, eq=False)
 class FromSplitter(CurveStrategy):
-    """Train and test as a scikit-learn splitter says.
+    """Train and test on the splits of a scikit-learn splitter.
 
     Parameters
     ----------
     splitter : object with ``split(X, y, groups)``
         It carries its own ``random_state``.
     transfer : {"beta", "alpha"}
-        What is held from the training rows to the whole.
+        What is kept equal from the training rows to all rows.
     groups : array of shape (n,), optional
         Passed to the splitter.
     """
@@ -32,7 +32,7 @@ class FromSplitter(CurveStrategy):
     groups: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot split."""
+        """Refuse a splitter without a method ``split``."""
         if isinstance(self.splitter, type | str) or not callable(
             getattr(self.splitter, "split", None)
         ):
@@ -42,7 +42,7 @@ class FromSplitter(CurveStrategy):
         one_of("transfer", self.transfer, ("beta", "alpha"))
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """One pair per split."""
+        """Return one pair per split."""
         n, groups = len(data), None if self.groups is None else np.asarray(self.groups)
         if groups is not None and groups.shape != (n,):
             raise ValueError(

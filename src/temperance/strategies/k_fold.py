@@ -13,12 +13,12 @@ from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, FoldPlan, Plan, Transfer
 from temperance.validation import one_of, whole
 
-PIECES_PER_ROW = 100  # more would not make the shares of the folds much finer
+PIECES_PER_ROW = 100  # enough to give the folds nearly equal shares
 
 
 @dataclass(frozen=True)
 class KFold(CurveStrategy):
-    r"""Each of ``n_folds`` random parts is tested once by the posterior of the others.
+    r"""Test each of ``n_folds`` random parts once by the posterior of the others.
 
     Folds are drawn over the sorted distinct rows, so the result does not depend on the order of the
     rows, and a row of weight k counts exactly like k copies of it.
@@ -27,12 +27,12 @@ class KFold(CurveStrategy):
     ----------
     n_folds : int
     transfer : {"beta", "alpha"}
-        What is held from the training folds to the whole.
+        What is kept equal from the training folds to all rows.
     duplicates : {"auto", "together", "apart"}
-        Whether identical rows share a fold.  Copies of one observation should, or a row would be
-        tested by itself.  Different observations that happen to be equal should not: to leave them
-        all out leaves out a piece of the truth.  By default they share a fold unless inputs and
-        response take few values.
+        Whether identical rows share a fold.  Copies of one observation should: otherwise a row is
+        tested by a posterior that has seen it.  Different observations that happen to be equal
+        should not: leaving them all out removes a part of the distribution.  By default they share
+        a fold unless inputs and response take few values.
     """
 
     n_folds: int = 10
@@ -46,7 +46,7 @@ class KFold(CurveStrategy):
         one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan | FoldPlan]:
-        """Join identical rows, which are cheaper to test once."""
+        """Return the data with identical rows joined, which is faster, and the plan."""
         number = number_rows(data)
         if int(number.max()) + 1 == len(data) and np.all(self._pieces(data) == 1):
             fold = self._folds(len(data), rng)[number]
@@ -58,7 +58,7 @@ class KFold(CurveStrategy):
         return rows, FoldPlan(rows.weights, fold, self.n_folds, self.transfer)
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """One pair per fold."""
+        """Return one pair per fold."""
         rows, number = distinct_rows(data)
         plan = self._over(rows, rng)
         share = data.weights / rows.weights[number]
@@ -66,7 +66,7 @@ class KFold(CurveStrategy):
         return Plan(train, test, plan.size, plan.transfer)
 
     def most_folds(self, data: Data) -> int:
-        """Return the number of folds that the data can fill."""
+        """Return the largest possible number of folds."""
         rows, _ = distinct_rows(data)
         return int(self._pieces(rows).sum())
 
@@ -79,7 +79,7 @@ class KFold(CurveStrategy):
         return Plan((pieces - tested) * piece, tested * piece, rows.size, self.transfer)
 
     def _folds(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Give each of ``count`` pieces a fold."""
+        """Return a fold for each of ``count`` pieces."""
         if count < 2:
             raise ValueError(
                 f"X and y must have at least 2 distinct rows for KFold, got {count}; use Bayes()"
@@ -92,7 +92,7 @@ class KFold(CurveStrategy):
         return rng.permutation(count) % self.n_folds
 
     def _pieces(self, rows: Data) -> NDArray[np.int_]:
-        """In how many parts, of about one observation each, a row can be torn."""
+        """Return into how many pieces, of about one observation each, each row can be divided."""
         apart = self.duplicates == "apart" or (self.duplicates == "auto" and takes_few_values(rows))
         if not apart:
             return np.ones(len(rows), dtype=int)

@@ -13,19 +13,19 @@ from temperance.validation import one_of
 
 @dataclass(frozen=True)
 class LeaveOneOut(CurveStrategy):
-    r"""Each row is tested once by the posterior of all the others.
+    r"""Test each row once by the posterior of all the others.
 
     .. math:: \frac1n \sum_i E_{\theta \sim \pi^{(-i)}}[l(\theta, X_i)]
 
-    In closed form for linear models.  Logistic models are fitted without each row up to 500 rows;
-    beyond, all rows are fitted once and each is taken out by one Newton step, which errs by the
-    order of :math:`1/n^2` where rows are many for each column.  ``KFold(n)`` fits without each of n
-    distinct rows, however many.
+    Linear models have a closed form.  Logistic models of up to 500 rows are fitted without each
+    row.  With more rows they are fitted once, and each row is removed by one Newton step, whose
+    error is of order :math:`1/n^2` if there are many rows per column.  ``KFold(n)`` always fits
+    without each of n distinct rows.
 
     Parameters
     ----------
     transfer : {"beta", "alpha"}
-        What is held from the remaining rows to the whole.
+        What is kept equal from the remaining rows to all rows.
 
     References
     ----------
@@ -40,7 +40,7 @@ class LeaveOneOut(CurveStrategy):
         one_of("transfer", self.transfer, ("beta", "alpha"))
 
     def plan(self, data: Data, rng: np.random.Generator) -> LeaveOneOutPlan:
-        """One pair per row."""
+        """Return one pair per row."""
         if len(data) < 2:
             raise ValueError(f"X must have at least 2 rows to leave one out, got {len(data)}")
         return LeaveOneOutPlan(data.weights, self.transfer)

@@ -15,13 +15,13 @@ from temperance.types import Data, Plan
 class Naive(CurveStrategy):
     r"""Minimise the training risk E_{pi_alpha}[r_n].
 
-    Its slope is -Var[r_n], so for exact posteriors the choice is always the upper bound: a warning
-    example.
+    Its slope is -Var[r_n], so for exact posteriors the minimum is always at the upper bound.  It
+    serves as a negative example.
     """
 
     holds_rows_out: ClassVar[bool] = False
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """All rows train, all rows test."""
+        """Return one pair that trains and tests on all rows."""
         everything = data.weights[None]
         return Plan(everything, everything, data.size)

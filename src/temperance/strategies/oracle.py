@@ -1,4 +1,4 @@
-r"""Oracle: test on data that a simulation can afford to draw."""
+r"""Oracle: test on fresh data, which only a simulation has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Oracle(CurveStrategy):
     weights: ArrayLike | None = field(default=None, repr=False)
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, AnyPlan]:
-        """All rows of the data train, all fresh rows test."""
+        """Return all rows with a plan that trains on the data and tests on the fresh rows."""
         try:
             fresh = as_data(self.X_test, self.y_test, self.weights)
         except ValueError as error:

@@ -10,7 +10,7 @@ from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, Plan, PrefixPlan, Transfer
 from temperance.validation import one_of, whole
 
-GROWTH = 0.02  # of a prefix that is worth another fit
+GROWTH = 0.02  # relative growth of the training rows after which models are fitted again
 
 
 @dataclass(frozen=True)
@@ -19,21 +19,22 @@ class SafeBayes(CurveStrategy):
 
     .. math:: \sum_{t} E_{\theta \sim \pi^{(1..t)}}[l(\theta, X_{t+1})]
 
-    Grünwald's rule holds beta, the default; the thesis' variant is ``SafeBayes(transfer="alpha")``.
+    Grünwald's rule keeps beta, the default; the thesis' variant is ``SafeBayes(transfer="alpha")``.
 
     Parameters
     ----------
     transfer : {"beta", "alpha"}
-        What is held from a prefix to the whole.
+        What is kept equal from a prefix to all rows.
     start : int
-        Number of rows that only train.
+        Number of first rows that are not tested.
     permutations : int
         Average over this many random orders; 0 keeps the order of the data.
     stride : int, optional
         Predict this many rows at a time: the first k s rows train and the next s are tested.  By
-        default linear models predict every row from all before it, and models that are fitted
-        anew are so whenever the rows have grown by a fiftieth: at every row up to the hundredth,
-        then ever more seldom, in time linear in the rows.  1 fits at every row, in quadratic time.
+        default linear models predict every row from all rows before it.  Other models are fitted
+        again whenever the training rows have grown by 2 %: for every row up to the hundredth, then
+        less and less often, so that time is linear in the rows.  1 fits for every row, in quadratic
+        time.
 
     References
     ----------
@@ -46,7 +47,7 @@ class SafeBayes(CurveStrategy):
     stride: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse options without meaning."""
+        """Refuse invalid options."""
         one_of("transfer", self.transfer, ("beta", "alpha"))
         whole("start", self.start, 1)
         whole("permutations", self.permutations, 0)
@@ -54,7 +55,7 @@ class SafeBayes(CurveStrategy):
             whole("stride", self.stride, 1)
 
     def plan(self, data: Data, rng: np.random.Generator) -> PrefixPlan | Plan:
-        """Every prefix predicts the next row, or the next few."""
+        """Return a plan in which every prefix predicts the next row, or the next few."""
         n = len(data)
         if n <= self.start:
             raise ValueError(
@@ -71,4 +72,6 @@ class SafeBayes(CurveStrategy):
                 f"stride must be less than the number of rows, got {stride!r} for {n} rows"
             )
         prefixes = PrefixPlan(data.weights, orders, first, self.transfer, growth, stride)
-        return prefixes if stride == 1 else prefixes.pairs()  # which no model makes finer
+        return (
+            prefixes if stride == 1 else prefixes.pairs()
+        )  # an explicit stride is used by all models

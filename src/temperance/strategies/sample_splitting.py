@@ -1,4 +1,4 @@
-r"""Sample splitting: one half trains, the other tests."""
+r"""Sample splitting: train on one half, test on the other."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class SampleSplitting(CurveStrategy):
     Parameters
     ----------
     transfer : {"beta", "alpha"}
-        What is carried from the half to the whole.
+        What is kept equal from the half to all rows.
     shuffle : bool
         Random halves instead of the first and the second.
     both_directions : bool
-        Let each half train once and test once.
+        Use each half once for training and once for testing.
     repeats : int
         Number of random splits; more than one needs ``shuffle``.
     """
@@ -48,20 +48,20 @@ class SampleSplitting(CurveStrategy):
             )
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan | FoldPlan]:
-        """Return one split as two folds of which the second is tested: models know folds."""
+        """Return one split as two folds, and test the second: models are fast on folds."""
         if self.both_directions or self.repeats > 1:
             return data, self.plan(data, rng)
         fold = (~self._first_halves(len(data), rng)[0]).view(np.int8)
         return data, FoldPlan(data.weights, fold, 2, self.transfer, start=1)
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """One pair per split and direction."""
+        """Return one pair per split and direction."""
         first = self._first_halves(len(data), rng)
         train = np.concatenate([first, ~first]) if self.both_directions else first
         return Plan(train * data.weights, ~train * data.weights, data.size, self.transfer)
 
     def _first_halves(self, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Say which rows are in the first half of each split, (repeats, n)."""
+        """Return which rows are in the first half of each split, (repeats, n)."""
         if n < 2:
             raise ValueError(f"X must have at least 2 rows to be split, got {n}")
         first = np.zeros((self.repeats, n), dtype=bool)

@@ -1,4 +1,4 @@
-r"""From a risk curve to a choice: what all strategies that estimate risk share."""
+r"""From a risk curve to a choice of beta: common code of strategies that estimate risk."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from temperance.types import (
 
 PAIRS_PER_STEP = 8
 DRAWS_PER_PAIR = 200
-NEAR_BOUND = 0.02  # part of the way from bound to bound
-SLOPES_AT_BOUND = 30  # whose mean says where the risk falls
+NEAR_BOUND = 0.02  # share of the range, in the search variable, that counts as near a bound
+SLOPES_AT_BOUND = 30  # noisy slopes averaged to decide whether the risk decreases to a bound
 
 
 def stack(train: Data, test: Data) -> tuple[Data, Plan]:
-    """Stack two data sets, with the plan that trains on one and tests on the other."""
+    """Return two data sets stacked, with the plan that trains on one and tests on the other."""
     both = Data(
         np.concatenate([train.X, test.X]),
         np.concatenate([train.y, test.y]),
@@ -52,7 +52,7 @@ def stack(train: Data, test: Data) -> tuple[Data, Plan]:
 
 
 class CurveStrategy:
-    """A strategy that minimises a curve: it writes its plan, the rest is shared."""
+    """Base of strategies that minimise a risk curve; a subclass defines its plan."""
 
     holds_rows_out: ClassVar[bool] = True
 
@@ -61,11 +61,11 @@ class CurveStrategy:
         raise NotImplementedError(f"{type(self).__name__} must write its plan")
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, AnyPlan]:
-        """Return the rows that the plan is about and the plan; by default the data's own rows."""
+        """Return the rows that the plan refers to, and the plan; by default the data's own rows."""
         return data, self.plan(data, rng)
 
     def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
-        """Choose a point on the curve; by default its minimum."""
+        """Return a point on the curve; by default its minimum."""
         return minimum_of(curve, bounds)
 
     def select(
@@ -77,7 +77,7 @@ class CurveStrategy:
         risk: Risk = "gibbs",
         optimiser: str = "deterministic",
     ) -> Calibration:
-        """Choose beta within ``bounds``."""
+        """Return the calibration with beta within ``bounds``."""
         rows, plan = self.planned(data, rng)
         if optimiser == "deterministic":
             curve = model.risk_curve(rows, plan, risk)
@@ -85,7 +85,7 @@ class CurveStrategy:
         else:
             pairs, sampled = plan.pairs(), cast(SamplingModel, model)  # calibrate refuses others
             curve = sampled_risk_curve(sampled, rows, pairs, seed=int(rng.integers(2**32)))
-            # A strategy with a rule of its own reads the curve from draws.
+            # A strategy with its own rule gets the curve estimated from draws.
             own_rule = type(self).locate is not CurveStrategy.locate
             minimum = (
                 self.locate(curve, bounds)
@@ -98,7 +98,7 @@ class CurveStrategy:
 
 
 def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
-    """Find the minimum of a curve, with no more points than it can afford."""
+    """Return the minimum of a curve, by the cheapest search that the curve supports."""
     ruler = curve.ruler(bounds)
     if curve.sketch is not None:
         return minimise_by_sketch(curve.evaluate, curve.sketch, ruler, search=curve.search)
@@ -117,7 +117,7 @@ def conclude(
     curve: RiskCurve,
     minimum: Minimum,
 ) -> Calibration:
-    """Say what is known about a point on a curve that was estimated on ``rows``."""
+    """Return the calibration at a point of a curve that was estimated on ``rows``."""
     inflate = partial(error_inflation, model, data, minimum.beta)
     errors = RowErrors(curve, minimum.beta, rows.weights, inflate)
     value = minimum.value
@@ -141,7 +141,7 @@ def _descend(
     bounds: tuple[float, float],
     rng: np.random.Generator,
 ) -> Minimum:
-    """Descend noisy slopes of a few pairs at a time."""
+    """Return the minimum found by stochastic approximation, with slopes of a few pairs."""
 
     def slope(beta: float) -> float:
         part = few_pairs(pairs, rng) if len(pairs.test) > PAIRS_PER_STEP else pairs
@@ -155,7 +155,7 @@ def _descend(
             'optimiser="deterministic" if the model has a risk curve, or narrower bounds',
             ConvergenceWarning,
         )
-    # Averages of iterates come close to a bound, never onto it: does the risk fall towards it?
+    # Averaged iterates come close to a bound but never reach it: test the slope there.
     for bound, outwards in zip(bounds, (-1.0, 1.0), strict=True):
         if abs(ruler.t(beta) - ruler.t(bound)) < NEAR_BOUND * ruler.t(ruler.upper):
             there = [outwards * slope(bound) for _ in range(SLOPES_AT_BOUND)]
@@ -165,7 +165,7 @@ def _descend(
 
 
 def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
-    """Draw pairs in proportion to their test weight, so that those drawn count the same."""
+    """Return pairs drawn in proportion to their test weight, so that each draw counts equally."""
     tested = pairs.test.sum(axis=1)
     chosen = rng.choice(len(tested), PAIRS_PER_STEP, p=tested / tested.sum())
     test = pairs.test[chosen] / tested[chosen, None]
@@ -173,7 +173,7 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
 
 
 def warn_of_minimum(calibration: Calibration) -> None:
-    """Warn of a minimum at a bound, or of none, and of numbers that cannot be trusted there."""
+    """Warn of a minimum at a bound, a flat curve, or a minimum at beta = 0."""
     calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
     lower, upper = calibration.bounds
     if calibration.flat:
@@ -183,7 +183,7 @@ def warn_of_minimum(calibration: Calibration) -> None:
             FlatCurveWarning,
         )
     elif calibration.at_bound and calibration.beta == upper:
-        # The Gibbs risk favours narrow posteriors and mostly falls: its bound is a convention.
+        # The Gibbs risk favours narrow posteriors and usually decreases: no warning at its bound.
         if calibration.kind == "predictive":
             warn(
                 f"the estimated predictive risk is smallest at the upper bound beta = {upper:g}; "
@@ -206,7 +206,7 @@ def warn_of_minimum(calibration: Calibration) -> None:
 
 
 def suspects(model: Model) -> str:
-    """Say what may be wrong with a model whose likelihood deserves ever more trust."""
+    """Return possible reasons for a minimum at the upper bound."""
     if known_noise_variance(model) is not None:
         return "the noise variance is too large or the prior too tight"
     return "the prior is too tight"

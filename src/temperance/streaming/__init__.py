@@ -1,4 +1,4 @@
-"""Calibration of data that do not fit: blocks of rows, one pass, memory whatever their number."""
+"""Calibration on data larger than memory: blocks of rows, one pass, constant memory."""
 
 from temperance.streaming.calibrate import calibrate_blocks
 from temperance.streaming.folds import fold_numbers

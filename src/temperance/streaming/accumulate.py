@@ -1,8 +1,8 @@
-r"""Second moments of folds, from blocks of rows: square roots that grow with every piece.
+r"""Second moments of folds from blocks of rows, as triangular factors that are updated.
 
-A fold with rows [X y] is kept as a triangle R with R'R = sum_i w_i [x y]'[x y].  A piece of its
-rows adds to it by the triangle of R stacked on the piece's own: as accurate as a QR of all rows,
-whatever the scales of the columns, in memory O(d^2) for each fold.
+A fold with rows [X y] is stored as a triangle R with R'R = sum_i w_i [x y]'[x y].  New rows of the
+fold update it to the triangle of R stacked on their own: as accurate as a QR decomposition of all
+rows, for any scales of the columns, in memory O(d^2) for each fold.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from temperance.streaming.folds import FoldNumbers
 from temperance.types import Array, Data
 from temperance.validation import as_rows, refuse_non_finite, shown
 
-LEAST_PIECE = 2**18  # elements
-MANY = 2**24  # elements, of which it is asked whether they fit into memory
-SMALLEST, LARGEST = 1e-280, 1e280  # sums of squares between these lose nothing
+LEAST_PIECE = 2**18  # elements of rows for which a triangle is computed, at least
+MANY = 2**24  # elements from which on available memory is checked
+SMALLEST, LARGEST = 1e-280, 1e280  # sums of squares between these neither overflow nor vanish
 
 
 class FoldMoments:
@@ -33,7 +33,7 @@ class FoldMoments:
         self.count = np.zeros(n_folds, dtype=np.intp)
 
     def add(self, rows: Array, fold: NDArray[np.intp], weights: Array) -> None:
-        """Add rows [X y], scaled by the roots of their weights."""
+        """Add rows [X y], scaled by the square roots of their weights."""
         for number, before in enumerate(self.triangles):
             chosen = rows[fold == number] if len(self.triangles) > 1 else rows
             self.triangles[number] = triangle(np.concatenate([before, _condensed(chosen)]))
@@ -43,7 +43,7 @@ class FoldMoments:
         self.count += np.bincount(fold, minlength=folds)
 
     def as_data(self) -> tuple[Data, NDArray[np.intp]]:
-        """Return a few weighted rows with the moments and weights of all, and their folds."""
+        """Return a few weighted rows with the moments and weights of all rows, and their folds."""
         heights = [len(each) for each in self.triangles]
         fold = np.repeat(np.arange(len(heights)), heights)
         weights = (self.weight / heights)[fold]
@@ -54,7 +54,7 @@ class FoldMoments:
 def accumulate(
     blocks: Iterable[Any], n_folds: int, seed: int | np.random.Generator | None
 ) -> FoldMoments:
-    """Sum up the folds of all rows, in one pass."""
+    """Return the moments of the folds of all rows, in one pass."""
     numbers, moments = FoldNumbers(n_folds, seed), None
     for rows, weights in _pieces(blocks, n_folds):
         if moments is None:
@@ -78,21 +78,21 @@ def _condensed(rows: Array) -> Array:
     squares = gram.diagonal()
     known = (SMALLEST < squares) & (squares < LARGEST)
     if not known.all() and rows[:, ~known].any():
-        return triangle(rows)  # a QR squares nothing
+        return triangle(rows)  # QR does not form squares
     factor = triangle_of_gram(gram)
     return triangle(rows) if factor is None else factor
 
 
 def _pieces(blocks: Iterable[Any], n_folds: int) -> Iterator[tuple[Array, Array]]:
-    """Cut and join blocks to pieces that are worth a triangle for each fold."""
+    """Yield blocks cut and joined to pieces that are large enough for one triangle per fold."""
     waiting: list[tuple[Array, Array]] = []
-    have = 0
+    collected = 0
     for number, data in _validated(blocks):
         columns = data.X.shape[1] + 1
-        _refuse_too_large(columns - 1, have + 2 * len(data))
-        wanted = max(4 * n_folds * columns, LEAST_PIECE // columns)
-        for begin in range(0, len(data), wanted):
-            part = slice(begin, begin + wanted)
+        _refuse_too_large(columns - 1, collected + 2 * len(data))
+        enough = max(4 * n_folds * columns, LEAST_PIECE // columns)
+        for begin in range(0, len(data), enough):
+            part = slice(begin, begin + enough)
             weights = data.weights[part]
             rows = np.column_stack([data.X[part], data.y[part]])
             if np.any(weights != 1.0):
@@ -100,10 +100,10 @@ def _pieces(blocks: Iterable[Any], n_folds: int) -> Iterator[tuple[Array, Array]
                     rows *= np.sqrt(weights)[:, None]
                 refuse_non_finite(f"block {number}: X and y times the roots of the weights", rows)
             waiting.append((rows, weights))
-            have += len(rows)
-            if have >= wanted:
+            collected += len(rows)
+            if collected >= enough:
                 yield _joined(waiting)
-                waiting, have = [], 0
+                waiting, collected = [], 0
     if waiting:
         yield _joined(waiting)
 
@@ -119,7 +119,7 @@ def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 def _validated(blocks: Iterable[Any]) -> Iterator[tuple[int, Data]]:
-    """Check each block, and that all have the same columns; leave out those without rows."""
+    """Yield checked blocks with equal columns; those without rows are left out."""
     columns = None
     try:
         iterator = iter(blocks)

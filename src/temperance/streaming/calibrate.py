@@ -20,7 +20,7 @@ from temperance.streaming.accumulate import accumulate
 from temperance.types import Array, Data, FoldPlan, Plan, Risk
 from temperance.validation import as_bounds, one_of, refuse_overflow, shown
 
-OnePass = KFold | SampleSplitting | Naive  # Bayes is a Naive that does not search
+OnePass = KFold | SampleSplitting | Naive  # Bayes is a subclass of Naive
 
 
 def calibrate_blocks(
@@ -32,13 +32,13 @@ def calibrate_blocks(
     risk: Risk = "gibbs",
     seed: int | np.random.Generator | None = 0,
 ) -> Calibration:
-    r"""Choose beta from rows that are seen once, block by block.
+    r"""Choose beta from blocks of rows, each of which is read once.
 
     The Gibbs risk of a linear model depends on the rows of a fold through
 
     .. math:: \sum_i w_i \, [x_i \; y_i]'[x_i \; y_i]
 
-    alone, so peak memory is O(d^2) for each fold, and one block, whatever the number of rows.  The
+    alone, so peak memory is O(d^2) for each fold plus one block, for any number of rows.  The
     result equals that of :func:`temperance.calibrate` on all rows with the same folds.
 
     Parameters
@@ -46,23 +46,23 @@ def calibrate_blocks(
     model : GaussianLinear or NormalInverseGammaLinear
     blocks : iterable of (X, y) or (X, y, weights)
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
-        file (:func:`blocks_of_parquet`).  Where one block ends and the next begins does not matter;
-        blocks may be empty.
+        file (:func:`blocks_of_parquet`).  The result does not depend on how rows are divided into
+        blocks; blocks may be empty.
     strategy : KFold, SampleSplitting(shuffle=True), Naive or Bayes
-        By default ten folds that hold beta.  Rows get their fold by their place
-        (:func:`fold_numbers`), identical rows are not kept together.
+        By default ten folds with ``transfer="beta"``.  The fold of a row depends on its position
+        (:func:`fold_numbers`); identical rows are not kept together.
     bounds : (float, float)
-        Where beta may lie.
+        Range allowed for beta.
     risk : {"gibbs"}
-        Forecasts depend on single rows, which are gone: there is no predictive risk.
+        There is no predictive risk: it needs single rows, which are not kept.
     seed : int, Generator or None
-        Source of the folds.
+        Seed of the folds.
 
     Returns
     -------
     Calibration
         Its ``data`` are a few weighted rows with the second moments of all.  Standard errors are
-        those between folds; for other strategies nan.
+        those between folds; nan for other strategies.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def calibrate_blocks(
         chosen = strategy_named(chosen)
     limits, n_folds = as_bounds(bounds), _folds_of(chosen)
     if isinstance(chosen, KFold):
-        chosen = replace(chosen, duplicates="apart")  # they are not seen
+        chosen = replace(chosen, duplicates="apart")  # equal rows are not detected
     if isinstance(chosen, Bayes) and not limits[0] <= 1 <= limits[1]:
         raise ValueError(f"bounds must contain beta = 1 for Bayes, got {limits!r}")
     with threads_for(0):
@@ -138,7 +138,7 @@ class FoldErrors:
         return _between(self._losses(1.0)[0] - loss, share)
 
     def _losses(self, beta: float) -> tuple[Array, Array]:
-        """Mean loss of each fold, and its weight."""
+        """Return the mean loss of each fold, and its weight."""
         loss, weight = self.curve.rows(beta)
         share = np.bincount(self.fold, weight).astype(float)
         return np.bincount(self.fold, weight * loss) / share, share

@@ -1,4 +1,4 @@
-r"""Folds for rows whose number is not known."""
+r"""Folds for an unknown number of rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from temperance.resources import refuse_too_large
 from temperance.validation import whole
 
-DRAWN = 2**20  # folds drawn at a time, or one permutation of all
+DRAWN = 2**20  # folds drawn at a time; at least one permutation
 
 
 class FoldNumbers:
-    """An endless sequence of folds: every ``n_folds`` rows in a row are one in each, shuffled.
+    """An endless sequence of folds: each ``n_folds`` consecutive rows are a random permutation.
 
-    So folds differ by one row at most, and a row's fold depends on its place alone, not on the
-    blocks in which the rows come.
+    Fold sizes differ by at most one row, and the fold of a row depends on its position only, not on
+    the blocks in which the rows come.
     """
 
     def __init__(self, n_folds: int, seed: int | np.random.Generator | None) -> None:
@@ -27,19 +27,19 @@ class FoldNumbers:
 
     def take(self, count: int) -> NDArray[np.intp]:
         """Return the folds of the next ``count`` rows."""
-        parts, have = [self._left], len(self._left)
-        while have < count:
+        parts, collected = [self._left], len(self._left)
+        while collected < count:
             parts.append(next(self._sequence))
-            have += len(parts[-1])
-        together = np.concatenate(parts)
-        self._left = together[count:]
-        return together[:count]
+            collected += len(parts[-1])
+        drawn_at_once = np.concatenate(parts)
+        self._left = drawn_at_once[count:]
+        return drawn_at_once[:count]
 
 
 def fold_numbers(
     n: int, n_folds: int, seed: int | np.random.Generator | None = 0
 ) -> NDArray[np.intp]:
-    """Return the folds in which ``calibrate_blocks`` puts the first ``n`` rows.
+    """Return the folds that ``calibrate_blocks`` assigns to the first ``n`` rows.
 
     Examples
     --------

@@ -16,14 +16,14 @@ from temperance.validation import shown, whole
 def blocks_of_arrays(
     X: Any, y: Any, weights: Any = None, rows: int = 65536
 ) -> Iterator[tuple[ArrayLike, ...]]:
-    """Cut arrays into blocks of rows.
+    """Yield blocks of rows of arrays.
 
     Parameters
     ----------
     X, y, weights : arrays of n rows
-        Anything that gives a slice of itself: numpy's memory-mapped arrays, HDF5 or Zarr datasets.
+        Any objects that support slicing: numpy's memory-mapped arrays, HDF5 or Zarr datasets.
     rows : int
-        Rows of a block.
+        Number of rows of a block.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def blocks_of_arrays(
 def blocks_of_parquet(
     path: str | PathLike[str], target: str, columns: Sequence[str] | None = None, rows: int = 65536
 ) -> Iterator[tuple[Array, Array]]:
-    """Read a Parquet file of numbers block by block.
+    """Yield blocks of rows of a Parquet file of numbers.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def blocks_of_parquet(
     columns : sequence of str, optional
         Columns of the inputs; by default all but the target.  No intercept is added.
     rows : int
-        Rows of a block, at most.
+        Number of rows of a block, at most.
     """
     try:
         import pyarrow
@@ -71,13 +71,13 @@ def blocks_of_parquet(
                 yield np.column_stack(table[:-1]), table[-1]
                 begin += len(batch)
     except (pyarrow.ArrowException, OSError) as error:
-        # What pyarrow says of a damaged or foreign file does not name it.
+        # pyarrow's message about a damaged or foreign file does not name it.
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise ValueError(f"{str(path)!r} cannot be read as a Parquet file: {reason}") from None
 
 
 def _inputs(known: Sequence[str], target: str, columns: Sequence[str] | None) -> list[str]:
-    """Return the columns of the inputs: those asked for, or all but the target."""
+    """Return the columns of the inputs: those given, or all but the target."""
     inputs = [name for name in known if name != target] if columns is None else list(columns)
     for argument, names in (("target", [target]), ("columns", inputs)):
         for name in names:
@@ -101,7 +101,7 @@ def _length(name: str, part: Any) -> int:
 
 
 def _numbers(name: str, column: Any, begin: int) -> Array:
-    """Return a column as floats; what is missing is refused by its row, counted from the first."""
+    """Return a column as floats; the error for a missing value names its row."""
     if column.null_count:
         row = begin + column.is_null().to_pylist().index(True)
         raise ValueError(f"column {name!r} must have no missing values, got one in row {row}")

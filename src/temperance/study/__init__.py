@@ -1,4 +1,4 @@
-"""Studies: strategies compared by their true risk, stored as they go, and summed up."""
+"""Studies: strategies compared by their true risk, with stored results and summaries."""
 
 from temperance.study.compare import compare, remaining
 from temperance.study.ledger import Ledger

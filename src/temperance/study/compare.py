@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """One data set and the strategies that have not seen it yet, with their digests."""
+    """One data set and the strategies that have no result on it, with their digests."""
 
     setting: Setting
     repetition: int
@@ -49,46 +49,46 @@ def compare(
     bounds: tuple[float, float] = (0.0, 3.0),
     progress: Report | bool | None = None,
 ) -> pd.DataFrame:
-    r"""Let each strategy choose beta on many data sets, and read off the true risk of its choice.
+    r"""Return the choices of each strategy on many data sets, and the true risk of each choice.
 
-    The random numbers of a data set depend on the seed, its setting and its repetition, those of a
-    strategy on the strategy, too: other settings, strategies, repeats or workers change no
-    number.  All strategies see the same data.
+    The random numbers of a data set depend on the seed, its setting and its repetition; those of a
+    strategy on the strategy as well.  So other settings, strategies, repeats or workers do not
+    change any number.  All strategies get the same data.
 
     Parameters
     ----------
     settings : mapping from names to settings, or settings
         See :mod:`temperance.datasets` for settings and how to write one.
     strategies : mapping from names to strategies, or names; all of ``STRATEGIES`` by default
-        A value may also be a function that gives the strategy for a setting.
+        A value may also be a function that returns the strategy for a setting.
     repeats : int
-        Data sets of each setting.
+        Number of data sets of each setting.
     seed : int
     n_jobs : int
-        Workers of joblib, -1 for one on each core; ``joblib.parallel_config`` chooses the backend.
-        Tried: loky (the default), threading, multiprocessing, dask and ray.  All give the same
-        numbers; ray and multiprocessing, which cannot give back results one by one, commit them
-        a few data sets at a time.
+        Workers of joblib, -1 for one on each core; ``joblib.parallel_config`` sets the backend.
+        Tested: loky (the default), threading, multiprocessing, dask and ray.  All give the same
+        numbers; ray and multiprocessing cannot return results one by one, and commit them a few
+        data sets at a time.
     store : path, optional
-        SQLite file to which each data set's results are committed as they arrive.  A study that
-        was interrupted goes on where it was; repeats and strategies can be added.  A file of
-        other settings, seed, bounds, risk or version of the library is refused, and one of a
-        version in development whose numbers have changed since (``study.ledger.NUMBERS``).
-        Whatever is read is checked: results that are not as they were written are computed again
-        under a ``StoreWarning``, a file that is damaged beyond that is refused.
+        SQLite file to which the results of each data set are committed as they arrive.  An
+        interrupted study is resumed; repeats and strategies can be added.  A file with other
+        settings, seed, bounds, risk or version of the library is refused, as is one of a
+        development version whose numbers have changed since (``study.ledger.NUMBERS``).
+        All results read are checked: altered results are computed again under a ``StoreWarning``; a
+        file with other damage is refused.
     risk : {"gibbs", "predictive"}
     bounds : (float, float)
-        Where beta may lie.
+        Range allowed for beta.
     progress : function, False or None
-        Called with the number of data sets done and in all; ``None`` is a bar on terminals.
+        Called with the number of data sets done and the total; ``None`` is a bar on terminals.
 
     Returns
     -------
     DataFrame
         One row for each setting, repetition and strategy: ``beta``, ``alpha``; ``risk``, the true
-        risk of that choice, and ``excess``, what it is above ``best_risk`` at ``best_beta``;
-        ``bayes_risk``, the true risk of beta = 1; ``estimated_risk`` and ``estimated_error``, what
-        the strategy believed; ``seconds`` of the choice.
+        risk of that choice, and ``excess``, its difference to ``best_risk`` at ``best_beta``;
+        ``bayes_risk``, the true risk of beta = 1; ``estimated_risk`` and ``estimated_error``, the
+        strategy's own estimates; ``seconds`` of the choice.
 
     Examples
     --------
@@ -126,12 +126,12 @@ def remaining(
     risk: Risk = "gibbs",
     bounds: tuple[float, float] = (0.0, 3.0),
 ) -> int:
-    """Return how many data sets :func:`compare` would have to work on; it computes none.
+    """Return the number of data sets that :func:`compare` would compute; it computes none.
 
     Parameters
     ----------
     settings, strategies, repeats, seed, store, risk, bounds
-        As in :func:`compare`, whose refusals come here as well.
+        As in :func:`compare`, with the same errors.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _opened(
     risk: Risk,
     bounds: tuple[float, float],
 ) -> tuple[Ledger, list[Task]]:
-    """Open the store of this study, and say what it lacks."""
+    """Open the store of this study, and return it with the missing tasks."""
     whole("repeats", repeats, 1)
     whole("seed", seed, 0)
     one_of("risk", risk, ("gibbs", "predictive"))
@@ -175,7 +175,7 @@ def _opened(
 
 
 def perform(task: Task) -> tuple[str, int, list[tuple[str, Result]]]:
-    """Draw the data set, let the strategies choose, and measure their choices."""
+    """Return the results of all strategies on one data set, with their true risks."""
     setting, bounds, risk = task.setting, task.bounds, task.risk
     identity = digest(setting)
     try:
@@ -259,7 +259,7 @@ def _missing(
     bounds: tuple[float, float],
     risk: Risk,
 ) -> Iterator[Task]:
-    """Tasks with at least one strategy to go; all settings of a repetition before the next."""
+    """Return tasks with at least one strategy to run, ordered by repetition, then setting."""
     known = ledger.keys()
     hashed = {
         label: {digest(strategy): strategy for strategy in chosen.values()}
@@ -279,19 +279,19 @@ def _missing(
 def _performed(
     tasks: list[Task], n_jobs: int
 ) -> Iterator[tuple[str, int, list[tuple[str, Result]]]]:
-    """Perform the tasks on joblib's workers, in any order, each given back as soon as done."""
+    """Yield the results of the tasks from joblib's workers, in any order, as they finish."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     for return_as in ("generator_unordered", "generator"):
         try:
             pool = Parallel(n_jobs=n_jobs, return_as=return_as, batch_size=1)
-        except ValueError as error:  # not all backends can
+        except ValueError as error:  # not all backends support it
             if "return_as" not in str(error) and "generator" not in str(error):
                 raise
             continue
         yield from pool(delayed(perform)(task) for task in tasks)
         return
-    # A backend that gives back lists only: a few tasks for each worker at a time, by one pool.
+    # A backend that returns lists only: a few tasks for each worker at a time, in one pool.
     size = 4 * (os.cpu_count() or 1)
     with Parallel(n_jobs=n_jobs, batch_size=1) as pool:
         for begin in range(0, len(tasks), size):
@@ -299,10 +299,10 @@ def _performed(
 
 
 class _quiet:
-    """Silence the library's warnings: thousands of choices lie at a bound."""
+    """Silence the library's warnings: many choices lie at a bound."""
 
     def __enter__(self) -> None:
-        # The filters belong to the process: only its main thread may put them back.
+        # Warning filters belong to the process: only the main thread may restore them.
         self.caught: Any = None
         if threading.current_thread() is threading.main_thread():
             self.caught = warnings.catch_warnings()
@@ -320,7 +320,7 @@ def _asked_for(
     strategies: Mapping[str, Choice],
     repeats: int,
 ) -> pd.DataFrame:
-    """Leave out what the store holds besides, and sort as asked for."""
+    """Return the requested rows of the table, in the requested order."""
     kept = table[(table["repetition"] < repeats) & table["strategy"].isin(list(strategies))]
     place = {name: i for i, name in enumerate([*settings])}
     order = {name: i for i, name in enumerate([*strategies])}

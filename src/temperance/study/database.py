@@ -1,7 +1,7 @@
-r"""Tables in one SQLite file, whole after every kill, whose rows carry checksums.
+r"""Tables in one SQLite file that survives interruption; rows carry checksums.
 
-A file that SQLite finds at fault is refused, and a row that is not as it was written is set apart.
-Whatever goes wrong is told in one line with the name of the file.
+A file with a damaged structure is refused, and damaged rows are separated from the others.  Every
+error is one line that names the file.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ META = """CREATE TABLE meta (
 
 
 class Database:
-    """Tables of one file.
+    """Tables in one file.
 
     Parameters
     ----------
     path : path or None
         The file; ``None`` keeps the tables in memory.
     schema : mapping
-        The statements that make the tables, by name; the last column of each is ``checksum``.
+        The statements that create the tables, by name; the last column of each is ``checksum``.
     format : str
-        The name of this arrangement, by which other files are told apart.
+        Name of the format, by which other files are recognised.
     meta : mapping or None
-        Texts that a new file begins with; ``None`` opens existing files only.
+        Entries of a new file; ``None`` opens existing files only.
 
     Examples
     --------
@@ -57,12 +57,12 @@ class Database:
         self.path = None if path is None else _as_path(path)
         if meta is None and (self.path is None or not os.path.exists(self.path)):
             raise self.refusal("does not exist")
-        self._connection = self._told(
+        self._connection = self._with_errors_named(
             lambda: sqlite3.connect(self.path or ":memory:", timeout=60, isolation_level=None)
         )
         self._connection.text_factory = _decoded
         try:
-            self.meta = self._told(lambda: self._opened(schema, format, meta))
+            self.meta = self._with_errors_named(lambda: self._opened(schema, format, meta))
         except BaseException:
             self.close()
             raise
@@ -71,16 +71,16 @@ class Database:
         self, schema: Mapping[str, str], format: str, meta: Mapping[str, str] | None
     ) -> dict[str, str]:
         execute = self._connection.execute
-        wanted = {"meta": META, **schema}
+        expected = {"meta": META, **schema}
         if not self._tables():
             if meta is None:
                 raise self.refusal("is empty")
             if self.path is not None:
                 _write_ahead(self._connection)
             with self.writing() as write:
-                # Only one of several processes that open a new file at once may fill it.
+                # If several processes open a new file at once, only one may create the tables.
                 if not self._tables():
-                    for statement in wanted.values():
+                    for statement in expected.values():
                         execute(statement)
                     write("meta", [("format", format), *meta.items()])
         if "meta" not in self._tables():
@@ -91,23 +91,23 @@ class Database:
                 f"must be of {format!r}, got {found and found[0]!r}; "
                 "take another file, or delete this one to compute anew"
             )
-        if not wanted.items() <= self._tables().items():
+        if not expected.items() <= self._tables().items():
             raise self.damaged("its tables are not as they were made")
         execute("PRAGMA synchronous=NORMAL")
         return dict(self.sound_rows("meta"))
 
     def _tables(self) -> dict[str, str]:
-        """Return the statements that made the tables of the file, by name."""
+        """Return the statements that created the tables of the file, by name."""
         return dict(self._connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
 
     def refuse_faults(self) -> None:
-        """Let SQLite check the structure of the whole file."""
+        """Refuse a file in whose structure SQLite finds errors."""
         ((found,),) = self._execute("PRAGMA integrity_check(1)")
         if found != "ok":  # several lines, which begin with the name of the database
             raise self.damaged(_line(found.strip().splitlines()[-1]))
 
     def rows(self, table: str) -> tuple[list[Row], list[Row]]:
-        """Return the rows that are as they were written, and the damaged ones."""
+        """Return the undamaged rows of a table, and the damaged ones."""
         good: list[Row] = []
         bad: list[Row] = []
         for *row, checksum in self._execute(f"SELECT * FROM {table}"):
@@ -115,21 +115,21 @@ class Database:
         return good, bad
 
     def sound_rows(self, table: str) -> list[Row]:
-        """Return the rows of a table in which nothing may be damaged."""
+        """Return the rows of a table; an error if any is damaged."""
         good, bad = self.rows(table)
         if bad:
             raise self.damaged(f"its table of {table} is not as it was written")
         return good
 
     def drop_damaged(self, table: str) -> list[Row]:
-        """Delete damaged rows of a table whose first column is ``key``; return what they held.
+        """Delete damaged rows of a table whose first column is ``key``; return their contents.
 
-        Nothing is deleted from a file that is at fault even without them.
+        Nothing is deleted if the file has other damage.
         """
         with self.writing():
             _, damaged = self.rows(table)
             for key, *_ in damaged:
-                # As bytes: they may be no text any more.
+                # As bytes: a damaged key may not be valid text.
                 self._execute(f"DELETE FROM {table} WHERE CAST(key AS BLOB) IS ?", (_encoded(key),))
             self.sound_rows(table)
             self.refuse_faults()
@@ -137,16 +137,16 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[str, Iterable[Row]], None]]:
-        """Give a function that writes rows into a table; commit all, or nothing after an error.
+        """Return a context with a function that writes rows; commits all, or none after an error.
 
-        A row takes the place of one with the same primary key.  Other writers wait.
+        A row replaces one with the same primary key.  Other writers wait.
         """
         self._execute("BEGIN IMMEDIATE")
         try:
             yield self._write
             self._execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:  # a full disk has ended it
+            if self._connection.in_transaction:  # SQLite may have ended it, e.g. on a full disk
                 self._execute("ROLLBACK")
             raise
 
@@ -158,11 +158,13 @@ class Database:
             )
 
     def into_main_file(self) -> None:
-        """Move what was committed from the log of new pages, a file beside it, to the main file."""
+        """Move committed pages from the write-ahead log to the main file."""
         self._execute("PRAGMA wal_checkpoint")
 
     def _execute(self, statement: str, values: Row = ()) -> list[Row]:
-        return self._told(lambda: self._connection.execute(statement, values).fetchall())
+        return self._with_errors_named(
+            lambda: self._connection.execute(statement, values).fetchall()
+        )
 
     def refusal(self, why: str) -> ValueError:
         """Return an error that names the file."""
@@ -172,21 +174,21 @@ class Database:
         """Return an error that says what to do with a damaged file."""
         return self.refusal(f"is damaged: {what}; delete it to compute anew, or restore a copy")
 
-    def _told(self, work: Callable[[], Found]) -> Found:
-        """Turn SQLite's errors into lines that name the file."""
+    def _with_errors_named(self, work: Callable[[], Found]) -> Found:
+        """Return the result of work on the file; errors of SQLite become lines that name it."""
         try:
             return work()
-        except sqlite3.ProgrammingError:  # a fault of ours
+        except sqlite3.ProgrammingError:  # an error in this library
             raise
         except sqlite3.DatabaseError as error:
-            # The lower byte of a code is its kind.
+            # The lower byte of an error code is its kind.
             kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if kind == sqlite3.SQLITE_NOTADB:
                 raise self.refusal(f"is no study: {_line(error)}; take another file") from None
             if kind == sqlite3.SQLITE_CORRUPT:
                 raise self.damaged(_line(error)) from None
             raise self.refusal(f"cannot be used: {_line(error)}") from None
-        except UnicodeDecodeError:  # SQLite quotes what it does not understand
+        except UnicodeDecodeError:  # from SQLite's own error message
             raise self.damaged("its tables are not as they were made") from None
 
     def close(self) -> None:
@@ -207,7 +209,7 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
         found = Path(path)
     except TypeError:
         raise ValueError(f"store must be a path, got {path!r}") from None
-    # Path's own methods raise where a folder may not be searched.
+    # Methods of Path raise an error if a folder may not be searched.
     if not os.path.isdir(found.parent) or "\0" in str(found):
         raise ValueError(f"store must lie in an existing folder, got {str(path)!r}")
     if os.path.exists(found) and not os.path.isfile(found):
@@ -216,7 +218,7 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
 
 
 def _write_ahead(connection: sqlite3.Connection, seconds: float = 60.0) -> None:
-    """Switch to write-ahead logging, for which SQLite itself does not wait for other processes."""
+    """Switch to write-ahead logging; wait for other processes, as SQLite does not here."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -229,7 +231,7 @@ def _write_ahead(connection: sqlite3.Connection, seconds: float = 60.0) -> None:
 
 
 def _as_stored(row: Iterable[Any]) -> Row:
-    """Return a row as SQLite gives it back: NaN as ``None``, -0.0 as 0.0, numbers as Python's."""
+    """Return a row as SQLite returns it: NaN as ``None``, -0.0 as 0.0, Python's numbers."""
     return tuple(
         (None if each != each else float(each) + 0.0) if isinstance(each, float) else each
         for each in row
@@ -237,12 +239,12 @@ def _as_stored(row: Iterable[Any]) -> Row:
 
 
 def _checksum(row: Iterable[Any]) -> str:
-    # A None that stands for NaN has a part in it: any other NULL is seen to be damage.
+    # None in place of NaN enters the checksum, so that any other NULL is detected as damage.
     return hashlib.blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
 
 
 def _decoded(text: bytes) -> str:
-    """Decode a text whatever its bytes are; a checksum tells whether it is damaged."""
+    """Decode any bytes as text; the checksum detects damage."""
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -251,5 +253,5 @@ def _encoded(value: Any) -> Any:
 
 
 def _line(words: object) -> str:
-    """Show control characters, which SQLite quotes from damaged files, as Python writes them."""
+    """Return text with control characters escaped; SQLite quotes them from damaged files."""
     return str(words).encode("unicode_escape").decode()

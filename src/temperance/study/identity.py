@@ -1,4 +1,4 @@
-r"""What makes two settings or strategies the same: their canonical JSON, and seeds from it."""
+r"""Identity of settings and strategies: their canonical JSON, and seeds derived from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 def canonical(value: Any) -> str:
     """Return the canonical JSON of plain values, dataclasses and objects made of these.
 
-    An object is its type and its fields; 8 and 8.0 are the same number.
+    An object is its type and its fields; 8 and 8.0 are equal.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def digest(value: Any) -> str:
 
 
 def generator(seed: int, repetition: int, *identities: str) -> np.random.Generator:
-    """Return random numbers that depend on these digests and nothing else."""
+    """Return a generator that depends on the seed, the repetition and these digests only."""
     words = [int(each, 16) for each in identities]
     return np.random.default_rng(np.random.SeedSequence([seed, repetition, *words]))
 
@@ -65,5 +65,5 @@ def _plain(value: Any) -> Any:
 
 
 def _stored_module(kind: type) -> str:
-    """Return the module's name; one that has moved says in ``STORED_AS`` where studies knew it."""
+    """Return the module's name; ``STORED_AS`` is the name in stored studies if it has moved."""
     return getattr(sys.modules[kind.__module__], "STORED_AS", kind.__module__)

@@ -1,8 +1,8 @@
-r"""Where a study keeps its results: one SQLite file, whole after every kill.
+r"""The store of a study's results: one SQLite file that survives interruption.
 
-Each result is committed under the hash of all that determines it.  The file also holds the
-description of the study, and is refused for any other, and what was asked for, so that whoever
-reads it is told of the results that it lacks.
+Each result is stored under the hash of all that determines it.  The file also contains the
+description of the study, and is refused for any other study.  It lists the results that were
+requested, so that missing ones are reported.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 FORMAT = "temperance study, format 3"
 
-# The generation of the numbers.  Raise it with every change that makes a study give other numbers
-# than before, be it to data, seeds, strategies, models or optimisers: older stores are then
-# refused.  A digest of the source would do so after any edit, of a comment as well, and make
-# resuming useless while the library is worked on; tests/test_study.py compares some numbers of
-# every model with those of this generation, so that a change does not go unnoticed.
+# The generation of the numbers.  Increase it with every change after which a study gives other
+# numbers, whether in data, seeds, strategies, models or optimisers: older stores are then refused.
+# A digest of the source would change with every edit, also of a comment, and interrupted studies
+# could not be resumed during development.  tests/test_study.py compares some numbers of every model
+# with those of this generation, to detect such changes.
 NUMBERS = 2
 
 SCHEMA = {
@@ -51,7 +51,7 @@ SCHEMA = {
 
 
 class Name(NamedTuple):
-    """What a name stands for: a setting, or a strategy in the setting with that digest."""
+    """Meaning of a name: a setting, or a strategy in the setting with that digest."""
 
     kind: str
     name: str
@@ -59,11 +59,11 @@ class Name(NamedTuple):
     identity: str
     description: str
     place: int
-    repeats: int  # the most that were ever asked for; 0 for settings
+    repeats: int  # largest number ever requested; 0 for settings
 
 
 class Result(NamedTuple):
-    """One line of a study: what a strategy chose on one data set, and how good that was."""
+    """The choice of a strategy on one data set, and its true risk."""
 
     beta: float
     alpha: float
@@ -81,15 +81,15 @@ COLUMNS = ("setting", "repetition", "strategy", *Result._fields)
 
 
 class Ledger:
-    """Results of one study.
+    """Stored results of one study.
 
     Parameters
     ----------
     path : path or None
-        The file, made if it does not exist; ``None`` keeps the results in memory.
+        The file, created if it does not exist; ``None`` keeps the results in memory.
     description : mapping or None
-        What the study is, in plain values; damaged results are then dropped, to be computed again.
-        ``None`` reads an existing file, and warns of every result that is asked for and not there.
+        What the study is, in plain values; damaged results are dropped and computed again.
+        ``None`` reads an existing file, and warns of every requested result that is missing.
     """
 
     def __init__(
@@ -110,61 +110,61 @@ class Ledger:
             self.close()
             raise
 
-    def _refuse_another(self, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
-        differ = [key for key in sorted(stored | wanted) if stored.get(key) != wanted.get(key)]
+    def _refuse_another(self, stored: dict[str, Any], expected: dict[str, Any]) -> None:
+        differ = [key for key in sorted(stored | expected) if stored.get(key) != expected.get(key)]
         if "numbers" in differ:
-            there, here = (each.get("numbers", 0) for each in (stored, wanted))
+            there, here = (each.get("numbers", 0) for each in (stored, expected))
             raise self._database.refusal(
                 "was made by a version of the library that gives other numbers, "
                 f"{'before' if there < here else 'after'} this one (generation {there} in the "
                 f"file, {here} now); take another file, or delete this one to compute anew"
             )
         if differ:
-            told = "; ".join(
-                f"{key}: {_short(stored.get(key), wanted.get(key))} in the file, "
-                f"{_short(wanted.get(key), stored.get(key))} asked for"
+            differences = "; ".join(
+                f"{key}: {_short(stored.get(key), expected.get(key))} in the file, "
+                f"{_short(expected.get(key), stored.get(key))} asked for"
                 for key in differ
             )
-            raise self._database.refusal(f"holds another study ({told}); take another file")
+            raise self._database.refusal(f"holds another study ({differences}); take another file")
 
     def _warn_of_missing(self) -> None:
-        """Say which of the results that were asked for are not there to be read."""
+        """Warn of requested results that are not in the file."""
         self._database.refuse_faults()
-        asked = self._asked()
-        if not asked:
+        requested = self._requested()
+        if not requested:
             raise self._database.refusal("is empty")
         rows, damaged = self._database.rows("results")
-        missing = asked.keys() - {row[1:4] for row in rows}
+        missing = requested.keys() - {row[1:4] for row in rows}
         if missing or damaged:
             warn(
-                f"store {str(self._database.path)!r} lacks {len(missing)} of the {len(asked)} "
+                f"store {str(self._database.path)!r} lacks {len(missing)} of the {len(requested)} "
                 f"results asked for, {len(damaged)} of them damaged"
-                f"{_some([asked[each] for each in missing], len(missing))}; "
+                f"{_some([requested[each] for each in missing], len(missing))}; "
                 "temperance.study.compare computes them",
                 StoreWarning,
             )
 
     def _drop_damaged(self) -> None:
-        """Drop damaged results, so that they are computed again, and say which."""
+        """Drop damaged results, so that they are computed again, and warn."""
         if not self._database.rows("results")[1]:
             self._database.refuse_faults()
             return
         damaged = self._database.drop_damaged("results")
-        if not damaged:  # another process was faster
+        if not damaged:  # another process has dropped them
             return
-        # Either the key is left or what it depends on; if neither is, nobody knows.
-        asked = self._asked()
-        keys = {self.key(*each): each for each in asked}
-        found = {keys.get(row[0], row[1:4]) for row in damaged} & asked.keys()
+        # Either the key is readable or the values that determine it; if neither is, it is unknown.
+        requested = self._requested()
+        keys = {self.key(*each): each for each in requested}
+        found = {keys.get(row[0], row[1:4]) for row in damaged} & requested.keys()
         warn(
             f"store {str(self._database.path)!r} had {len(damaged)} damaged results, which are "
             "dropped and computed again when asked for"
-            f"{_some([asked[each] for each in found], len(damaged))}",
+            f"{_some([requested[each] for each in found], len(damaged))}",
             StoreWarning,
         )
 
-    def _asked(self) -> dict[tuple[str, int, str], tuple[str, int, str]]:
-        """Return setting, repetition and strategy of what was asked for, by digest and by name."""
+    def _requested(self) -> dict[tuple[str, int, str], tuple[str, int, str]]:
+        """Return setting, repetition and strategy of requested results, by digest and by name."""
         settings, strategies = self._settings(), self._strategies()
         if not {each.setting for each in strategies} <= settings.keys():
             raise self._database.damaged("it has strategies of settings that it cannot name")
@@ -180,9 +180,9 @@ class Ledger:
         strategies: Mapping[str, Mapping[str, Any]],
         repeats: int,
     ) -> None:
-        """Enter what is asked for: the strategies of each setting, and how many data sets.
+        """Register requested results: the strategies of each setting, and the number of repeats.
 
-        A name is never used for something else.
+        A name must always have the same meaning.
         """
         names = [
             Name("setting", name, "", digest(setting), canonical(setting), place, 0)
@@ -198,11 +198,11 @@ class Ledger:
         if self._new(names):
             with self._database.writing() as write:
                 write("names", self._new(names))
-            # Should the log of new pages get lost, the file still knows what it lacks.
+            # In the main file, so that missing results are known even if the log is lost.
             self._database.into_main_file()
 
     def _new(self, names: Iterable[Name]) -> list[Name]:
-        """Return what the file does not say of these names yet."""
+        """Return the names that are new to the file."""
         known = {each[:3]: each for each in self._names()}
         new = []
         for each in names:
@@ -267,7 +267,7 @@ class Ledger:
         return table.astype(dict.fromkeys(Result._fields, "float64") | {"repetition": "int64"})
 
     def export(self, path: str | os.PathLike[str]) -> Path:
-        """Write all results as Parquet; the file appears whole or not at all."""
+        """Write all results as Parquet, atomically."""
         target = Path(path)
         if not target.parent.is_dir():
             raise ValueError(f"path must lie in an existing folder, got {str(path)!r}")
@@ -295,18 +295,18 @@ class Ledger:
 
 
 def _some(results: list[tuple[str, int, str]], total: int) -> str:
-    """Name the first few of some results, given as setting, repetition and strategy."""
+    """Return the first few results, each given as setting, repetition and strategy, as text."""
     first = sorted(results, key=itemgetter(1, 0, 2))[:3]
-    told = [
+    differences = [
         f"repetition {repetition} of {setting!r} by {strategy!r}"
         for setting, repetition, strategy in first
     ]
-    more = [f"{total - len(told)} more"] if total > len(told) else []
-    return ": " + ", ".join(told + more) if told else ""
+    more = [f"{total - len(differences)} more"] if total > len(differences) else []
+    return ": " + ", ".join(differences + more) if differences else ""
 
 
 def _short(value: Any, other: Any) -> str:
-    """Write a value, of a mapping only what is not the same in the other."""
+    """Return a value as text; of a mapping only the entries that differ from the other."""
     if isinstance(value, dict) and isinstance(other, dict):
         own = {key: each for key, each in value.items() if other.get(key) != each}
         return ", ".join(f"{key} = {json.dumps(each)}" for key, each in own.items()) or "nothing"

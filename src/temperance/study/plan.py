@@ -1,4 +1,4 @@
-r"""What a run will compare, known before it begins: one comparison for each setting."""
+r"""Comparisons planned for a run: one for each setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from temperance.study.strategies import Choice
 
 
 class Comparison(NamedTuple):
-    """Strategies to be compared in one setting."""
+    """Strategies to compare in one setting."""
 
     name: str
     setting: Setting
@@ -19,7 +19,7 @@ class Comparison(NamedTuple):
 
 
 def united(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Join the comparisons of the same setting, so that each data set is drawn once for all.
+    """Return the comparisons with those of the same setting joined; each data set is drawn once.
 
     Examples
     --------

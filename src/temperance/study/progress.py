@@ -1,4 +1,4 @@
-"""How far a study is, and how long it will take."""
+"""Progress of a study, with the remaining time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Report = Callable[[int, int], None]
 
 @contextmanager
 def reporting(progress: Report | bool | None, total: int) -> Iterator[Report]:
-    """Give a function to be called with the data sets done and in all.
+    """Return a context with a function to be called with the data sets done and the total.
 
     Parameters
     ----------
     progress : function, False or None
-        ``None`` draws a bar with the time left if standard error is a terminal.
+        ``None`` draws a bar with the remaining time if standard error is a terminal.
     total : int
     """
     if callable(progress):

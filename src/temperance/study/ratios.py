@@ -1,9 +1,9 @@
-r"""Ratios of excess risks, and their mean over settings: one rule for every summary.
+r"""Ratios of excess risks, and their geometric mean over settings.
 
-An excess may be zero: a strategy that always finds the best beta.  Zero relative to zero is 1, for
-neither is worse; anything else relative to zero is infinite.  In a geometric mean a ratio counts
-as .01 at the least and as 100 at the most, so that one setting in which next to nothing is divided
-by nothing does not decide it.
+An excess may be zero, if a strategy always finds the best beta.  Zero divided by zero counts as 1,
+since neither is worse; any other excess divided by zero is infinite.  In a geometric mean a ratio
+counts as at least .01 and at most 100, so that one setting with a very small denominator does not
+dominate.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 
 LEAST_RATIO = 0.01
 MOST_RATIO = 1 / LEAST_RATIO
-# The rule, in the words of a page.
+# The rule, as printed on pages.
 RULE = (
     "where less than .01 counts as .01, more than 100 as 100, and nothing in parts of nothing as 1"
 )
 
 
 def ratio(excess: float, reference: float) -> float:
-    """Return the excess in parts of the reference.
+    """Return the excess divided by the reference.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Which strategies a study compares, by name."""
+r"""Strategies that a study compares, by name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from temperance.types import Strategy
 Choice = Strategy | Callable[[Setting], Strategy]
 
 
-# The thesis has about 1000; these are enough for the choice, and a logistic draw is a costly fit.
+# The thesis has about 1000; these are enough for the choice, and a logistic draw takes a slow fit.
 LINEAR_DRAWS, LOGISTIC_DRAWS = 200, 50
 
 
 def bootstrap_for(setting: Setting) -> Strategy:
-    """Return the bootstrap with as many draws as the setting's model can afford."""
+    """Return the bootstrap with a number of draws that suits the setting's model."""
     logistic = isinstance(setting.model, LogisticRegression)
     return Bootstrap(n_draws=LOGISTIC_DRAWS if logistic else LINEAR_DRAWS)
 
@@ -47,7 +47,7 @@ STRATEGIES: dict[str, Choice] = {
 
 
 def as_choices(strategies: Mapping[str, Choice] | Iterable[str] | None) -> dict[str, Choice]:
-    """Resolve names; by default all of ``STRATEGIES``."""
+    """Return strategies for names; by default all of ``STRATEGIES``."""
     if strategies is None:
         return dict(STRATEGIES)
     if isinstance(strategies, Mapping):

@@ -1,4 +1,4 @@
-r"""What a comparison says: pure functions of its table."""
+r"""Summaries of a comparison: pure functions of its table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from temperance.study.ratios import geometric_mean, ratio
 if TYPE_CHECKING:
     import pandas as pd
 
-CLEAR = 2.0  # standard errors that make a difference clear
+CLEAR = 2.0  # standard errors by which a difference counts as clear
 
 
 def by_setting(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
-    """Sum up each strategy in each setting, against a baseline on the same data.
+    """Summarise each strategy in each setting, relative to a baseline on the same data.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def by_setting(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
 
 
 def overall(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
-    """Sum up each strategy over all settings.
+    """Summarise each strategy over all settings.
 
     Parameters
     ----------

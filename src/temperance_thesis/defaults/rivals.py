@@ -14,7 +14,7 @@ from temperance.calibration import Calibration
 from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
-from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
+from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, ReferenceRisk
 from temperance.strategies.reference.linear import reference_risk_curve
@@ -22,10 +22,10 @@ from temperance.strategies.reference.new_rows import plain_intensity
 from temperance.strategies.reference.scales import (
     SPREAD,
     AroundKnownVariance,
-    Belief,
+    ScalePrior,
     UnknownVariance,
 )
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of
 from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
@@ -100,21 +100,27 @@ class FirstDescribed(ReferenceRisk):
 
     def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> ReferenceCurve:
         """Return the risk that this reference expects."""
-        belief: Belief
-        noise: Noise
+        scale_prior: ScalePrior
+        noise: NoiseModel
         if isinstance(model, NormalInverseGammaLinear):
-            belief, noise, variance = (
+            scale_prior, noise, variance = (
                 UnknownVariance(SPREAD),
                 InverseGammaVariance(model.a, model.b),
                 1.0,
             )
         elif isinstance(model, KnownVarianceRegression):
-            belief, noise, variance = AroundKnownVariance(), KnownVariance(), model.noise_variance
+            scale_prior, noise, variance = (
+                AroundKnownVariance(),
+                KnownVariance(),
+                model.noise_variance,
+            )
         else:
             raise ValueError(f"model must be linear, got {type(model).__name__}")
         Z = model.design(rows.X)
-        seen = seen_rows(Z, rows.y, counts, model.prior(Z.shape[1]), variance)
-        return reference_risk_curve(seen, rows.weights, belief, noise, risk, plain_intensity)
+        observed = observed_rows(Z, rows.y, counts, model.prior(Z.shape[1]), variance)
+        return reference_risk_curve(
+            observed, rows.weights, scale_prior, noise, risk, plain_intensity
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The command line: options, progress and words around the library; no numerics."""
+"""The command line: options, progress and output; no numerics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def main() -> None:
     """Run the command ``temperance``."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # not every encoding has a beta
+            stream.reconfigure(errors="replace")  # some encodings lack the letter beta
     try:
         code = _run()
         sys.stdout.flush()
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run it, and return the exit code; a wrong option gets one line too."""
+    """Run the command and return the exit code; errors in options are one line."""
     try:
         from temperance.app.cli.app import app
     except ModuleNotFoundError as error:
@@ -39,23 +39,23 @@ def _run() -> int:
         return 2
     try:
         return app(prog_name="temperance", standalone_mode=False) or 0
-    except SystemExit:  # typer and rich leave like this when nobody reads their help
+    except SystemExit:  # raised by typer and rich when the output is closed
         return CLOSED_PIPE
     except Exception as error:
-        if type(error).__name__ == "Abort":  # an interrupt between a command and its end
+        if type(error).__name__ == "Abort":  # an interrupt outside a command
             raise KeyboardInterrupt from None
         if not hasattr(error, "format_message"):
             raise
         message = " ".join(error.format_message().split()).rstrip(".")
-        message = message.replace(": Value error, ", ": ")  # the word of a library below
-        if message:  # the help has been shown if there is none
+        message = message.replace(": Value error, ", ": ")  # prefix of another library
+        if message:  # no message: the help was shown
             path = getattr(getattr(error, "ctx", None), "command_path", "temperance")
             print(f"temperance: {message}; see {path} --help", file=sys.stderr)
         return getattr(error, "exit_code", 2)
 
 
 def stop_writing() -> None:
-    """Write to nobody from here on: Python would complain of what it could not write."""
+    """Discard further output: Python would report that it cannot be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""The commands and what they have in common."""
+"""The application and its commands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Hold the commands together."""
+    """Define the group of commands."""
 
 
-root.__doc__ = None  # the help shows the app's own sentence
+root.__doc__ = None  # so that the help shows the app's text

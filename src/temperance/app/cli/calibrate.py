@@ -1,4 +1,4 @@
-"""``temperance calibrate``: from a table to a chosen beta, a comparison, a report."""
+"""``temperance calibrate``: choose beta for a table, compare strategies, write a report."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from temperance.types import HasReference
 from temperance.validation import shown
 
 N_HELD_OUT_FOLDS = 5
-# Enough for a picture of its choice, and a tenth of the cost.
+# Enough draws to show its choice, at a tenth of the cost.
 RESAMPLES_BESIDE = 100
-# Cost of a logistic model's fits: about ten seconds of one strategy for the dots of a report, and
-# three minutes with the rows held out where the comparison itself was asked for.
+# Limits on the estimated cost of a logistic model's fits.  The first is about ten seconds of one
+# strategy for the dots of a report, the second three minutes with held-out rows in a comparison.
 MOST_COST_BESIDE, MOST_COST_COMPARED = 2_000_000, 7_000_000
 
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
@@ -257,7 +257,7 @@ def calibrate(
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One strategy: its estimator, fitted, and how it fared on rows held out if that was asked."""
+    """One strategy: its fitted estimator, and its forecasts of held-out rows if requested."""
 
     name: str
     fitted: Any
@@ -265,8 +265,8 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
-    """The table, the strategy asked for, all strategies if asked, and sentences of warning."""
+class CalibrateResult:
+    """The table, the requested strategy, all strategies if requested, and warnings."""
 
     table: Table
     own: Trial
@@ -274,8 +274,8 @@ class Result:
     warnings: list[str] = field(default_factory=list)
 
 
-def run(request: Request) -> Result:
-    """Do what was asked for, with progress on the way."""
+def run(request: Request) -> CalibrateResult:
+    """Return the result of a request, with progress bars."""
     with Steps() as steps:
         _refuse_bad_files(request)
         steps.say("reading")
@@ -302,7 +302,7 @@ def run(request: Request) -> Result:
         for why in dict.fromkeys(left_out.values()):
             left = ", ".join(name for name, reason in left_out.items() if reason == why)
             sentences.append(f"Left out, {why}: {left}")
-        result = Result(table, trials[0], trials if wide else [], sentences)
+        result = CalibrateResult(table, trials[0], trials if wide else [], sentences)
         if request.report is not None:
             steps.say("report")
             _write_report(request, result)
@@ -313,7 +313,7 @@ def run(request: Request) -> Result:
 
 
 def _reason_against(name: str, request: Request, table: Table) -> str | None:
-    """Say why a strategy is not run beside the one that was asked for, or nothing."""
+    """Return why a strategy is not run in addition to the requested one, or None."""
     lower, upper = request.bounds or (0.0, 3.0)
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
@@ -359,8 +359,8 @@ def _trial(
     from temperance.app.held_out import hold_out
 
     steps.say(name)
-    beside = name == "bootstrap" and name != request.own_strategy(estimator)
-    strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if beside else name
+    additional = name == "bootstrap" and name != request.own_strategy(estimator)
+    strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if additional else name
     asked = clone(estimator).set_params(strategy=strategy)
     fitted = clone(asked).fit(table.inputs, table.target, sample_weight=table.weights)
     steps.step()
@@ -372,7 +372,7 @@ def _trial(
         fitted,
         hold_out(
             asked,
-            table.inputs.to_numpy(),  # names would be looked at again in every fold
+            table.inputs.to_numpy(),  # without names, which every fold would check again
             table.target,
             table.weights,
             n_folds=N_HELD_OUT_FOLDS,
@@ -384,7 +384,7 @@ def _trial(
 
 @contextmanager
 def noted() -> Iterator[list[str]]:
-    """Collect warnings as sentences, each once, but for those that the result explains."""
+    """Collect distinct warnings as sentences, without those that the result explains."""
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -397,7 +397,7 @@ def noted() -> Iterator[list[str]]:
 
 
 def _refuse_bad_files(request: Request) -> None:
-    """Refuse files that could not be written, or that would be written over what is needed."""
+    """Refuse output files that cannot be written or would overwrite an input."""
     for option, path in (("--report", request.report), ("--save", request.save)):
         if path is None:
             continue
@@ -409,7 +409,7 @@ def _refuse_bad_files(request: Request) -> None:
             raise ValueError(f"--save and --report name the same file, {request.save}")
 
 
-def _write_report(request: Request, result: Result) -> None:
+def _write_report(request: Request, result: CalibrateResult) -> None:
     from temperance.app import report
     from temperance.app.cli.display import ranking, settings
 
@@ -428,7 +428,7 @@ def _write_report(request: Request, result: Result) -> None:
     write_whole(request.report, report.render(contents))
 
 
-def _save(request: Request, result: Result) -> None:
+def _save(request: Request, result: CalibrateResult) -> None:
     from temperance.app.cli.display import settings
     from temperance.app.saved import choice
 

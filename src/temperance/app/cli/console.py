@@ -1,4 +1,4 @@
-"""Where words go: results to stdout; errors and progress to stderr, progress on terminals only."""
+"""Output: results on stdout; errors on stderr; progress on stderr if it is a terminal."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.M)
 
 
 class Output(Console):
-    """A console on today's stdout, whose lines end where their words end."""
+    """A console on the current stdout, without trailing blanks."""
 
     def __init__(self) -> None:
         super().__init__(highlight=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print, without the blanks that fill lines up."""
+        """Print, without the blanks that fill up lines."""
         with self.capture() as captured:
             super().print(*objects, **options)
         sys.stdout.write(TRAILING.sub(r"\1", captured.get()))
 
 
 def errors() -> Console:
-    """Return a console on today's stderr."""
+    """Return a console on the current stderr."""
     return Console(stderr=True, highlight=False)
 
 
 @contextmanager
 def one_line_errors(debug: bool, reword: Callable[[str], str] = str) -> Iterator[None]:
-    """Turn what went wrong into one line on stderr and an exit code; ``debug`` lets it through.
+    """Turn exceptions into one line on stderr and an exit code; ``debug`` raises them.
 
-    Messages about bad input go through ``reword``.  Who reads the output, like ``head``, may have
-    seen enough, which is noticed here at the latest.
+    Messages about bad input go through ``reword``.  A closed output pipe, as by ``head``, is
+    detected here at the latest.
     """
     try:
         yield
@@ -87,7 +87,7 @@ def one_line_errors(debug: bool, reword: Callable[[str], str] = str) -> Iterator
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Print each warning of the library as one line on stderr, without where it came from."""
+    """Print each warning of the library as one line on stderr, without its location."""
     before = warnings.showwarning
 
     def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -113,26 +113,26 @@ def _leave(message: str, code: int) -> None:
 
 
 def printable(text: str) -> str:
-    """Show control characters, which could command a terminal, as Python writes them."""
+    """Return text with control characters escaped, since they could control a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class TimeLeft(TimeRemainingColumn):
-    """The time left by the speed of the last steps, or as told where steps differ in cost."""
+    """The remaining time, from recent steps, or as given by the caller if steps differ."""
 
     def render(self, task: Task) -> Text:
-        """Show what was told, if anything was."""
-        told = task.fields.get("left")
-        if told is None:
+        """Show the given time, if there is one."""
+        given = task.fields.get("left")
+        if given is None:
             return super().render(task)
-        minutes, seconds = divmod(round(told), 60)
+        minutes, seconds = divmod(round(given), 60)
         return Text(f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}", style="progress.remaining")
 
 
 class Steps:
-    """A bar for work in steps, which shows itself after two seconds, and only on a terminal.
+    """A progress bar that appears after two seconds, and only on a terminal.
 
-    Until the number of steps is known, and where it is one, the bar pulses.
+    While the number of steps is unknown, or if it is one, the bar pulses.
     """
 
     def __init__(self) -> None:
@@ -153,24 +153,24 @@ class Steps:
         self._timer.daemon = True
 
     def __enter__(self) -> Steps:
-        """Wait two seconds, then show the bar."""
+        """Show the bar after two seconds."""
         self._timer.start()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._timer.cancel()
         self._timer.join()
         self._progress.stop()
 
     def expect(self, total: int) -> None:
-        """Say how many steps there will be."""
+        """Set the number of steps."""
         self._progress.update(self._task, total=total if total > 1 else None)
 
     def say(self, doing: str) -> None:
-        """Name the work that is going on."""
+        """Set the description of the current work."""
         self._progress.update(self._task, description=doing)
 
     def step(self, left: float | None = None) -> None:
-        """Count one step as done, and say how many seconds are left where this is known better."""
+        """Count one step; ``left`` are the remaining seconds, if the caller knows them."""
         self._progress.update(self._task, advance=1, left=left)

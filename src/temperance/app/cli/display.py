@@ -1,4 +1,4 @@
-"""Results as tables for people and as JSON for machines."""
+"""Results as tables for readers and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 
 import temperance
-from temperance.app.cli.calibrate import Result, Trial
+from temperance.app.cli.calibrate import CalibrateResult, Trial
 from temperance.app.cli.console import Output, printable
 from temperance.app.cli.request import PURPOSES, Request
 from temperance.app.explanation import explain, modelled
@@ -24,11 +24,11 @@ BETAS = "chosen beta"
 
 
 def escape(text: str) -> str:
-    """Make text from files harmless to terminals and to rich's markup."""
+    """Return text from files without control characters and rich markup."""
     return escape_markup(printable(text))
 
 
-def show(request: Request, result: Result) -> None:
+def show(request: Request, result: CalibrateResult) -> None:
     """Print the result."""
     if request.json:
         print(json.dumps(_plain(as_record(request, result)), indent=2, allow_nan=False))
@@ -54,12 +54,12 @@ def show(request: Request, result: Result) -> None:
 
 
 def _first(names_and_values: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the settings that head the result: all down to what it is for."""
+    """Return the first settings, up to the purpose, for the head of the output."""
     return names_and_values[: [name for name, _ in names_and_values].index("for") + 1]
 
 
-def settings(request: Request, result: Result) -> list[tuple[str, str]]:
-    """Return names and values that say what was done, the most important first."""
+def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]:
+    """Return names and values that describe what was done, the most important first."""
     fitted, table = result.own.fitted, result.table
     first = fitted.calibration_
     rows, columns = table.inputs.shape
@@ -89,7 +89,7 @@ def _kind(fitted: Any) -> Risk:
 
 
 def _units(fitted: Any) -> str:
-    """Say what a risk is counted in, where that is not plain."""
+    """Return the unit of a risk, if it needs to be named."""
     inferred = isinstance(getattr(fitted, "noise_variance", None), str)
     return ", of the standardised target" if inferred and fitted.standardize else ""
 
@@ -156,7 +156,7 @@ def _grid(*headings: str) -> Grid:
 
 
 def _ranked_grid(ranking: list[tuple[str, ...]], own: str, width: int) -> Grid:
-    """Return the ranking; where it is too wide it moves together, and only betas are broken."""
+    """Return the ranking; if it is too wide, columns move together and betas are wrapped."""
     headings, *rows = ranking
     cells = [max(map(len, column)) for column in zip(*ranking, strict=True)]
     grid = _grid(*headings)
@@ -170,18 +170,18 @@ def _ranked_grid(ranking: list[tuple[str, ...]], own: str, width: int) -> Grid:
 
 
 def ranked(trials: list[Trial]) -> list[Trial]:
-    """Order strategies by their gain over Bayes on rows held out, the best first."""
+    """Return strategies by their gain over Bayes on held-out rows, the best first."""
     return sorted(trials, key=lambda trial: -trial.held.mean(trial.held.gains)[0])
 
 
-def ranking(result: Result) -> list[tuple[str, ...]]:
-    """Return the strategies on rows held out, the best first, below a row of headings."""
+def ranking(result: CalibrateResult) -> list[tuple[str, ...]]:
+    """Return a row of headings, then the strategies on held-out rows, the best first."""
     last = "in 95 %" if result.own.held.bayes.place is not None else "right"
     rows: list[tuple[str, ...]] = [("", "strategy", BETAS, "gain over Bayes", "log score", last)]
     trials = ranked(result.trials)
     gains = [trial.held.mean(trial.held.gains) for trial in trials]
     for trial, gain in zip(trials, gains, strict=True):
-        place = 1 + [mean for mean, _ in gains].index(gain[0])  # those that gain the same share it
+        place = 1 + [mean for mean, _ in gains].index(gain[0])  # equal gains share a rank
         beta = f"{trial.fitted.calibration_.beta:.3g}"
         held = trial.held
         score = held.mean(held.calibrated.log_score)
@@ -207,15 +207,15 @@ def _compared_in_words(trials: list[Trial]) -> str:
     )
 
 
-def hit(held: HeldOut, result: Result) -> Any:
-    """Whether each row fell into its 95 % interval, or was given its class, as 0 or 1."""
+def hit(held: HeldOut, result: CalibrateResult) -> Any:
+    """Return whether each row is in its 95 % interval, or has its class, as 0 or 1."""
     if held.calibrated.place is not None:
         return coverage(held.calibrated.place, 0.95)
     return hits(held.calibrated, result.table.target, result.own.fitted.classes_)
 
 
-def as_record(request: Request, result: Result) -> dict[str, Any]:
-    """Return everything that was found, as plain values."""
+def as_record(request: Request, result: CalibrateResult) -> dict[str, Any]:
+    """Return all results as plain values."""
     fitted, table = result.own.fitted, result.table
     record: dict[str, Any] = {
         "version": temperance.__version__,
@@ -284,7 +284,7 @@ def _coefficients(fitted: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _compared(trial: Trial, result: Result) -> dict[str, Any]:
+def _compared(trial: Trial, result: CalibrateResult) -> dict[str, Any]:
     held = trial.held
     gain, gain_error = held.mean(held.gains)
     score, score_error = held.mean(held.calibrated.log_score)
@@ -300,7 +300,7 @@ def _compared(trial: Trial, result: Result) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn numpy's values into Python's, and numbers that are not finite into null."""
+    """Return a value with numpy's types as Python's, and numbers that are not finite as null."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

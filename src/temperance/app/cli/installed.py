@@ -1,4 +1,4 @@
-"""Commands that other packages bring: entry points of the group ``temperance.commands``."""
+"""Commands of other packages: entry points of the group ``temperance.commands``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUP = "temperance.commands"
 
 
 def add_installed(app: typer.Typer) -> None:
-    """Add the commands that are installed; ``reproduce`` says what to install where it is not."""
+    """Add the installed commands; without its package ``reproduce`` says what to install."""
     found = {each.name: each.load() for each in entry_points(group=GROUP)}
     for name, command in found.items():
         app.command(name, cls=Command)(command)

@@ -1,4 +1,4 @@
-"""Options and what they accept: one line names the option, its value and what it takes."""
+"""Options and their checks: errors name the option, its value and what is accepted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from temperance.validation import shown
 
 
 class Command(TyperCommand):
-    """A command whose options, when they are wrong, point to its own help."""
+    """A command whose option errors refer to its own help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse them; an error about a missing value does not know its command."""
+        """Parse the arguments; an error about a missing value gets the command's context."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -27,17 +27,17 @@ class Command(TyperCommand):
 
 
 def whole_number(help: str, least: int | None = None, **more: Any) -> Any:
-    """Return an option that takes whole numbers, of at least ``least`` if given."""
+    """Return an option for whole numbers, of at least ``least`` if given."""
     return typer.Option(parser=_integer(least), metavar="INTEGER", help=help, **more)
 
 
 def real_number(help: str, metavar: str = "NUMBER", **more: Any) -> Any:
-    """Return an option that takes real numbers."""
+    """Return an option for real numbers."""
     return typer.Option(parser=_number, metavar=metavar, help=help, **more)
 
 
 def number_or(word: str, help: str, **more: Any) -> Any:
-    """Return an option that takes real numbers or one word."""
+    """Return an option for real numbers or one word."""
 
     def parse(text: str) -> Any:
         return word if text == word else _number(text, f"a number or {word}")
@@ -68,7 +68,7 @@ def _number(text: str, wanted: str = "a number") -> float:
 
 
 def refuse_unwritable(option: str, path: Path) -> None:
-    """Refuse a file that could not be written, before the work that it is for."""
+    """Refuse a file that cannot be written, before the work starts."""
     if path.is_dir():
         raise ValueError(f"{option} must name a file, {path} is a directory")
     if path.exists() and not path.is_file():
@@ -80,7 +80,7 @@ def refuse_unwritable(option: str, path: Path) -> None:
 
 
 def refuse_unwritable_directory(what: str, directory: Path) -> None:
-    """Refuse a directory in which no file can be made; only trying tells."""
+    """Refuse a directory in which no file can be created; this needs a trial."""
     try:
         tempfile.TemporaryFile(dir=directory).close()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``temperance predict``: forecasts of new rows by a choice that was saved."""
+"""``temperance predict``: forecasts of new rows by a saved choice."""
 
 from __future__ import annotations
 
@@ -77,21 +77,21 @@ def predict(
         text = [column.name for column in chosen.columns if column.kind == "levels"]
         frame = read_frame(data, text=text, least_columns=1)
         rows = new_rows(frame, chosen.columns, skip_unknown)
-        told = forecasts(chosen.fitted, rows.inputs, levels)
-        told.insert(0, "row", rows.numbers)
-        _refuse_overflow(told)
+        forecast = forecasts(chosen.fitted, rows.inputs, levels)
+        forecast.insert(0, "row", rows.numbers)
+        _refuse_overflow(forecast)
         for notice in rows.notices:
             errors().print(f"temperance: {printable(notice)}", markup=False, soft_wrap=True)
         if file is None:
-            sys.stdout.write(told.to_csv(index=False, lineterminator="\n"))
+            sys.stdout.write(forecast.to_csv(index=False, lineterminator="\n"))
         else:
-            write_whole(file, _content(told, file))
-            said = f"Forecasts of {len(told)} rows are in {printable(str(file))}"
+            write_whole(file, _content(forecast, file))
+            said = f"Forecasts of {len(forecast)} rows are in {printable(str(file))}"
             Output().print(said, markup=False, soft_wrap=True)
 
 
 def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pandas.DataFrame:
-    """Return the forecasts of rows, a column for each number that is told of them."""
+    """Return the forecasts of rows, one column for each quantity."""
     import pandas
 
     columns: dict[str, Any] = {}
@@ -117,7 +117,7 @@ def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pan
 
 @contextmanager
 def _numbers() -> Iterator[None]:
-    """Go on with numbers that are too large, which are looked for in the end, or refuse them."""
+    """Ignore overflow, which is checked at the end, or refuse it."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -125,16 +125,16 @@ def _numbers() -> Iterator[None]:
         raise TableError("the forecasts are too large numbers") from None
 
 
-def _refuse_overflow(told: pandas.DataFrame) -> None:
-    finite = np.isfinite(told.select_dtypes(float).to_numpy()).all(axis=1)
+def _refuse_overflow(forecast: pandas.DataFrame) -> None:
+    finite = np.isfinite(forecast.select_dtypes(float).to_numpy()).all(axis=1)
     if not finite.all():
-        row = told["row"].iloc[int(np.argmin(finite))]
+        row = forecast["row"].iloc[int(np.argmin(finite))]
         raise TableError(f"the forecast of data row {row} is too large a number")
 
 
-def _content(told: pandas.DataFrame, file: Path) -> bytes:
+def _content(forecast: pandas.DataFrame, file: Path) -> bytes:
     if file.suffix.lower() in (".parquet", ".pq"):
         content = io.BytesIO()
-        told.to_parquet(content, index=False)
+        forecast.to_parquet(content, index=False)
         return content.getvalue()
-    return told.to_csv(index=False, lineterminator="\n").encode("utf-8", "replace")
+    return forecast.to_csv(index=False, lineterminator="\n").encode("utf-8", "replace")

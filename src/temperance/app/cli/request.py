@@ -1,4 +1,4 @@
-"""What was asked for on the command line, and the parts of the library that it stands for."""
+"""The request on the command line, and the parts of the library that it selects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
 PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
 Purpose = Literal["forecasts", "draws"]
 
-# What should be right, and the risk that is made small for it.
+# The purpose, and the risk that is minimised for it.
 RISKS: dict[Purpose, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
 PURPOSES: dict[Risk, Purpose] = {risk: purpose for purpose, risk in RISKS.items()}
 
@@ -51,11 +51,11 @@ class Request:
 
     @property
     def risk(self) -> Risk:
-        """The risk that is made small."""
+        """The risk that is minimised."""
         return RISKS[self.purpose]
 
     def table(self) -> Table:
-        """Read the data, or take the bundled ones."""
+        """Return the table in the data file, or the bundled one."""
         name = "diabetes" if self.data is None else self.data.name
         frame = diabetes() if self.data is None else read_frame(self.data)
         target = "progression" if self.data is None and self.target is None else self.target
@@ -86,7 +86,7 @@ class Request:
         return "classification" if self.model == "logistic" else "regression"
 
     def estimator(self, task: Task) -> Any:
-        """Build the estimator that the options describe."""
+        """Return the estimator that the options describe."""
         from temperance.estimators import GibbsClassifier, GibbsRegressor
 
         shared: dict[str, Any] = {
@@ -115,7 +115,7 @@ class Request:
         return "linear" if self.noise_variance is None else "known-variance"
 
     def own_strategy(self, estimator: Any) -> str:
-        """Name the strategy that was asked for, or the estimator's default."""
+        """Return the name of the requested strategy, or of the estimator's default."""
         return self.strategy or name_of(estimator.usual_strategy())
 
     def _check(self, model: ModelName) -> None:
@@ -135,7 +135,7 @@ class Request:
             raise ValueError(f"--posterior is for the model logistic, not {model}")
 
     def command(self) -> str:
-        """Write the command line that asks for the same."""
+        """Return the command line of the same request."""
         words = ["temperance", "calibrate"]
         for field in fields(self):
             value = getattr(self, field.name)
@@ -145,7 +145,7 @@ class Request:
 
 
 def as_written(message: str) -> str:
-    """Name what a message of the library is about as the command does."""
+    """Return a message of the library with the names of the command's options."""
     names = {"X and y": "the table", "X": "the inputs", "y": "the target"}
     names |= {field.name: _dashed(field.name) for field in fields(Request)}
     for name, written in names.items():

@@ -14,14 +14,14 @@ from temperance.app import held_out
 from temperance.app.explanation import explain, modelled, name_of_choice
 from temperance.app.report.contents import (
     Band,
-    Choice,
     Coefficient,
     Contents,
-    HeldOut,
+    HeldOutSummary,
     Interval,
     Marginals,
-    Part,
-    Reliability,
+    ReliabilityCurve,
+    ReportPart,
+    StrategyChoice,
 )
 from temperance.app.tables import Table
 from temperance.calibration import Calibration, with_error
@@ -33,13 +33,13 @@ from temperance.validation import shown
 MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200
 GRID = 80
-STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's own ruler and over the bounds
-# Probabilities between which densities are drawn by lines: even steps of a Gaussian.
+STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's search scale and over the bounds
+# Probabilities of the points that outline densities: even steps of a Gaussian.
 DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
 
-Law = StudentT | StudentMixture
+StudentDistribution = StudentT | StudentMixture
 
 
 def compute(
@@ -53,29 +53,29 @@ def compute(
     settings: list[tuple[str, str]],
     command: str,
 ) -> Contents:
-    """Gather what a report says.
+    """Return the contents of a report.
 
     Parameters
     ----------
     fitted : GibbsRegressor or GibbsClassifier, fitted to the table
     table : Table
-    choices : the beta by each strategy's name
-    own : name of the strategy that was asked for
-    held : forecasts of rows held out
-    ranking : strategies on rows held out, below a row of headings; empty if they were not compared
+    choices : beta of each strategy, by name
+    own : name of the requested strategy
+    held : forecasts of held-out rows
+    ranking : headings, then strategies on held-out rows; empty if they were not compared
     notices : sentences of warning
     settings : names and values to reproduce the result
-    command : the command that makes the report again
+    command : the command that produces the same report
     """
     calibration = fitted.calibration_
-    chosen = [Choice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
+    chosen = [StrategyChoice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
     betas = _betas(calibration, calibration.curve.ruler(calibration.bounds))
     risk = calibration.curve(betas)
-    # At its place stands the choice itself, which may be an average over betas.
-    asked = [None if beta == calibration.beta else float(beta) for beta in betas]
-    laws = [_laws(fitted, beta) for beta in asked]
+    # None is the choice itself, which may be an average over betas.
+    requested = [None if beta == calibration.beta else float(beta) for beta in betas]
+    laws = [_laws(fitted, beta) for beta in requested]
     names = [name for name, _ in fitted.parts()]
-    bands = _bands(fitted, table, names, asked)
+    bands = _bands(fitted, table, names, requested)
     parts = [
         _part(fitted, name, chosen, betas, risk, k, [each[k] for each in laws], band)
         for k, (name, band) in enumerate(zip(names, bands, strict=True))
@@ -85,7 +85,7 @@ def compute(
     words = [*([f"The model gives the {which}."] if which else []), explain(calibration)]
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _fared(held, calibration.kind, name_of_choice(calibration))],
+        words=[*words, _comparison_in_words(held, calibration.kind, name_of_choice(calibration))],
         risk_name=calibration.kind,
         choice_name=name_of_choice(calibration),
         reading=_reading(table),
@@ -99,7 +99,7 @@ def compute(
 
 
 def _reading(table: Table) -> str:
-    """Say what the coefficients of text compare with, or nothing."""
+    """Return which levels of text the coefficients compare, or an empty text."""
     pairs = [
         f"{shown(column.name)} with {shown(column.reference)}"
         for column in table.columns
@@ -109,15 +109,15 @@ def _reading(table: Table) -> str:
 
 
 def _betas(calibration: Calibration, ruler: Ruler) -> Array:
-    """Ascending betas over the bounds, on the scale of the curve, with the choice and Bayes."""
+    """Return ascending betas within the bounds, on the curve's scale, with choice and Bayes."""
     lower, upper = calibration.bounds
     width = float(ruler.t(upper))
-    # Beyond its ceiling a curve has no features, but it may rise or fall a long way.
+    # Beyond its ceiling a curve has no features, but it may still change slowly.
     spread = ruler._replace(ceiling=np.inf).scan(EVEN_STEPS, width / STEPS)
     around = calibration.beta * np.geomspace(1 / 8, 8, 7)
     betas = np.concatenate([spread, around, [calibration.beta, 1.0]])
     betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
-    # Neighbours that no picture can tell apart, but never an end, the choice or Bayes.
+    # Drop neighbours that a plot cannot resolve, but never an end, the choice or Bayes.
     apart = np.diff(ruler.t(betas), prepend=-np.inf) > 1e-3 * width
     return betas[apart | np.isin(betas, [upper, calibration.beta, 1.0])]
 
@@ -125,21 +125,21 @@ def _betas(calibration: Calibration, ruler: Ruler) -> Array:
 def _part(
     fitted: Any,
     name: str,
-    choices: list[Choice],
+    choices: list[StrategyChoice],
     betas: Array,
     risk: Array,
     k: int,
-    laws: list[Law],
+    laws: list[StudentDistribution],
     band: Band | None,
-) -> Part:
+) -> ReportPart:
     calibration = fitted.calibration_
     names = ["intercept", *fitted.terms_]
     at = int(np.searchsorted(betas, calibration.beta))
     given = calibration.average is None and not calibration.minimum.searched
-    return Part(
+    return ReportPart(
         name=name,
         betas=betas,
-        grain=calibration.curve.ruler(calibration.bounds).grain,
+        grain=calibration.curve.ruler(calibration.bounds).offset,
         risk=risk,
         at=at,
         averaged=calibration.average is not None,
@@ -157,17 +157,21 @@ def _part(
     )
 
 
-def _laws(fitted: Any, beta: float | None) -> list[Law]:
-    """Return the law of the coefficients of each part."""
+def _laws(fitted: Any, beta: float | None) -> list[StudentDistribution]:
+    """Return the distribution of the coefficients of each part."""
     if hasattr(fitted, "classes_"):
         return fitted.class_coefficients(beta=beta)
     return [fitted.coefficients(beta=beta)]
 
 
-def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[Coefficient]:
-    """Return the intercept, if there is one, and the surest of the other coefficients."""
+def _table(
+    fitted: Any, names: list[str], bayes: StudentDistribution, calibrated: StudentDistribution
+) -> list[Coefficient]:
+    """Return the intercept, if there is one, and the coefficients farthest from zero."""
     intercept = [0] if fitted.fit_intercept else []
-    listed = np.array([*intercept, *_surest(calibrated, MOST_COEFFICIENTS - len(intercept))])
+    listed = np.array(
+        [*intercept, *_farthest_from_zero(calibrated, MOST_COEFFICIENTS - len(intercept))]
+    )
     some = [_some(law, listed) for law in (bayes, calibrated)]
     ends = [np.column_stack([law.mean, law.interval(0.95)]).tolist() for law in some]
     return [
@@ -175,19 +179,21 @@ def _table(fitted: Any, names: list[str], bayes: Law, calibrated: Law) -> list[C
     ]
 
 
-def _some(law: Law, places: NDArray[np.intp]) -> Law:
-    """Return the law of some of its numbers."""
+def _some(law: StudentDistribution, places: NDArray[np.intp]) -> StudentDistribution:
+    """Return the distribution of some of the coefficients."""
     return replace(law, location=law.location[..., places], scale=law.scale[..., places])
 
 
-def _surest(law: Law, most: int) -> NDArray[np.intp]:
-    """Return the places of the coefficients that are the most standard deviations from zero."""
+def _farthest_from_zero(law: StudentDistribution, most: int) -> NDArray[np.intp]:
+    """Return the indices of coefficients the most standard deviations from zero."""
     strength = np.abs(law.mean[1:]) / law.std[1:]
     return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _marginals(names: list[str], laws: list[Law], chosen: Law) -> Marginals:
-    shown = _surest(chosen, MOST_MARGINALS)
+def _marginals(
+    names: list[str], laws: list[StudentDistribution], chosen: StudentDistribution
+) -> Marginals:
+    shown = _farthest_from_zero(chosen, MOST_MARGINALS)
     some = [_some(law, shown) for law in laws]
     offset, height = zip(*map(_outline, some), strict=True)
     return Marginals(
@@ -199,17 +205,17 @@ def _marginals(names: list[str], laws: list[Law], chosen: Law) -> Marginals:
     )
 
 
-def _outline(law: Law) -> tuple[Array, Array]:
-    """Return points of the densities, from the mean, and the heights there over the largest."""
+def _outline(law: StudentDistribution) -> tuple[Array, Array]:
+    """Return points of the densities, relative to the mean, and heights relative to the peak."""
     points = _quantiles(law)
-    with np.errstate(all="ignore"):  # a law may have no width, or no end of it
+    with np.errstate(all="ignore"):  # a scale may be zero or infinite
         log_density = law.log_density(points)
         height = np.exp(log_density - log_density.max(axis=0))
-    return (points - law.mean).T, height.round(3).T  # a picture shows no more digits
+    return (points - law.mean).T, height.round(3).T  # enough digits for a plot
 
 
-def _quantiles(law: Law) -> Array:
-    """Return about the quantiles of a law; a mixture's lie among those of its parts."""
+def _quantiles(law: StudentDistribution) -> Array:
+    """Return approximate quantiles; those of a mixture are between those of its parts."""
     if isinstance(law, StudentT):
         return law.quantile(DRAWN)
     parts = zip(law.location, law.scale, law.dof, strict=True)
@@ -224,7 +230,7 @@ def _quantiles(law: Law) -> Array:
 def _bands(
     fitted: Any, table: Table, names: list[str], betas: list[float | None]
 ) -> list[Band] | list[None]:
-    """Return the forecasts of each part over a single input; there is none of several."""
+    """Return the forecasts of each part along a single input; None for several inputs."""
     if table.inputs.shape[1] != 1:
         return [None] * len(names)
     column = table.inputs.columns[0]
@@ -252,12 +258,12 @@ def _forecast(fitted: Any, frame: Any, beta: float | None) -> Array:
         return np.stack([law.mean, *law.interval(0.95).T])[:, None]
     ends = fitted.predict_interval(frame, 0.95, beta=beta)
     mean = fitted.predict_proba(frame, beta=beta)
-    if ends.ndim == 2:  # of two classes, the second
+    if ends.ndim == 2:  # two classes: the second
         ends, mean = ends[:, None], mean[:, 1:]
     return np.stack([mean.T, *np.moveaxis(ends, (0, 1, 2), (2, 1, 0))])
 
 
-def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
+def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOutSummary:
     both = (held.bayes, held.calibrated)
     rows = len(held.weights)
     scores = [
@@ -272,14 +278,14 @@ def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOut:
         gaps = (np.mean(np.abs(each.happened - each.promised)) for each in (bayes, calibrated))
         bayes_gap, calibrated_gap = (f"{100 * gap:.1f}" for gap in gaps)
         scores.append(("promised against happened, mean gap in %", bayes_gap, calibrated_gap))
-        return HeldOut("intervals", rows, bayes, calibrated, scores)
+        return HeldOutSummary("intervals", rows, bayes, calibrated, scores)
     happened = table.target[:, None] == fitted.classes_
     right = (held_out.hits(each, table.target, fitted.classes_) for each in both)
     scores.append(("classes guessed right, in %", *_scores(held, *(100 * each for each in right))))
     bayes, calibrated = (
         _probabilities_kept(each.probabilities, happened, held.weights) for each in both
     )
-    return HeldOut("probabilities", rows, bayes, calibrated, scores)
+    return HeldOutSummary("probabilities", rows, bayes, calibrated, scores)
 
 
 def _scores(held: held_out.HeldOut, bayes: Array, calibrated: Array) -> tuple[str, str]:
@@ -287,14 +293,14 @@ def _scores(held: held_out.HeldOut, bayes: Array, calibrated: Array) -> tuple[st
     return first, second
 
 
-def _intervals_kept(held: held_out.HeldOut, place: Array) -> Reliability:
+def _intervals_kept(held: held_out.HeldOut, place: Array) -> ReliabilityCurve:
     kept = [held.mean(held_out.coverage(place, level)) for level in LEVELS]
     share, error = np.array(kept).T
-    return Reliability(LEVELS, share, error)
+    return ReliabilityCurve(LEVELS, share, error)
 
 
-def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -> Reliability:
-    """Pool the classes (of two, the second) in bins of the probability that they were given."""
+def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -> ReliabilityCurve:
+    """Return shares of classes (of two, the second) in bins of their forecast probability."""
     skip = 1 if probabilities.shape[1] == 2 else 0
     promised, came = (part[:, skip:].ravel() for part in (probabilities, happened))
     index = np.minimum((promised * BINS).astype(int), BINS - 1)
@@ -305,13 +311,13 @@ def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -
         np.bincount(index, weights=weight * part, minlength=BINS)[used] / count[used]
         for part in (promised, came)
     )
-    # One more of each outcome keeps the error of a bin without exception from being zero.
-    cautious = (share * count[used] + 1) / (count[used] + 2)
-    return Reliability(mean, share, np.sqrt(cautious * (1 - cautious) / (count[used] + 2)))
+    # One more of each outcome, so that the standard error of a bin is never zero.
+    adjusted = (share * count[used] + 1) / (count[used] + 2)
+    return ReliabilityCurve(mean, share, np.sqrt(adjusted * (1 - adjusted) / (count[used] + 2)))
 
 
-def _fared(held: held_out.HeldOut, risk: str, choice: str) -> str:
-    with np.errstate(invalid="ignore"):  # a class that has no weight scores -inf, twice
+def _comparison_in_words(held: held_out.HeldOut, risk: str, choice: str) -> str:
+    with np.errstate(invalid="ignore"):  # -inf - (-inf) for a class without weight
         change = held.calibrated.log_score - held.bayes.log_score
     difference, error = held.mean(change)
     said = "On rows held out, "

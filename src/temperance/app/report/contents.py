@@ -1,4 +1,4 @@
-"""What a report says, as plain numbers and words: computed in one place, drawn in another."""
+"""The contents of a report as plain numbers and text; computed and drawn elsewhere."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Coefficient:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The beta that a strategy takes; one of them is the report's own."""
+class StrategyChoice:
+    """The beta of a strategy; one of them is the report's own."""
 
     strategy: str
     beta: float
@@ -37,11 +37,11 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Posterior densities of some coefficients at each beta; those of the choice at its place.
+    """Posterior densities of some coefficients at each beta; the choice at its own index.
 
     The density at ``mean + offset`` is ``height`` times the largest one.  Shapes: ``names`` (p,),
     ``mean`` (betas, p), ``offset`` and ``height`` (betas, p, points), offsets ascending.  ``total``
-    is the number of coefficients of which these are some.
+    is the number of all coefficients.
     """
 
     names: list[str]
@@ -53,11 +53,11 @@ class Marginals:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Predictive mean and 95 % band along a single input, at each beta; the choice at its place.
+    """Predictive mean and 95 % band along a single input, at each beta; the choice at its index.
 
     For a response of two classes the mean is the probability of the second, and the band its
     credible interval.  Shapes: ``grid`` (m,), ``mean``, ``low`` and ``high`` (betas, m), ``points``
-    (rows, 2) holds inputs and responses.
+    (rows, 2) are inputs and responses.
     """
 
     input_name: str
@@ -70,15 +70,15 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ReportPart:
     """The calibration, with the coefficients of the model or of one class.
 
-    ``betas`` ascend over the bounds and hold the choice and (if inside) 1; ``risk`` is the curve
-    there.  Above ``grain`` they are told apart by their ratios.  ``at`` is the place of the choice,
-    which may be an average over betas: then the median of their weights is there, and
-    ``choice_risk`` differs from the curve.  ``beta_range`` holds the betas that the data do not
-    tell from the choice, or 95 % of the weights; nothing if beta was given.  ``coefficients`` are
-    all ``n_coefficients`` of them, or those the most standard deviations away from zero.
+    ``betas`` ascend within the bounds and contain the choice and (if inside) 1; ``risk`` is the
+    curve there.  Above ``grain`` the slider is logarithmic in beta.  ``at`` is the index of the
+    choice.  If that is an average over betas, the median of their weights is at this index, and
+    ``choice_risk`` differs from the curve.  ``beta_range`` are the betas that do not differ
+    significantly from the choice, or 95 % of the weights; None if beta was given.  ``coefficients``
+    are all ``n_coefficients`` of them, or those the most standard deviations away from zero.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Part:
     bayes_risk: float
     gain: float
     gain_error: float
-    choices: list[Choice]
+    choices: list[StrategyChoice]
     coefficients: list[Coefficient]
     n_coefficients: int
     marginals: Marginals
@@ -101,8 +101,8 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
-    """What was promised against what happened, with standard errors; all of shape (k,)."""
+class ReliabilityCurve:
+    """Forecast probabilities and observed frequencies, with standard errors; shape (k,) each."""
 
     promised: Array
     happened: Array
@@ -110,18 +110,18 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """How forecasts fared on rows that had no part in them.
+class HeldOutSummary:
+    """Quality of forecasts on held-out rows.
 
     Kind "intervals": share of responses inside central intervals of each level.  Kind
-    "probabilities": share of a class among rows given similar probabilities.  ``scores`` are
-    rows (measure, Bayes, calibrated) in words and digits.
+    "probabilities": share of a class among rows with similar forecast probabilities.  ``scores``
+    are rows (measure, Bayes, calibrated) as text.
     """
 
     kind: Literal["intervals", "probabilities"]
     rows: int
-    bayes: Reliability
-    calibrated: Reliability
+    bayes: ReliabilityCurve
+    calibrated: ReliabilityCurve
     scores: list[tuple[str, str, str]]
 
 
@@ -129,9 +129,9 @@ class HeldOut:
 class Contents:
     """A whole report.
 
-    ``choice_name`` says what stands against Bayes: one beta, or an average.  ``reading`` says what
-    coefficients compare with, if there is anything to say.  ``ranking`` is a table of strategies on
-    rows held out, its first row the headings, or empty.
+    ``choice_name`` is what is compared with Bayes: one beta, or an average.  ``reading`` says what
+    the coefficients of text compare; it may be empty.  ``ranking`` is a table of strategies on
+    held-out rows, with headings in its first row, or empty.
     """
 
     title: str
@@ -139,8 +139,8 @@ class Contents:
     risk_name: str
     choice_name: str
     reading: str
-    parts: list[Part]
-    held_out: HeldOut
+    parts: list[ReportPart]
+    held_out: HeldOutSummary
     ranking: list[tuple[str, ...]]
     notices: list[str]
     settings: list[tuple[str, str]]

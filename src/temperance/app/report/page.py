@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing but itself: no network, no other file."""
+"""A report as one self-contained HTML page: no network, no other files."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from temperance.app.report.contents import Band, Contents, HeldOut
+from temperance.app.report.contents import Band, Contents, HeldOutSummary
 
-# More points than this only darken the picture and swell the page.
+# More points would only darken the plot and enlarge the page.
 MOST_POINTS = 2000
 
 
 def render(contents: Contents) -> str:
-    """Write a report as HTML.
+    """Return a report as HTML.
 
-    The page forbids itself every request, and every script and style but its own two, by a content
-    security policy with their hashes.  Words and names from outside enter the HTML escaped, and the
-    script as JSON that it only ever shows as text.
+    A content security policy with hashes forbids all requests, and all scripts and styles but the
+    page's own.  Text from outside is escaped in the HTML; the script gets it as JSON and shows it
+    as text only.
 
     Parameters
     ----------
     contents : Contents
-        The numbers and words to show.  Numbers that are not finite count as absent.
+        Numbers and text to show.  Numbers that are not finite count as missing.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def render(contents: Contents) -> str:
         The page, to be stored as UTF-8.
     """
     style, script = _asset("page.css"), _asset("drawing.js") + _asset("page.js")
-    # One pass over the template: a "$name" inside a value stays as it is.
+    # One pass over the template: a "$name" inside a value is not replaced.
     return Template(_asset("page.html")).substitute(
         policy=_policy(style, script),
         style=style,
@@ -61,7 +61,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Content security policy under which only these two texts are applied and run."""
+    """Return a content security policy that allows only this style and this script."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -73,12 +73,12 @@ def _digest(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    # Lone surrogates, as in names read from badly encoded files, cannot be stored as UTF-8.
+    # Lone surrogates, as in names from badly encoded files, cannot be stored as UTF-8.
     return html.escape(text.encode("utf-8", "replace").decode())
 
 
 def _data(contents: Contents) -> str:
-    """Numbers and names for the script, as JSON that cannot end the element around it."""
+    """Return numbers and names for the script, as JSON that cannot end its element."""
     parts = [dataclasses.replace(part, band=_thinned(part.band)) for part in contents.parts]
     plain = _plain(
         {
@@ -100,7 +100,7 @@ def _data(contents: Contents) -> str:
 
 
 def _thinned(band: Band | None) -> Band | None:
-    """Leave at most so many points as a picture can show, evenly over the rows."""
+    """Return the band with at most ``MOST_POINTS`` points, evenly over the rows."""
     if band is None or len(band.points) <= MOST_POINTS:
         return band
     rows = np.linspace(0, len(band.points) - 1, MOST_POINTS).round().astype(int)
@@ -108,7 +108,7 @@ def _thinned(band: Band | None) -> Band | None:
 
 
 def _plain(value: Any) -> Any:
-    """Turn dataclasses and arrays into what JSON knows; numbers to six digits or None."""
+    """Return dataclasses and arrays as JSON values; numbers with six digits, or None."""
     if dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
@@ -131,14 +131,14 @@ def _notices(notices: list[str]) -> str:
     return f'<ul class="notice">{items}</ul>'
 
 
-def _held_out(held_out: HeldOut) -> str:
+def _held_out(held_out: HeldOutSummary) -> str:
     if held_out.kind == "intervals":
-        told = "how often new responses fell inside central intervals of each level"
+        what = "how often new responses fell inside central intervals of each level"
     else:
-        told = "how often a class came among rows that were given similar probabilities"
+        what = "how often a class came among rows that were given similar probabilities"
     rows = "1 row" if held_out.rows == 1 else f"{held_out.rows} rows"
     return (
-        f"Forecasts for {rows} that had no part in them: {told}, with ± one standard error. "
+        f"Forecasts for {rows} that had no part in them: {what}, with ± one standard error. "
         "On the diagonal, what was promised is what happened."
     )
 

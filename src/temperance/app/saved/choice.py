@@ -1,4 +1,4 @@
-"""A choice in a file: what new rows need to be forecast, as JSON that holds no code."""
+"""A saved choice: all that is needed to forecast new rows, as JSON without code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """An estimator that forecasts, for rows encoded as those that it was fitted to."""
+    """A fitted estimator, and the encoding of its columns."""
 
     target: str
     columns: tuple[Column, ...]
@@ -27,7 +27,7 @@ class Choice:
 
 
 def written(fitted: Any, table: Table, about: dict[str, Any]) -> str:
-    """Write a fitted estimator and the encoding of its columns as JSON."""
+    """Return a fitted estimator and the encoding of its columns as JSON."""
     from temperance.app.saved.estimators import as_plain
 
     record = {
@@ -45,7 +45,7 @@ def written(fitted: Any, table: Table, about: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> Choice:
-    """Read what :func:`written` gave; every other file is refused in one line."""
+    """Return the choice in a file of :func:`written`; other files are refused in one line."""
     from temperance.app.saved.estimators import from_plain
 
     file = repr(str(path))

@@ -1,4 +1,4 @@
-"""Fitted estimators as plain values, for files that hold no code: enough of them to forecast."""
+"""Fitted estimators as plain values, for files without code; sufficient for forecasts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sklearn.preprocessing import PolynomialFeatures
 from temperance.app.saved import posteriors as posteriors
 from temperance.app.saved.record import Record
 from temperance.estimators.classifier import GibbsClassifier
-from temperance.estimators.coordinates import Coordinates, Scale, count_terms
+from temperance.estimators.coordinates import AffineScale, Coordinates, count_terms
 from temperance.estimators.regressor import GibbsRegressor
 from temperance.estimators.stored import StoredChoice
 
 KINDS = {"regressor": GibbsRegressor, "classifier": GibbsClassifier}
-# What a posterior must be able to do to forecast for an estimator.
+# Method that a posterior needs to forecast for an estimator.
 FORECASTS = {"regressor": "predictive", "classifier": "log_predict"}
 
 
 def as_plain(fitted: GibbsRegressor | GibbsClassifier) -> dict[str, Any]:
-    """Write a fitted estimator as plain values, without its training data."""
+    """Return a fitted estimator as plain values, without its training data."""
     way = fitted.coordinates_
     record: dict[str, Any] = {
         "kind": next(name for name, kind in KINDS.items() if isinstance(fitted, kind)),
@@ -38,9 +38,9 @@ def as_plain(fitted: GibbsRegressor | GibbsClassifier) -> dict[str, Any]:
 
 
 def from_plain(record: Record, names: list[str]) -> Any:
-    """Return an estimator that forecasts as the one that was written, for inputs of these names.
+    """Return an estimator with the same forecasts as the stored one, for inputs of these names.
 
-    Anything that was not written by :func:`as_plain` is refused in one line.
+    Values that :func:`as_plain` did not write are refused in one line.
     """
     kind = record.text("kind", KINDS)
     way = _coordinates(record, len(names))
@@ -62,13 +62,13 @@ def from_plain(record: Record, names: list[str]) -> Any:
     return fitted
 
 
-def _scale(scale: Scale) -> dict[str, Any]:
+def _scale(scale: AffineScale) -> dict[str, Any]:
     return {"centre": scale.centre.tolist(), "unit": scale.unit.tolist()}
 
 
-def _scale_of(record: Record, columns: int) -> Scale:
+def _scale_of(record: Record, columns: int) -> AffineScale:
     centre = record.array("centre", 1, (columns,))
-    return Scale(centre, record.array("unit", 1, (columns,), positive=True))
+    return AffineScale(centre, record.array("unit", 1, (columns,), positive=True))
 
 
 def _coordinates(record: Record, columns: int) -> Coordinates:
@@ -91,7 +91,7 @@ def _coordinates(record: Record, columns: int) -> Coordinates:
 
 
 def _classes(record: Record) -> NDArray[Any]:
-    """Return the labels of the classes, all of one kind and each once."""
+    """Return the labels of the classes, all of one kind and distinct."""
     values = record.take("classes", list, "a list of classes")
     kinds = {type(value) for value in values}
     name = record.name_of("classes")
@@ -107,15 +107,15 @@ def _classes(record: Record) -> NDArray[Any]:
 
 
 def _try(fitted: Any) -> None:
-    """Refuse posteriors that cannot forecast a row, as those of other columns could not."""
+    """Refuse posteriors that cannot forecast a row, for example those of other columns."""
     row = fitted.coordinates_.inputs.centre[None]
     try:
         with np.errstate(all="ignore"):
-            told = getattr(fitted, "predict_proba", fitted.predict)(row)
+            forecast = getattr(fitted, "predict_proba", fitted.predict)(row)
     except (ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"the posterior does not fit the columns: {error}") from None
     classes = getattr(fitted, "classes_", None)
-    if told.shape != ((1,) if classes is None else (1, len(classes))):
+    if forecast.shape != ((1,) if classes is None else (1, len(classes))):
         raise ValueError("the posterior must be of as many classes as are listed")
-    if not np.all(np.isfinite(told)):
+    if not np.all(np.isfinite(forecast)):
         raise ValueError("the posterior does not give finite forecasts")

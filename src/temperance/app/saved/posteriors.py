@@ -1,6 +1,6 @@
-"""Posteriors as plain values, for files: numbers and lists under names, and the way back.
+"""Posteriors as plain values (numbers, lists, names) for files, and their reading.
 
-Each kind has a name and two functions.  A posterior that is made of others writes them by
+Each kind has a name and two functions.  A posterior that contains others writes them by
 ``as_plain`` and reads them by ``from_plain``.
 """
 
@@ -29,7 +29,7 @@ class Kind:
 
     Parameters
     ----------
-    type : the class itself, not those derived from it
+    type : the class itself, without subclasses
     write : from the object to a dictionary of numbers, texts, lists, arrays and dictionaries
     read : from such a dictionary, checked field by field, to the object
     """
@@ -40,7 +40,7 @@ class Kind:
 
 
 def as_plain(posterior: Any) -> dict[str, Any]:
-    """Write a posterior as plain values.
+    """Return a posterior as plain values.
 
     Examples
     --------
@@ -55,12 +55,12 @@ def as_plain(posterior: Any) -> dict[str, Any]:
 
 
 def from_plain(record: Record) -> Any:
-    """Read what :func:`as_plain` wrote; anything else is refused in one line."""
+    """Return the posterior that :func:`as_plain` wrote; other values are refused in one line."""
     return KINDS[record.text("kind", KINDS)].read(record)
 
 
 def _listed(value: Any) -> Any:
-    """Turn arrays, at any depth, into lists."""
+    """Return a value with arrays, at any depth, as lists."""
     if isinstance(value, dict):
         return {name: _listed(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -97,7 +97,7 @@ def _low_rank(record: Record) -> LowRankRoot:
 def _hierarchical(each: HierarchicalPosterior) -> dict[str, Any]:
     parts = {name: getattr(each.parts, name) for name in Parts.__dataclass_fields__}
     known = bool(np.isinf(each.parts.dof[0]))
-    if known:  # JSON has no infinite numbers
+    if known:  # JSON cannot store infinity
         del parts["dof"]
     return {
         "centre": each.centre,
@@ -110,7 +110,7 @@ def _hierarchical(each: HierarchicalPosterior) -> dict[str, Any]:
 
 def _hierarchical_of(record: Record) -> HierarchicalPosterior:
     centre, parts = record.array("centre", 1), record.record("parts")
-    directions = record.array("directions", (1, 2))  # of no directions an empty list is left
+    directions = record.array("directions", (1, 2))  # an empty list if there are no directions
     directions = directions.reshape(len(centre), -1)
     weights = parts.array("weights", 1, positive=True)
     k, r = len(weights), directions.shape[1]
@@ -168,7 +168,7 @@ def _softmax_of(record: Record) -> SoftmaxPosterior:
     if basis is None and mean.shape[1] != d:
         raise ValueError(f"{record.name_of('mean')} must have {d} columns, got {mean.shape[1]}")
     law = ContrastLaw(mean, inner, GaussianPrior(np.zeros(d), prior), basis)
-    with np.errstate(all="ignore"):  # numbers too large for this have no finite forecasts
+    with np.errstate(all="ignore"):  # overflow is refused later, as a forecast that is not finite
         coefficients, root = law.coefficients.ravel(), law.covariance_root()
     return SoftmaxPosterior(coefficients, root, as_inputs, law)
 

@@ -1,4 +1,4 @@
-"""Plain values as JSON has them, each checked when it is taken out."""
+"""Values from JSON, each checked when it is read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LARGEST = float(np.finfo(float).max)
 
 
 class Record:
-    """A JSON object from a file that anybody may have written.
+    """A JSON object from an untrusted file.
 
-    Every method takes one field and checks it, or refuses in one line that names the field.
+    Every method reads one field and checks it; errors are one line that names the field.
 
     Parameters
     ----------
-    value : what ``json.loads`` gave
-    name : of the record within the file, for messages
+    value : result of ``json.loads``
+    name : name of the record within the file, for messages
 
     Examples
     --------
@@ -41,11 +41,11 @@ class Record:
         self._value = value
 
     def take(self, field: str, kind: type | tuple[type, ...], wanted: str) -> Any:
-        """Return a field of a type; ``wanted`` says which in words."""
+        """Return a field of a type; ``wanted`` describes the type in messages."""
         if field not in self._value:
             raise ValueError(f"{self.name_of(field)} is not there")
         value = self._value[field]
-        truth = isinstance(value, bool) and kind is not bool  # to Python, True is a number
+        truth = isinstance(value, bool) and kind is not bool  # bool is a subclass of int
         if truth or not isinstance(value, kind):
             raise ValueError(f"{self.name_of(field)} must be {wanted}, got {_shown(value)}")
         return value
@@ -55,11 +55,11 @@ class Record:
         return f"{self._name}.{field}" if self._name else field
 
     def has(self, field: str) -> bool:
-        """Whether a field is there."""
+        """Return whether a field exists."""
         return field in self._value
 
     def text(self, field: str, accepted: Collection[str] | None = None) -> str:
-        """Return text, or one of the texts that are ``accepted``."""
+        """Return text; with ``accepted``, one of these texts."""
         value: str = self.take(field, str, "text")
         if accepted is not None and value not in accepted:
             names = ", ".join(map(repr, accepted))
@@ -93,7 +93,7 @@ class Record:
         shape: Sequence[int | None] | None = None,
         positive: bool = False,
     ) -> Array:
-        """Return an array of finite numbers with so many dimensions, or of a shape."""
+        """Return an array of finite numbers with this number of dimensions, or of this shape."""
         ways = (dimensions,) if isinstance(dimensions, int) else dimensions
         value = self.take(field, list, "a list of numbers")
         name = self.name_of(field)
@@ -116,7 +116,7 @@ class Record:
         return array
 
     def record(self, field: str) -> Record:
-        """Return an object inside."""
+        """Return a nested object."""
         return Record(self.take(field, dict, "an object"), self.name_of(field))
 
     def records(self, field: str) -> list[Record]:
@@ -125,7 +125,7 @@ class Record:
         return [Record(value, f"{self.name_of(field)}[{i}]") for i, value in enumerate(values)]
 
     def texts(self, field: str) -> list[str]:
-        """Return a list of texts, no two of them the same."""
+        """Return a list of distinct texts."""
         values: list[Any] = self.take(field, list, "a list of texts")
         if not all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
             raise ValueError(f"{self.name_of(field)} must be a list of distinct texts")

@@ -1,4 +1,4 @@
-"""Columns of any kind become numbers, truth values or text; those that cannot are named."""
+"""Conversion of columns to numbers, truth values or text; other columns are reported."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ LISTS = "lists or values of several kinds"
 
 
 class Typed(NamedTuple):
-    """Columns of one type each.
+    """Columns, each of one type.
 
     Attributes
     ----------
     frame : floats, nullable truth values and categories of text
     days : names of the columns of floats that were dates
-    problems : the columns that are not in the frame, and why
+    problems : the columns that are left out of the frame, with the reasons
     """
 
     frame: pandas.DataFrame
@@ -44,10 +44,10 @@ class _Unusable(Exception):
 def typed(
     frame: pandas.DataFrame, dates: Collection[str] = (), text: Collection[str] = ()
 ) -> Typed:
-    """Give each column one of three types: float, nullable truth values or categories of text.
+    """Return each column as one of three types: float, nullable truth values, text categories.
 
     Dates in the columns named by ``dates`` become numbers of days; elsewhere they are a problem.
-    The columns named by ``text`` are text, whatever it spells.
+    The columns named by ``text`` are always text.
     """
     numeric = np.array(
         [
@@ -85,10 +85,10 @@ class _Dates(NamedTuple):
 def joined(
     numbers: pandas.DataFrame, others: dict[str, Any], names: Sequence[str]
 ) -> pandas.DataFrame:
-    """Put columns of numbers and other columns into one table, in the order of the names.
+    """Return a table of numeric and other columns, in the order of the names.
 
-    The numbers are one matrix: there may be very many, and each column by itself costs more than
-    a few numbers do.
+    The numbers are one matrix: with very many columns, separate ones would need far more memory
+    and time.
     """
     import pandas
 
@@ -111,7 +111,7 @@ def as_text(column: pandas.Series) -> Any:
 
 
 def _spelled(value: Any) -> str:
-    """Write a value as text; whole numbers without a point, as they are written."""
+    """Return a value as text; whole numbers without a decimal point."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
@@ -147,7 +147,7 @@ def _real(number: Any) -> float:
 
 
 def _typed_text(values: NDArray[np.object_]) -> Any:
-    """Return text as categories, or as the numbers, dates or truth values that it spells."""
+    """Return text as categories, or as numbers, dates or truth values if all are such."""
     import pandas
 
     codes, levels = pandas.factorize(values)
@@ -155,7 +155,7 @@ def _typed_text(values: NDArray[np.object_]) -> Any:
     if days is not None:
         return _Dates(np.append(days, np.nan)[codes], str(levels[0]))
     present = codes[codes >= 0]
-    # Only what pandas takes for a number is one; Python then reads it to the last bit.
+    # pandas decides what is a number; Python then parses it exactly.
     numbers = pandas.to_numeric(pandas.Series(levels), errors="coerce").notna().to_numpy()
     if numbers.all():
         return np.append(levels.astype(float), np.nan)[codes]

@@ -1,4 +1,4 @@
-"""Dates in columns, and how many days they are after the first of January 1970."""
+"""Dates in columns, as days since 1 January 1970."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def days_of(value: Any) -> float:
-    """Return a date, a time or text in ISO 8601 as days since 1970; nan if it is none.
+    """Return a date, a time or text in ISO 8601 as days since 1970; nan for other values.
 
-    Times without a zone are taken for those of UTC.
+    Times without a zone are taken as UTC.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def days_of(value: Any) -> float:
             return np.nan
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
-    if not isinstance(value, datetime) or value != value:  # NaT is a time that is not itself
+    if not isinstance(value, datetime) or value != value:  # NaT differs from itself
         return np.nan
     moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     return (moment - EPOCH).total_seconds() / 86400
 
 
 def all_days(levels: Iterable[Any]) -> Array | None:
-    """Return the days of values that are all dates, or nothing."""
+    """Return the days of values if all are dates, otherwise None."""
     days = []
     for level in levels:
         day = days_of(level)

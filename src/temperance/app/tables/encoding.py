@@ -1,8 +1,8 @@
-r"""How columns become inputs, in the same way for the rows of a fit and for new ones.
+r"""Encoding of columns as inputs, the same for the rows of a fit and for new rows.
 
-Text becomes contrasts with a reference level, the most frequent: for each other level an input that
-is 1 where the text is that level, and 0 elsewhere.  The coefficient of such an input is what the
-level adds to the reference level.
+Text becomes contrasts with a reference level, the most frequent one.  Every other level has an
+input that is 1 where the text is that level, and 0 elsewhere.  Its coefficient is the difference
+between that level and the reference level.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Kind = Literal["numbers", "days", "truth", "levels"]
 
 MOST_LEVELS = 100  # of a text column: each but one becomes an input
 FEW_LEVELS = 20  # up to which a text column is never taken for an identifier
-FEW_ROWS = 5  # below which a level is said to be rare
+FEW_ROWS = 5  # a level with fewer rows is reported as rare
 MOST_ROWS_NAMED = 10
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that has become inputs.
+    """A column and its encoding as inputs.
 
     Parameters
     ----------
     name : of the column
-    kind : what it holds; days are dates as numbers, truth values are 1 and 0
-    reference : the level that has no input of its own
+    kind : type of its values; days are dates as numbers, truth values are 1 and 0
+    reference : the level without an input
     levels : the other levels
     """
 
@@ -50,7 +50,7 @@ class Column:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs that it becomes."""
+        """Names of the inputs of this column."""
         if self.kind != "levels":
             return (self.name,)
         return tuple(f"{self.name}={level}" for level in self.levels)
@@ -64,7 +64,7 @@ class Encoded(NamedTuple):
 
 
 def level_problems(columns: pandas.DataFrame) -> list[Problem]:
-    """Return the columns of text with too many levels."""
+    """Return problems of text columns with too many levels."""
     found = []
     for name in columns.columns[columns.dtypes == "category"]:
         levels, cells = columns[name].nunique(), columns[name].count()
@@ -80,7 +80,7 @@ def level_problems(columns: pandas.DataFrame) -> list[Problem]:
 def encoded(
     columns: pandas.DataFrame, days: frozenset[str], weights: Array, notices: list[str]
 ) -> Encoded:
-    """Return the inputs as floats that vary over the rows with a weight."""
+    """Return the inputs as floats; those constant over rows of positive weight are left out."""
     active = weights > 0
     others = columns.select_dtypes(exclude=float)
     known = {name: _column(others[name], weights) for name in others.columns}
@@ -102,7 +102,7 @@ def encoded(
     left_out = set(constant)
     kept = tuple(column for column in found if column.name not in left_out)
     inputs = inputs[[each for column in kept for each in column.inputs]] if constant else inputs
-    notices += _said(kept, others[active])
+    notices += _notices(kept, others[active])
     if constant:
         notices.append(f"Columns left out, the same in every row: {listed(constant)}.")
     counting = listed(list(inputs.columns[_counts(inputs.to_numpy())]))
@@ -112,19 +112,19 @@ def encoded(
 
 
 def _column(column: pandas.Series, weights: Array) -> Column:
-    """Return how a column of text or truth values is encoded."""
+    """Return the encoding of a column of text or truth values."""
     name = str(column.name)
     if column.dtype != "category":
         return Column(name, "truth")
     levels = np.array(column.cat.categories, dtype=object)
     total = np.bincount(column.cat.codes, weights=weights, minlength=len(levels))
     levels, total = levels[total > 0], total[total > 0]
-    at = int(np.argmax(total))  # the first of those that are equal
+    at = int(np.argmax(total))  # the first one among equals
     return Column(name, "levels", str(levels[at]), tuple(map(str, np.delete(levels, at))))
 
 
 def _contrasts(column: pandas.Series, how: Column) -> dict[str, Array]:
-    """Return the inputs that a column of text or truth values becomes."""
+    """Return the inputs of a column of text or truth values."""
     if how.kind == "truth":
         return {how.name: column.to_numpy(dtype=float, na_value=np.nan)}
     codes = column.cat.codes.to_numpy()
@@ -142,8 +142,8 @@ def _inputs(
     return joined(numbers, {k: v for piece in pieces.values() for k, v in piece.items()}, names)
 
 
-def _said(columns: Sequence[Column], others: pandas.DataFrame) -> list[str]:
-    """Say how columns were encoded, and which levels are rare."""
+def _notices(columns: Sequence[Column], others: pandas.DataFrame) -> list[str]:
+    """Return sentences on how columns were encoded and which levels are rare."""
     texts = [column for column in columns if column.kind == "levels"]
     said = []
     if texts:
@@ -171,7 +171,7 @@ def _few(words: list[str], most: int = 10) -> list[str]:
 
 
 def _counts(values: Array) -> NDArray[np.bool_]:
-    """Whether each column is consecutive whole numbers in some order, as row numbers are."""
+    """Return whether each column is consecutive whole numbers in some order, as row numbers."""
     n = len(values)
     low = values.min(axis=0)
     with np.errstate(over="ignore"):
@@ -182,7 +182,7 @@ def _counts(values: Array) -> NDArray[np.bool_]:
 
 
 class NewRows(NamedTuple):
-    """Inputs of new rows, their numbers in the table from 1 on, and what was left out."""
+    """Inputs of new rows, their numbers in the table from 1 on, and notices."""
 
     inputs: pandas.DataFrame
     numbers: NDArray[np.intp]
@@ -192,15 +192,15 @@ class NewRows(NamedTuple):
 def new_rows(
     frame: pandas.DataFrame, columns: Sequence[Column], skip_unknown: bool = False
 ) -> NewRows:
-    """Encode new rows as those of the fit were.
+    """Return new rows, encoded like those of the fit.
 
-    Columns may come in another order and beside others.  Rows with missing values, or with a level
-    that the fit had not, are refused, or left out if ``skip_unknown``.
+    Columns may be in another order, with additional ones.  Rows with missing values, or with a
+    level that the fit did not have, are refused, or left out if ``skip_unknown``.
 
     Raises
     ------
     TableError
-        If columns are missing, or hold something else than those of the fit.
+        If columns are missing, or have other contents than those of the fit.
     """
     names = [column.name for column in columns]
     frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
@@ -208,9 +208,10 @@ def new_rows(
     present = set(frame.columns)
     lacking = [name for name in names if name not in present]
     if lacking:
-        have = listed(list(frame.columns))
+        available = listed(list(frame.columns))
         raise TableError(
-            f"the model needs columns that are not there: {listed(lacking)}; the columns are {have}"
+            f"the model needs columns that are not there: {listed(lacking)}; the columns are "
+            f"{available}"
         )
     of_kind = {
         kind: [column.name for column in columns if column.kind == kind]
@@ -219,7 +220,7 @@ def new_rows(
     found = typed(
         frame[names].reset_index(drop=True), dates=of_kind["days"], text=of_kind["levels"]
     )
-    problems = [*found.problems, *_strangers(found, columns)]
+    problems = [*found.problems, *_mismatches(found, columns)]
     if not problems:
         problems = size_problems(found.frame[[*of_kind["numbers"], *of_kind["days"]]], 0.0)
     if problems:
@@ -228,8 +229,8 @@ def new_rows(
     return _known_rows(found.frame, columns, skip_unknown)
 
 
-def _strangers(found: Typed, columns: Sequence[Column]) -> list[Problem]:
-    """Return the columns that hold something else than those of the fit."""
+def _mismatches(found: Typed, columns: Sequence[Column]) -> list[Problem]:
+    """Return problems of columns whose contents differ from those of the fit."""
     wanted = {"numbers": "numbers", "days": "dates", "truth": "true or false"}
     strange = []
     types = found.frame.dtypes.to_dict()
@@ -285,6 +286,6 @@ def _known_rows(frame: pandas.DataFrame, columns: Sequence[Column], skip: bool) 
 
 
 def _rows(where: Any) -> str:
-    """Say which rows, by their numbers."""
+    """Return which rows are concerned, by their numbers, as text."""
     numbers = [str(at + 1) for at in np.flatnonzero(where)]
     return f"data row{'s' if len(numbers) > 1 else ''} {', '.join(_few(numbers, MOST_ROWS_NAMED))}"

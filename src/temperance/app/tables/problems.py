@@ -1,4 +1,4 @@
-"""Columns that cannot be used: all of them in one line, with what to do."""
+"""Columns that cannot be used: one line that names all of them and the remedies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Remedy = Literal["drop", "days", "cells", "unit"]
 REPAIR = (
     "correct it, leave the cell empty and use --drop-missing, or leave the column out with --drop"
 )
-# What to do about one column, and about several beside leaving them out.
+# Remedy for one column, and for several besides leaving them out.
 REMEDIES: dict[Remedy, tuple[str, str]] = {
     "drop": ("leave it out with --drop", ""),
     "days": (
@@ -33,7 +33,7 @@ REMEDIES: dict[Remedy, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a column, in words that follow its name, and which remedy there is."""
+    """What is wrong with a column, as a phrase that follows its name, and the remedy."""
 
     column: str
     what: str
@@ -41,7 +41,7 @@ class Problem:
 
 
 def described(problems: Sequence[Problem], kept: Collection[str] = ()) -> str:
-    """Name all problems in one line; columns that must be ``kept`` are not offered to be dropped.
+    """Return one line on all problems; columns that must be ``kept`` are not to be dropped.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def described(problems: Sequence[Problem], kept: Collection[str] = ()) -> str:
 
 
 def size_problems(numbers: pandas.DataFrame, smallest: float = 1 / LARGEST) -> list[Problem]:
-    """Return the columns with infinite numbers, or of a size whose squares overflow or vanish."""
+    """Return problems of columns with infinite numbers, or whose squares overflow or vanish."""
     values = numbers.to_numpy()
     if not values.size:
         return []

@@ -1,6 +1,6 @@
-"""A file becomes a table of columns: CSV or Parquet, told apart by content.
+"""Reading of a CSV or Parquet file as a table; the format is recognised by content.
 
-A file is data only; nothing in it is ever evaluated.
+Files are data only; nothing in them is evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from temperance.validation import shown
 if TYPE_CHECKING:
     import pandas
 
-NOTICES = "temperance.notices"  # where read_frame leaves its notices in frame.attrs
+NOTICES = "temperance.notices"  # key of the notices in frame.attrs
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 PARQUET = b"PAR1"
 FOREIGN = {
@@ -31,40 +31,40 @@ FOREIGN = {
     b"\xff\xfe": "is text in UTF-16",
     b"\xfe\xff": "is text in UTF-16",
 }
-MOST_COLUMNS = 100_000  # each costs its share of time, however few the rows
-COPIES_OF_TEXT = 8  # of a byte, at most at a time: bytes, text, and both ways of reading it
-COPIES_OF_NUMBERS = 4  # of a cell: as read, as inputs, in standard units, as rows of a model
+MOST_COLUMNS = 100_000  # each column takes time, even with few rows
+COPIES_OF_TEXT = 8  # copies of a byte that exist at a time: bytes, text, and two parsers
+COPIES_OF_NUMBERS = 4  # copies of a cell: as read, as input, standardised, as row of a model
 DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class TableError(ValueError):
-    """A file or column that cannot be used; its text is one line for the user."""
+    """A file or column that cannot be used; the message is one line for the user."""
 
 
 def read_frame(
     path: str | PathLike[str], text: Collection[str] = (), least_columns: int = 2
 ) -> pandas.DataFrame:
-    """Read a CSV or Parquet file.
+    """Return the table in a CSV or Parquet file.
 
-    Parquet is known by its first bytes, all else is read as text in UTF-8, separated by commas,
-    semicolons or tabs, whichever the header has most of.  Cells that are empty or say NA, N/A, NaN,
-    NULL or None, and the like, are missing, as everywhere in pandas.
+    Parquet is recognised by its first bytes.  Other files are read as text in UTF-8, separated by
+    commas, semicolons or tabs, whichever is most frequent in the header.  Empty cells and NA, N/A,
+    NaN, NULL, None and similar ones are missing, as in pandas.
 
     Parameters
     ----------
     path : path of the file
-    text : names of columns of a CSV file that are text, whatever it spells
-    least_columns : fewer than two are usually a sign that the separator is another one
+    text : names of columns of a CSV file that are always text
+    least_columns : with fewer than two columns the separator is usually another one
 
     Returns
     -------
-    The columns as pandas reads them, under distinct names.  Row labels and empty columns without a
-    name are left out; ``frame.attrs["temperance.notices"]`` says so in sentences.
+    The columns as pandas reads them, with distinct names.  Row labels and empty columns without a
+    name are left out; sentences in ``frame.attrs["temperance.notices"]`` report it.
 
     Raises
     ------
     TableError
-        If there is no table in the file, or none that fits into memory.
+        If the file contains no table, or one that does not fit into memory.
     """
     file = repr(str(path))
     content = content_of(Path(path))
@@ -91,7 +91,7 @@ def refuse_duplicates(names: Iterable[str], where: str) -> None:
 
 
 def listed(names: Sequence[Any], most: int = 10) -> str:
-    """List the first few of many names in one line."""
+    """Return the first few of many names as one line."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return ", ".join([*map(shown, names[:most]), *more])
 
@@ -104,7 +104,7 @@ def _refuse_too_large(what: str, elements: float, itemsize: int = 8) -> None:
 
 
 def _refuse_many_cells(file: str, rows: int, columns: int) -> None:
-    """Refuse a table whose columns are too many, or whose cells would not fit into memory."""
+    """Refuse a table with too many columns, or with cells that do not fit into memory."""
     if columns > MOST_COLUMNS:
         raise TableError(f"{file} has {columns} columns, but at most {MOST_COLUMNS} are read")
     what = f"the table in {file}, of {rows} rows and {columns} columns,"
@@ -112,7 +112,7 @@ def _refuse_many_cells(file: str, rows: int, columns: int) -> None:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what is in a file, or refuse it in one line."""
+    """Return the content of a file; errors are one line."""
     file = repr(str(path))
     try:
         found = path.stat()
@@ -151,7 +151,7 @@ def _parquet(content: bytes, file: str, notices: list[str]) -> pandas.DataFrame:
         table = stored.read()
         refuse_duplicates(table.column_names, file)
         labels = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
-        # What pandas noted about types and index is ignored, so that columns come as in a CSV.
+        # pandas metadata about types and index is ignored, so that columns are as in a CSV.
         frame = table.drop_columns(labels).to_pandas(ignore_metadata=True)
     except TableError:
         raise
@@ -181,7 +181,7 @@ def _text(content: bytes, file: str) -> str:
         ) from None
     if not text.strip():
         raise TableError(f"{file} is empty")
-    # pandas and the csv module disagree about blank lines that end in a lone carriage return.
+    # pandas and the csv module differ on blank lines that end in a single carriage return.
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -195,7 +195,7 @@ def _separated(
     names = [name or f"column {place}" for place, name in enumerate(header, start=1)]
     refuse_duplicates(names, file)
     _refuse_many_cells(file, n_rows, len(names))
-    # Newer versions read every float exactly and warn about the option that older ones need.
+    # Newer pandas reads floats exactly and warns about the option that older versions need.
     version = tuple(map(int, pandas.__version__.split(".")[:2]))
     exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}
     try:
@@ -217,19 +217,19 @@ def _separated(
         raise TableError(f"{file} has rows that can be read in two ways; check its quotes")
     if separator == ";":
         _convert_decimal_commas(frame, notices, as_text)
-    # Columns of one type lie together from here on: one by one, very many would take long.
+    # A copy stores columns of one type together: separate ones would be slow.
     return _without_unnamed(frame.copy(), header, notices)
 
 
 def _separator(text: str) -> str:
-    """Return the separator that the first line has most of outside quotes."""
+    """Return the separator that is most frequent in the first line, outside quotes."""
     first = next(line for line in io.StringIO(text) if line.strip())
     unquoted = re.sub(r'"[^"]*"', "", first)
     return max(SEPARATORS, key=unquoted.count)
 
 
 def _header(text: str, separator: str, file: str, least_columns: int) -> tuple[list[str], int]:
-    """Return the names in the first row and the number of the others, all as long as it."""
+    """Return the names in the first row and the number of other rows, all of equal length."""
     rows = _rows(text, separator, file)
     _, header = next(rows, (0, [""]))
     if len(header) < least_columns:
@@ -250,7 +250,7 @@ def _header(text: str, separator: str, file: str, least_columns: int) -> tuple[l
 
 
 def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with their last line's number."""
+    """Yield the rows that are not blank, with the number of their last line."""
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
     try:
         for row in reader:
@@ -265,7 +265,7 @@ def _rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]
 def _convert_decimal_commas(
     frame: pandas.DataFrame, notices: list[str], as_text: Collection[str]
 ) -> None:
-    """Write 1,5 as 1.5 where most cells of a column are such numbers and none has a point."""
+    """Replace 1,5 by 1.5 in columns where most cells are such numbers and none has a point."""
     import pandas
 
     converted = []
@@ -294,7 +294,7 @@ def _convert_decimal_commas(
 def _without_unnamed(
     frame: pandas.DataFrame, header: Sequence[str], notices: list[str]
 ) -> pandas.DataFrame:
-    """Leave out row labels and empty columns without a name; say how the others are called."""
+    """Return the table without row labels and empty columns without a name; name the others."""
     unnamed = [column for column, name in zip(frame.columns, header, strict=True) if not name]
     empty = [column for column in unnamed if frame[column].isna().all()]
     labels = []

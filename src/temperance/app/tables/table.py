@@ -1,4 +1,4 @@
-"""A table becomes inputs and a target: what cannot be used gets one line that says what to do."""
+"""A table as inputs and a target; errors are one line with a remedy."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ MISSING = "empty cells, NA, N/A, NaN, NULL and None count as missing"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What a model takes, from a table: inputs, a target and perhaps weights.
+    """Inputs, a target and optional weights of a model.
 
     Parameters
     ----------
-    name : of the file, for titles
+    name : name of the file, for titles
     inputs : finite floats; text has become contrasts of 0 and 1
     target : floats in a regression; whole numbers, truth values or text in a classification
-    target_name : of the target's column
-    task : what the target asks for
+    target_name : name of the target's column
+    task : regression or classification
     weights : non-negative with a positive sum, if a column has them
-    notices : sentences that say what was left out, encoded and chosen
-    columns : what the inputs come from, so that new rows can be encoded alike
+    notices : sentences on what was left out, encoded and chosen
+    columns : the encoding of the inputs, for new rows
     """
 
     name: str
@@ -63,17 +63,17 @@ def prepare(
     drop_missing: bool = False,
     dates_as_days: bool = False,
 ) -> Table:
-    """Turn a table into inputs and a target.
+    """Return a table as inputs and a target.
 
-    Truth values become 0 and 1, text becomes one input of 0 and 1 for each of its levels but the
-    most frequent (the first of those, if there are several), texts that are all numbers are
-    numbers, and constant columns are left out.
+    Truth values become 0 and 1.  Text becomes one input of 0 and 1 for each of its levels but the
+    most frequent one (the first of those, if there are several).  Text columns with numbers only
+    become numbers.  Constant columns are left out.
 
     Parameters
     ----------
     frame : the table, from ``read_frame`` or elsewhere
     target : name of the target's column
-    name : of the table, for titles
+    name : name of the table, for titles
     task : by default classification for text, truth values and targets of two distinct values, and
         regression otherwise
     drop : names of columns to leave out
@@ -84,7 +84,7 @@ def prepare(
     Raises
     ------
     TableError
-        If the table cannot be used as it is; all columns that cannot are named at once.
+        If the table cannot be used; the message names all columns concerned.
 
     Examples
     --------
@@ -112,18 +112,18 @@ def prepare(
     used, days, problems = typed(chosen, dates=chosen.columns if dates_as_days else ())
     roles = [target] if weights is None else [target, weights]
     missing = used.isna().to_numpy()
-    whole = ~missing.any(axis=1) | (not drop_missing)  # the rows that will be used
+    whole = ~missing.any(axis=1) | (not drop_missing)  # rows that are used
     problems += size_problems(used.select_dtypes(float)[whole])
     problems += level_problems(used.drop(columns=roles, errors="ignore"))
     _refuse(problems, list(chosen.columns), roles, "" if drop_missing else _share(used, missing))
     used = _without_missing(used, missing, notices)
     weight = None if weights is None else _weights(used[weights])
-    # Rows of weight zero play no part, so they cannot make a column vary.
-    counted = np.ones(len(used)) if weight is None else weight
+    # Rows of weight zero are ignored, also in the check for constant columns.
+    weight_of_rows = np.ones(len(used)) if weight is None else weight
     task = task or _chosen_task(used[target], notices)
     response = _responses(used[target]) if task == "regression" else _labels(used[target])
-    _refuse_constant(response[counted > 0], target, task)
-    inputs, columns = encoded(used.drop(columns=roles), days, counted, notices)
+    _refuse_constant(response[weight_of_rows > 0], target, task)
+    inputs, columns = encoded(used.drop(columns=roles), days, weight_of_rows, notices)
     return Table(name, inputs, response, target, task, weight, tuple(notices), columns)
 
 
@@ -158,7 +158,7 @@ def _check_names(
 
 
 def _hint(wanted: str, frame: pandas.DataFrame) -> str:
-    """Name the columns that may have been meant, and all of them where they are few."""
+    """Return columns with similar names, and all columns if they are few, as text."""
     spelled: dict[str, str] = {column.casefold(): column for column in frame.columns}
     near = [spelled[match] for match in difflib.get_close_matches(wanted.casefold(), spelled)]
     meant = f"; did you mean {' or '.join(map(shown, near))}?" if near else ""
@@ -166,7 +166,7 @@ def _hint(wanted: str, frame: pandas.DataFrame) -> str:
 
 
 def _share(frame: pandas.DataFrame, missing: NDArray[np.bool_]) -> str:
-    """Say how many rows have missing values, and in which columns, or nothing."""
+    """Return how many rows have missing values and in which columns, or an empty text."""
     rows, counts = np.count_nonzero(missing.any(axis=1)), missing.sum(axis=0)
     if not rows:
         return ""
@@ -176,7 +176,7 @@ def _share(frame: pandas.DataFrame, missing: NDArray[np.bool_]) -> str:
 
 
 def _refuse(problems: list[Problem], order: list[str], roles: list[str], missing: str) -> None:
-    """Refuse columns that cannot be used and values that are missing, all in one line."""
+    """Refuse unusable columns and missing values, all in one line."""
     place = {name: at for at, name in enumerate(order)}
     found = sorted(problems, key=lambda problem: place[problem.column])
     if found and missing:
@@ -256,7 +256,7 @@ def _chosen_task(column: pandas.Series, notices: list[str]) -> Task:
 
 
 def _labels(column: pandas.Series) -> NDArray[Any]:
-    """Return text, truth values or numbers, whole ones as integers."""
+    """Return text, truth values or numbers; whole numbers as integers."""
     classes = column.nunique()
     if classes > MOST_CLASSES:
         if column.dtype == "category":

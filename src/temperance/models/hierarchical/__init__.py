@@ -1,1 +1,1 @@
-"""Linear regression whose coefficients' prior learns its scale."""
+"""Linear regression that learns the scale of the coefficients' prior."""

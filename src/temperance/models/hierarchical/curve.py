@@ -1,7 +1,7 @@
 r"""Risk of a posterior that is averaged over the scales of its prior.
 
-A training set weighs scale k by its evidence, w_k ∝ Z_k(beta); with l_k the loss of a tested
-row under that scale, the Gibbs risk is sum_k w_k l_k and the predictive risk -log sum_k w_k e^-l_k.
+A training set weights scale k by its evidence, w_k ∝ Z_k(beta).  With l_k the loss of a tested row
+under that scale, the Gibbs risk is sum_k w_k l_k and the predictive risk -log sum_k w_k e^-l_k.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from scipy import special
 from temperance.curves import RiskCurve
 from temperance.models.hierarchical.leave_one_out import LeaveOneOutPredictions
 from temperance.models.hierarchical.moments import Predictions, predictions
-from temperance.models.hierarchical.training import Tests, Training, trained_and_tested
+from temperance.models.hierarchical.training import TestedRows, TrainingSets, trained_and_tested
 from temperance.models.linear.eigenbasis import Misfits, positive_range
-from temperance.models.linear.noise import Noise, gibbs_rows
+from temperance.models.linear.noise import NoiseModel, gibbs_rows
 from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
 
@@ -31,13 +31,13 @@ class Source(Protocol):
     """Predictions of all rows that a plan tests."""
 
     def at(
-        self, beta: float, scales: Array, prior_level: float, noise: Noise
+        self, beta: float, scales: Array, prior_level: float, noise: NoiseModel
     ) -> Iterator[Predictions]:
-        """Yield them at ``beta`` under each scale that has any weight."""
+        """Yield them at ``beta`` under each scale of non-negligible weight."""
         ...
 
     @property
-    def training_sets(self) -> list[Training]:
+    def training_sets(self) -> list[TrainingSets]:
         """All training sets, or one that holds every other."""
         ...
 
@@ -52,24 +52,24 @@ class PlannedPredictions:
     centred: bool
 
     @cached_property
-    def _parts(self) -> list[tuple[Training, Tests]]:
+    def _parts(self) -> list[tuple[TrainingSets, TestedRows]]:
         return list(trained_and_tested(self.X, self.y, self.plan, self.centred))
 
     @property
-    def training_sets(self) -> list[Training]:
+    def training_sets(self) -> list[TrainingSets]:
         """All training sets, in batches."""
         return [training for training, _ in self._parts]
 
     def at(
-        self, beta: float, scales: Array, prior_level: float, noise: Noise
+        self, beta: float, scales: Array, prior_level: float, noise: NoiseModel
     ) -> Iterator[Predictions]:
         """Yield the predictions at ``beta`` under each scale."""
         for training, tests in self._parts:
             yield predictions(training, tests, beta, scales, prior_level)
 
 
-class RowLosses(NamedTuple):
-    """Losses of the rows that p training sets test, (p, e) each."""
+class TestedLosses(NamedTuple):
+    """Losses of the tested rows of p training sets, (p, e) each."""
 
     value: Array
     slope: Array
@@ -82,7 +82,7 @@ class AveragedLosses:
     """Losses of n rows under the average over scales."""
 
     source: Source
-    noise: Noise
+    noise: NoiseModel
     risk: Risk
     scales: Array
     prior_level: float
@@ -110,7 +110,7 @@ class AveragedLosses:
         return total / np.where(weight > 0, weight, 1.0), weight
 
     def scale(self) -> Scale:
-        """Return the beta from which on the curve moves.
+        """Return the beta from which on the curve changes.
 
         Coefficients, the level and the noise are learnt; and evidences, in which the squares of the
         responses are multiplied by beta, begin to weigh the scales.
@@ -122,22 +122,22 @@ class AveragedLosses:
             level = self.prior_level * each.exposure.max()
             rates += [float(information), float(level), float(squares.max())]
             exposures = positive_range(each.exposure)
-            betas += self.noise.moving(Misfits(exposures, positive_range(squares), NONE, NONE))
+            betas += self.noise.changing(Misfits(exposures, positive_range(squares), NONE, NONE))
         return Scale(min([1 / max(rates), *betas]))
 
-    def _losses(self, beta: float) -> Iterator[RowLosses]:
+    def _losses(self, beta: float) -> Iterator[TestedLosses]:
         for found in self.source.at(beta, self.scales, self.prior_level, self.noise):
             yield averaged(found, beta, self.noise, self.risk)
 
 
-def averaged(found: Predictions, beta: float, noise: Noise, risk: Risk) -> RowLosses:
-    """Average losses under each scale by the evidence of the scales."""
+def averaged(found: Predictions, beta: float, noise: NoiseModel, risk: Risk) -> TestedLosses:
+    """Return the losses averaged over scales, with the evidence as weights."""
     moments, at = found.moments, np.array([beta])
     p, k = found.log_determinant.shape
     e = moments.error.shape[1]
     fit, d_fit = (part.reshape(p, k) for part in noise.log_evidence(at, moments))
     log_weight = fit - 0.5 * found.log_determinant
-    log_weight -= log_weight.max(axis=1, keepdims=True)  # large numbers first, exactly
+    log_weight -= log_weight.max(axis=1, keepdims=True)  # subtracted first, without rounding
     log_weight -= special.logsumexp(log_weight, axis=1, keepdims=True)
     weight = np.exp(log_weight)
     drift = d_fit - 0.5 * found.d_log_determinant
@@ -153,7 +153,7 @@ def averaged(found: Predictions, beta: float, noise: Noise, risk: Risk) -> RowLo
         loss, d_loss = (part.reshape(p, k, e) for part in found_losses)
         value = (weight[:, :, None] * loss).sum(axis=1)
         slope = (weight[:, :, None] * (d_loss + drift[:, :, None] * loss)).sum(axis=1)
-    return RowLosses(value, slope, moments.weight[::k], moments.rows[::k])
+    return TestedLosses(value, slope, moments.weight[::k], moments.rows[::k])
 
 
 def averaged_curve(
@@ -161,7 +161,7 @@ def averaged_curve(
     y: Array,
     plan: AnyPlan,
     centred: bool,
-    noise: Noise,
+    noise: NoiseModel,
     risk: Risk,
     scales: Array,
     prior_level: float,

@@ -1,14 +1,14 @@
-r"""Every row predicted from all the others, from one decomposition.
+r"""Prediction of every row from all the others, from one decomposition.
 
-Taking out row i of weight w moves the centre: N' = N - w, x_i - xbar' = (N/N') (x_i - xbar), and
-takes omega = w N/N' times the products of its deviations from the centred products.  With
+Removing row i of weight w changes the centre: N' = N - w, x_i - xbar' = (N/N') (x_i - xbar).  It
+subtracts omega = w N/N' times the products of its deviations from the centred products.  With
 h = kappa z'diag(q) z and e = y_i - ybar - z'm from all rows, and o = 1 - beta omega h,
 
     error  (N/N') e / o,    variance  (N/N')^2 h / o,    Q' = Q - beta omega e^2 / o,
 
-and the determinant is multiplied by o.  Rows that are nearly the whole misfit or the whole weight,
-or that alone decide a direction, are fitted without instead: there Q', N' or o would be a
-difference of near-equals.
+and the determinant is multiplied by o.  Rows that make up nearly the whole misfit or the whole
+weight, or that alone determine a direction, are left out by a fit without them: there Q', N' or o
+would lose digits by cancellation.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from numpy.typing import NDArray
 
 from temperance.models.hierarchical.moments import Predictions, as_moments, level_at, predictions
 from temperance.models.hierarchical.training import (
-    Decomposition,
-    Tests,
-    Training,
+    DecomposedRows,
+    TestedRows,
+    TrainingSets,
     decompose,
     trained_and_tested,
 )
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import NoiseModel
 from temperance.types import Array, LeaveOneOutPlan, Plan, batches
 
 LEAST_LEFT = 1e-3  # share of the misfit, and of the weight, that must remain without a row
-LEAST_KEPT = 1e-9  # o, of which 1e-16 is rounding
-NOTHING = 40.0  # logarithm of a weight beside which another is rounding
-PRODUCTS = 25  # of beta and kappa at which that is looked at
+LEAST_FACTOR = 1e-9  # smallest o that is used; its rounding error is 1e-16
+NEGLIGIBLE = 40.0  # difference in log weight beyond which a scale is negligible
+PRODUCTS = 25  # values of beta * kappa at which the misfit is checked
 
 
 class _Fit(NamedTuple):
@@ -46,7 +46,7 @@ class _Fit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutPredictions:
-    """Predictions of each row from the others, with equal exponents on all."""
+    """Predictions of each row from the others, with equal exponents on all rows."""
 
     X: Array
     y: Array
@@ -54,47 +54,47 @@ class LeaveOneOutPredictions:
     centred: bool
 
     @cached_property
-    def known(self) -> Decomposition:
-        """All rows, decomposed."""
+    def decomposition(self) -> DecomposedRows:
+        """Decomposition of all rows."""
         return decompose(self.X, self.y, self.plan.weights, self.centred)
 
     @property
-    def training(self) -> Training:
-        """What all rows say."""
-        return self.known.training
+    def training(self) -> TrainingSets:
+        """Statistics of all rows as a training set."""
+        return self.decomposition.training
 
     @property
-    def training_sets(self) -> list[Training]:
+    def training_sets(self) -> list[TrainingSets]:
         """One of all rows, which holds all that leave one out."""
         return [self.training]
 
     def at(
-        self, beta: float, scales: Array, prior_level: float, noise: Noise
+        self, beta: float, scales: Array, prior_level: float, noise: NoiseModel
     ) -> Iterator[Predictions]:
-        """Yield the predictions of all rows at ``beta``, under scales of any weight."""
-        doubtful = np.minimum(self._misfit_left, 1 / self._growth) <= LEAST_LEFT
-        doubtful |= self._decided_alone(beta, scales)
-        for training, tests in self._without(np.flatnonzero(doubtful)):
+        """Yield the predictions of all rows at ``beta``, under scales of non-negligible weight."""
+        cancelling = np.minimum(self._misfit_left, 1 / self._growth) <= LEAST_LEFT
+        cancelling |= self._cancelling(beta, scales)
+        for training, tests in self._without(np.flatnonzero(cancelling)):
             yield predictions(training, tests, beta, scales, prior_level)
-        safe = np.flatnonzero(~doubtful)
+        safe = np.flatnonzero(~cancelling)
         for part in batches(len(safe), len(scales), budget=2**18):
             rows = safe[part]
             likely = self._likely(rows, beta, scales, noise)
             yield self._downdated(rows, beta, scales[likely], prior_level)
 
-    def _decided_alone(self, beta: float, scales: Array) -> NDArray[np.bool_]:
-        """Tell the rows whose o is a difference of near-equals under the widest prior."""
+    def _cancelling(self, beta: float, scales: Array) -> NDArray[np.bool_]:
+        """Return the rows whose o loses digits under the widest prior."""
         if self._full:
             return np.zeros(len(self.y), dtype=bool)
         left = 1 / (1 + beta * scales.max() * self.training.singular**2)
-        return self._errors(left, slice(None))[1][0] < LEAST_KEPT
+        return self._errors(left, slice(None))[1][0] < LEAST_FACTOR
 
     @cached_property
-    def _refitted(self) -> dict[bytes, list[tuple[Training, Tests]]]:
+    def _refitted(self) -> dict[bytes, list[tuple[TrainingSets, TestedRows]]]:
         return {}
 
-    def _without(self, rows: NDArray[np.intp]) -> list[tuple[Training, Tests]]:
-        """Return the fits without each of the rows."""
+    def _without(self, rows: NDArray[np.intp]) -> list[tuple[TrainingSets, TestedRows]]:
+        """Return the fits without each of some rows."""
         if not len(rows):
             return []
         key = rows.tobytes()
@@ -108,7 +108,7 @@ class LeaveOneOutPredictions:
 
     @cached_property
     def _misfit_left(self) -> Array:
-        """Least share of Q that remains without each row, (n,): it depends on beta * kappa only."""
+        """Least share of Q that remains without each row, (n,); it depends on beta * kappa only."""
         square = self.training.singular[0] ** 2
         least, most = (square.min(), square.max()) if len(square) else (1.0, 1.0)
         left = np.ones(len(self.y))
@@ -116,28 +116,28 @@ class LeaveOneOutPredictions:
             left_over = 1 / (1 + product * square)
             error, kept = self._errors(left_over[None], slice(None))
             whole = self.training.rest[0] + self.training.response[0] ** 2 @ left_over
-            taken = self._gone(slice(None)) * error[0] ** 2 / kept[0]
+            taken = self._omega(slice(None)) * error[0] ** 2 / kept[0]
             with np.errstate(invalid="ignore", divide="ignore"):
                 left = np.minimum(left, np.nan_to_num(1 - taken / whole))
         return left
 
-    def _gone(self, rows: NDArray[np.intp] | slice) -> Array:
-        """Return omega."""
+    def _omega(self, rows: NDArray[np.intp] | slice) -> Array:
+        """Return omega of some rows."""
         return self.plan.weights[rows] * self._growth[rows]
 
     @cached_property
     def _growth(self) -> Array:
-        """N / N', or 1 about 0."""
+        """N / N'; 1 if rows are not centred."""
         total = self.training.exposure[0]
         weights = self.plan.weights
         return total / (total - weights) if self.centred else np.ones(len(weights))
 
     @cached_property
     def _unexplained(self) -> Array:
-        """1 - omega h for a prior without end: what the other rows leave of each."""
+        """1 - omega h of each row for an infinitely wide prior."""
         if self._full:
             return np.zeros(len(self.y))
-        inside = (self.known.left**2).sum(axis=1)
+        inside = (self.decomposition.left**2).sum(axis=1)
         return np.maximum(1 - self._growth * inside, 0.0)
 
     @cached_property
@@ -147,35 +147,35 @@ class LeaveOneOutPredictions:
 
     def _errors(self, left: Array, rows: NDArray[np.intp] | slice) -> tuple[Array, Array]:
         """Return e and o (k, rows) at the shrinkages ``left`` (k, r)."""
-        U = self.known.left[rows]
+        U = self.decomposition.left[rows]
         response = self.training.response[0]
-        # What shrinkage leaves of the fit, without the difference y - z'm of near-equals.
+        # The part of the fit that shrinkage removes: the difference y - z'm would lose digits.
         shrunk = (response * left) @ U.T / np.sqrt(self.plan.weights[rows])
         kept = self._unexplained[rows] + self._growth[rows] * (left @ (U**2).T)
         return self._residuals[rows] + shrunk, kept
 
     @cached_property
     def _residuals(self) -> Array:
-        """Errors e for a prior without end."""
+        """Errors e for an infinitely wide prior."""
         if self._full:
             return np.zeros(len(self.y))
-        explained = self.known.left @ self.training.response[0] / np.sqrt(self.plan.weights)
+        explained = self.decomposition.left @ self.training.response[0] / np.sqrt(self.plan.weights)
         return self.y - self.training.mean[0] - explained
 
     def _likely(
-        self, rows: NDArray[np.intp], beta: float, scales: Array, noise: Noise
+        self, rows: NDArray[np.intp], beta: float, scales: Array, noise: NoiseModel
     ) -> NDArray[np.bool_]:
-        """Tell the scales whose weight is more than rounding for any of the rows."""
+        """Return the scales whose weight is not negligible for some row."""
         training, k = self.training, len(scales)
         left = 1 / (1 + beta * scales[:, None] * training.singular**2)
         error, kept = self._errors(left, rows)
         whole = training.rest + (training.response**2 * left).sum(axis=1)
-        misfit = beta * (whole[:, None] - self._gone(rows) * error**2 / kept)
+        misfit = beta * (whole[:, None] - self._omega(rows) * error**2 / kept)
         exposure = np.repeat(training.exposure - self.plan.weights[rows], k)
         fit = _Fit(misfit.T.reshape(-1, 1), np.zeros(1), exposure)
         evidence, _ = noise.log_evidence(np.array([beta]), fit)
         log_weight = evidence.reshape(-1, k) - 0.5 * (np.log(kept).T - np.log(left).sum(axis=1))
-        return (log_weight >= log_weight.max(axis=1, keepdims=True) - NOTHING).any(axis=0)
+        return (log_weight >= log_weight.max(axis=1, keepdims=True) - NEGLIGIBLE).any(axis=0)
 
     def _downdated(
         self, rows: NDArray[np.intp], beta: float, scales: Array, prior_level: float
@@ -184,17 +184,17 @@ class LeaveOneOutPredictions:
         singular, response = training.singular[0], training.response[0]
         square, scale = singular**2, scales[:, None]
         left = 1 / (1 + beta * scale * square)  # (k, r)
-        weights, growth, gone = self.plan.weights[rows], self._growth[rows], self._gone(rows)
-        U = self.known.left[rows]
+        weights, growth, omega = self.plan.weights[rows], self._growth[rows], self._omega(rows)
+        U = self.decomposition.left[rows]
         squares = (U**2 * square).T / weights  # of z, (r, rows)
-        share = scale * left  # before squares, which may be huge
+        share = scale * left  # multiplied first: squares may be huge
         height = share @ squares
         d_height = -(share**2 * square) @ squares
         error, kept = self._errors(left, rows)
         d_error = -(scale * square * response * left**2) @ U.T / np.sqrt(weights)
-        d_kept = -gone * ((share * left) @ squares)
-        taken = gone * error**2 / kept
-        d_taken = gone * error * (2 * d_error - error * d_kept / kept) / kept
+        d_kept = -omega * ((share * left) @ squares)
+        taken = omega * error**2 / kept
+        d_taken = omega * error * (2 * d_error - error * d_kept / kept) / kept
         whole = training.rest + (response**2 * left).sum(axis=1)
         d_whole = training.rest + (response**2 * left**2).sum(axis=1)
         exposure = training.exposure[0] - weights

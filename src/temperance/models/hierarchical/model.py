@@ -1,4 +1,4 @@
-r"""Linear regression whose coefficients' prior learns its scale."""
+r"""Linear regression that learns the scale of the coefficients' prior."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scipy import special
 from temperance.curves import RiskCurve
 from temperance.models.hierarchical.curve import averaged_curve
 from temperance.models.hierarchical.moments import level_at
-from temperance.models.hierarchical.training import Decomposition, Training, decompose
+from temperance.models.hierarchical.training import DecomposedRows, TrainingSets, decompose
 from temperance.models.linear import limits
-from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, Noise
+from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.posteriors.hierarchical import NEGLIGIBLE, HierarchicalPosterior, Parts
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, as_inputs, as_numbers, non_negative, one_of, positive
 
 SCALES = tuple(float(10**power) for power in np.arange(-3.0, 2.01, 0.25))
-PRIOR_LEVEL = 1e4  # variance of the level, in units of the noise variance
+PRIOR_LEVEL = 1e4  # of the mean response at the centre of the rows, in units of the noise variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +32,16 @@ class HierarchicalLinear:
         l(\theta, s_2, (z, y)) = (y - z'\theta)^2 / (2 s_2) + \log(2 \pi s_2) / 2, \qquad
         \theta_j \mid s_2, \kappa \sim N(0, s_2 \kappa^2),
 
-    Every training set, at every beta, weighs the scales by their evidence; the posterior and its
-    forecasts are mixtures.  With ``intercept`` the first column of X is constant, and the level at
-    the centre of the training rows has a prior variance of 10,000 s2.
+    Every training set, at every beta, weights the scales by their evidence; the posterior and its
+    forecasts are mixtures.  With ``intercept`` the first column of X is constant, and the mean
+    response at the centre of the training rows has a prior variance of 10,000 s2.
 
     Parameters
     ----------
     noise_variance : float or None
-        Known variance of the noise, or ``None``: it is inferred.
+        Known variance of the noise; ``None`` to infer it.
     a, b : float
-        Shape and scale of the inverse gamma prior of a variance that is not known.
+        Shape and scale of the inverse gamma prior of an unknown variance.
     scales : sequence of floats
         Prior standard deviations of the coefficients in units of the noise's, equally likely.
     intercept : bool
@@ -78,7 +78,7 @@ class HierarchicalLinear:
             )
 
     def design(self, X: ArrayLike) -> Array:
-        """Check inputs and take them as rows."""
+        """Return checked inputs as rows."""
         rows = as_inputs(X)
         if self.intercept and (rows.shape[1] == 0 or np.any(rows[:, 0] != 1)):
             raise ValueError("X must begin with a column of ones, or intercept must be False")
@@ -101,11 +101,11 @@ class HierarchicalLinear:
             known.centre, known.directions, parts, self.intercept, self.design
         )
 
-    def _decomposed(self, data: Data) -> Decomposition:
+    def _decomposed(self, data: Data) -> DecomposedRows:
         return decompose(self._inputs(data), data.y / self._unit, data.weights, self.intercept)
 
-    def _parts(self, training: Training, beta: float) -> Parts:
-        """Return the posterior under each scale, weighed by its evidence."""
+    def _parts(self, training: TrainingSets, beta: float) -> Parts:
+        """Return the posterior under each scale, weighted by its evidence."""
         variances, unit = self._variances, self._unit
         singular, c = training.singular[0], training.response[0]
         left = 1 / (1 + beta * variances[:, None] * singular**2)
@@ -132,14 +132,14 @@ class HierarchicalLinear:
         )
 
     def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return how many parameters the posterior takes from the data, on average over scales."""
+        """Return the effective number of parameters, averaged over scales, at each beta."""
         training = self._decomposed(data).training
         parts = (self._parts(training, beta) for beta in betas.tolist())
         slopes = [part.weights @ (1 - part.left).sum(axis=1) for part in parts]
         return int(self.intercept) + np.array(slopes)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        """Loss of each draw at each observation; with a known variance without its constant."""
+        """Return the loss of each draw at each observation, up to a constant for known variance."""
         if self.noise_variance is not None:
             return (y - theta @ self.design(X).T) ** 2 / (2 * self.noise_variance)
         coefficients, variance = theta[:, :-1], theta[:, -1:]
@@ -148,7 +148,7 @@ class HierarchicalLinear:
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, in closed form."""
-        noise: Noise = KnownVariance()
+        noise: NoiseModel = KnownVariance()
         if self.noise_variance is None:
             noise = InverseGammaVariance(self.a, self.b)
         return averaged_curve(

@@ -4,12 +4,12 @@ For a training set (see :mod:`temperance.models.hierarchical.training`) and a pr
 of the coefficients, in units of the noise variance, with shrinkage q = 1 / (1 + beta kappa s^2):
 
     mean of a row       ybar + z'(beta kappa s c q),
-    its variance        kappa (z'diag(q) z + what is outside the span),
+    its variance        kappa (z'diag(q) z + squared length outside the span),
     misfit              Q = beta (rest + sum c^2 q),
     determinant         sum log(1 + beta kappa s^2),
 
-and to all of these what is not known of the level at the centre adds, N(0, g) before the data and
-N(ybar (1 - t), g t) after, t = 1 / (1 + g beta N).
+and each of these has a term for the unknown level (the mean response at the centre), which is
+N(0, g) before the data and N(ybar (1 - t), g t) after, t = 1 / (1 + g beta N).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.hierarchical.training import Tests, Training
-from temperance.models.linear.moments import Moments
+from temperance.models.hierarchical.training import TestedRows, TrainingSets
+from temperance.models.linear.moments import PredictionMoments
 from temperance.types import Array
 
 
 class Predictions(NamedTuple):
     """Predictions of p training sets under k scales; the moments have p * k pairs of e rows."""
 
-    moments: Moments
+    moments: PredictionMoments
     log_determinant: Array  # (p, k)
     d_log_determinant: Array
 
 
 class Level(NamedTuple):
-    """What is not known of the level at the centre of p training sets, (p,) each."""
+    """Uncertainty of the level at the centre of p training sets, (p,) each."""
 
     variance: Array
     error: Array
@@ -44,7 +44,7 @@ class Level(NamedTuple):
 
 
 def level_at(beta: float, exposure: Array, mean: Array, prior: float) -> Level:
-    """Return the level at ``beta``, of prior variance ``prior``."""
+    """Return the uncertainty of the level at ``beta``, with prior variance ``prior``."""
     rate = prior * exposure
     left = 1 / (1 + beta * rate)
     squares = exposure * mean**2
@@ -59,9 +59,9 @@ def level_at(beta: float, exposure: Array, mean: Array, prior: float) -> Level:
 
 
 def predictions(
-    training: Training, tests: Tests, beta: float, scales: Array, prior_level: float
+    training: TrainingSets, tests: TestedRows, beta: float, scales: Array, prior_level: float
 ) -> Predictions:
-    """Predict the tested rows from their training sets."""
+    """Return the predictions of the tested rows from their training sets."""
     square = training.singular[:, None] ** 2  # (p, 1, r)
     scale = scales[:, None]
     left = 1 / (1 + beta * scale * square)  # (p, k, r)
@@ -101,7 +101,7 @@ def as_moments(
     exposure: Array,
     weight: Array,
     rows: NDArray[np.intp],
-) -> Moments:
+) -> PredictionMoments:
     """Return arrays (p, k, e) and (p, k) at one beta as the moments of p * k pairs."""
     p, k, e = error.shape
 
@@ -114,7 +114,7 @@ def as_moments(
     def repeated(part: Any) -> Any:
         return np.repeat(part, k, axis=0)
 
-    return Moments(
+    return PredictionMoments(
         of_rows(error),
         of_rows(variance),
         of_pairs(misfit),

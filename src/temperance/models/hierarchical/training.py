@@ -1,9 +1,9 @@
 r"""Training sets, centred and decomposed, and the rows that each tests.
 
-With weights w and N = sum w, centre and response's mean xbar and ybar, and the singular value
-decomposition sqrt(w) (x - xbar) = U s V', everything that a training set says enters through
-s, c = U'sqrt(w)(y - ybar), the rest of the squares of y, N and ybar; a row x that is tested
-through z = V'(x - xbar), the square of what is left of x - xbar outside the span, and y - ybar.
+With weights w and N = sum w, means xbar and ybar, and the singular value decomposition
+sqrt(w) (x - xbar) = U s V', a training set enters through s, c = U'sqrt(w)(y - ybar), the remaining
+squares of y, N and ybar.  A tested row x enters through z = V'(x - xbar), the squared length of
+x - xbar outside the span, and y - ybar.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, batches
 
-RANK = 1e-13  # singular values below this share of the largest are rounding
+RANK = 1e-13  # singular values below this share of the largest are rounding errors
 
 
-class Training(NamedTuple):
-    """What p training sets say, in their own r directions; those of lower rank padded with 0."""
+class TrainingSets(NamedTuple):
+    """Statistics of p training sets, in their own r directions; lower ranks are padded with 0."""
 
     singular: Array  # (p, r)
     response: Array  # (p, r): c
@@ -29,8 +29,8 @@ class Training(NamedTuple):
     mean: Array  # (p,): ybar
 
 
-class Tests(NamedTuple):
-    """The rows that p training sets test, e each; those that test fewer padded with weight 0."""
+class TestedRows(NamedTuple):
+    """Tested rows of p training sets, e each; padded with weight 0."""
 
     along: Array  # (p, e, r): z
     across: Array  # (p, e): squares outside the span
@@ -39,17 +39,17 @@ class Tests(NamedTuple):
     rows: NDArray[np.intp]  # (p, e)
 
 
-class Decomposition(NamedTuple):
+class DecomposedRows(NamedTuple):
     """One training set with its directions."""
 
     centre: Array  # (d,)
     directions: Array  # (d, r): V
-    training: Training  # p = 1
+    training: TrainingSets  # p = 1
     left: Array  # (n, r): U
 
 
-def decompose(X: Array, y: Array, weights: Array, centred: bool) -> Decomposition:
-    """Decompose the rows of positive weight; without ``centred`` about 0."""
+def decompose(X: Array, y: Array, weights: Array, centred: bool) -> DecomposedRows:
+    """Decompose the rows of positive weight, centred at their mean or, if not, at 0."""
     share = weights / weights.sum() if centred else np.zeros(len(weights))
     (centre, away), (mean, deviations) = _about_mean(share, X), _about_mean(share, y)
     roots = np.sqrt(weights)
@@ -60,8 +60,8 @@ def decompose(X: Array, y: Array, weights: Array, centred: bool) -> Decompositio
     response = left.T @ deviations
     residual = deviations - left @ response
     parts = (singular, response, residual @ residual, weights.sum(), mean)
-    return Decomposition(
-        centre, right.T, Training(*(np.asarray(part)[None] for part in parts)), left
+    return DecomposedRows(
+        centre, right.T, TrainingSets(*(np.asarray(part)[None] for part in parts)), left
     )
 
 
@@ -75,8 +75,8 @@ def _about_mean(share: Array, values: Array) -> tuple[Array, Array]:
 
 def trained_and_tested(
     X: Array, y: Array, plan: AnyPlan, centred: bool
-) -> Iterator[tuple[Training, Tests]]:
-    """Decompose every training set of a plan and turn the rows it tests, in batches."""
+) -> Iterator[tuple[TrainingSets, TestedRows]]:
+    """Yield decomposed training sets of a plan and their tested rows, in batches."""
     pairs = list(_pairs(plan))
     widest = max(len(tested) for _, _, tested, _ in pairs)
     for part in batches(len(pairs), widest * (min(X.shape) + 1), budget=2**20):
@@ -122,22 +122,22 @@ def _one(
     tested: NDArray[np.intp],
     weight: Array,
     centred: bool,
-) -> tuple[Training, Tests]:
+) -> tuple[TrainingSets, TestedRows]:
     known = decompose(X[trained], y[trained], exponents, centred)
     away = X[tested] - known.centre
     along = away @ known.directions
     outside = away - along @ known.directions.T
     across = (outside**2).sum(axis=1)
     response = y[tested] - known.training.mean
-    tests = Tests(along[None], across[None], response[None], weight[None], tested[None])
+    tests = TestedRows(along[None], across[None], response[None], weight[None], tested[None])
     return known.training, tests
 
 
-def _stacked(parts: list[tuple[Training, Tests]]) -> tuple[Training, Tests]:
+def _stacked(parts: list[tuple[TrainingSets, TestedRows]]) -> tuple[TrainingSets, TestedRows]:
     trainings, tests = zip(*parts, strict=True)
     return (
-        Training(*(_padded(field) for field in zip(*trainings, strict=True))),
-        Tests(*(_padded(field) for field in zip(*tests, strict=True))),
+        TrainingSets(*(_padded(field) for field in zip(*trainings, strict=True))),
+        TestedRows(*(_padded(field) for field in zip(*tests, strict=True))),
     )
 
 

@@ -1,4 +1,4 @@
-r"""The eigenbasis of weighted least squares: every beta for the price of one.
+r"""The eigenbasis of weighted least squares: one decomposition serves every beta.
 
 In whitened coordinates (prior N(0, I), unit noise) the weighted rows B = W^(1/2) Z have the
 singular value decomposition B = A diag(sigma) U'.  With g = A'W^(1/2) r and s = 1/(1 + beta
@@ -7,11 +7,13 @@ sigma^2),
     Cov = U diag(s) U',    mean = U x,  x = beta g sigma s,
     Q   = min_u { beta |W^(1/2)(r - Z u)|^2 + |u|^2 } = beta (rho^2 + sum_j g_j^2 s_j),
 
-where rho^2 is what lies outside the span of A: a sum of squares, so Q is never negative.
+where rho^2 is the squared part of W^(1/2) r outside the span of A.  Q is a sum of squares, so it is
+never negative.
 
-A direction of eigenvalue lambda = sigma^2 is learnt around beta = 1 / lambda: below all of these,
-and above, the prediction of every row is what it is at 0 and at infinity.  A noise of unknown
-variance moves by itself (:meth:`temperance.models.linear.noise.InverseGammaVariance.moving`).
+A direction with eigenvalue lambda = sigma^2 is learnt around beta = 1 / lambda.  Far below the
+smallest 1 / lambda all predictions are those at beta = 0; far above the largest they are those at
+infinity.  An unknown noise variance changes over a range of betas of its own
+(:meth:`temperance.models.linear.noise.InverseGammaVariance.changing`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from temperance.types import Array
 
 if TYPE_CHECKING:
     from temperance.models.linear.moments import MomentSource
-    from temperance.models.linear.noise import Noise
+    from temperance.models.linear.noise import NoiseModel
 
 
 class State(NamedTuple):
@@ -53,14 +55,14 @@ class Eigenbasis(NamedTuple):
     @classmethod
     def of(cls, rows: Array) -> Self:
         """Decompose stacked weighted rows [Z r] of shape (m, rows, k + 1)."""
-        short = max(rows.shape[2] - 1 - rows.shape[1], 0)  # rows of zeros, to span k directions
-        inputs = np.pad(rows[..., :-1], ((0, 0), (0, short), (0, 0)))
-        response = np.pad(rows[..., -1], ((0, 0), (0, short)))
+        missing = max(rows.shape[2] - 1 - rows.shape[1], 0)  # rows of zeros, to span k directions
+        inputs = np.pad(rows[..., :-1], ((0, 0), (0, missing), (0, 0)))
+        response = np.pad(rows[..., -1], ((0, 0), (0, missing)))
         left, sigma, right = singular_values(inputs)
-        left = left * (sigma > 0)[:, None, :]  # what no row spans has no projection
+        left = left * (sigma > 0)[:, None, :]  # no projection on directions outside the row space
         projection = np.einsum("mij,mi->mj", left, response)
         spanning = inputs.any(axis=2)
-        # Independent rows leave nothing outside: a difference would be rounding.
+        # Linearly independent rows have no residual: computing it would leave rounding errors.
         independent = (sigma > 0).sum(axis=1) >= spanning.sum(axis=1)
         rest = np.where(spanning, 0.0, response)
         if not independent.all():
@@ -70,22 +72,22 @@ class Eigenbasis(NamedTuple):
         return cls(sigma, right.swapaxes(1, 2), projection, remainder)
 
     def take(self, which: slice | NDArray[np.intp]) -> Self:
-        """Return some of the data sets."""
+        """Return the decompositions of some of the data sets."""
         return type(self)(*(part[which] for part in self))
 
     def at(self, beta: Array) -> State:
-        """Return the posteriors at betas of shape (g,), or (m, g) where each has its own."""
+        """Return the posteriors at betas (g,), or (m, g) with a row for each data set."""
         at = beta[..., None, :]
         lam, cross = (part[:, :, None] for part in (self.sigma**2, self.projection * self.sigma))
         squares, remainder = (self.projection**2)[:, None, :], self.remainder[:, None]
         s = shrinkage(lam, at)
-        square, pull = s * s, cross * s
+        square, unscaled = s * s, cross * s
         return State(
             shrinkage=s,
-            mean=at * pull,
+            mean=at * unscaled,
             misfit=beta * (remainder + (squares @ s)[:, 0]),
             d_shrinkage=-lam * square,
-            d_mean=pull * s,
+            d_mean=unscaled * s,
             d_misfit=remainder + (squares @ square)[:, 0],
         )
 
@@ -103,10 +105,10 @@ def joined(bases: list[Eigenbasis]) -> Eigenbasis:
 
 
 class Misfits(NamedTuple):
-    """Ranges over training sets, of each the least positive number and the largest.
+    """Ranges over all training sets: (smallest positive value, largest value) of each quantity.
 
-    The misfit Q grows like the squares of the responses times beta at first, and like the remainder
-    times beta, plus the square of the length of the coefficients, at last.
+    For small beta the misfit Q is beta times the squares of the responses.  For large beta it is
+    beta times the remainder, plus the squared length of the least-squares coefficients.
     """
 
     exposure: tuple[float, float]
@@ -130,19 +132,19 @@ class Misfits(NamedTuple):
 
 
 def positive_range(*parts: Array | float) -> tuple[float, float]:
-    """Return the least positive of some numbers, and the largest; zeros if there is none."""
+    """Return the smallest positive number and the largest; (0, 0) if no number is positive."""
     numbers = np.concatenate([np.ravel(part) for part in parts])
     numbers = numbers[(numbers > 0) & np.isfinite(numbers)]
     return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
 
 
 def union(parts: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return the range of several."""
+    """Return the range that covers several ranges."""
     return positive_range(*(np.array(part) for part in parts))
 
 
-def moving_betas(source: MomentSource, noise: Noise) -> Scale:
-    """Return the betas between which a curve moves, a few decades more or less."""
+def changing_betas(source: MomentSource, noise: NoiseModel) -> Scale:
+    """Return the range of betas over which a curve changes, to within a few decades."""
     betas = [1 / eigenvalue for eigenvalue in source.eigenvalues if eigenvalue > 0]
-    betas += noise.moving(source.misfits)
+    betas += noise.changing(source.misfits)
     return Scale(min(betas), max(betas)) if betas else Scale(1.0)

@@ -13,24 +13,24 @@ from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import AroundKnownVariance
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
 
 class KnownVarianceRegression(Regression):
-    """What regressions with a known noise variance share; a preset writes its ``features``."""
+    """Base of regressions with known noise variance; a subclass may define ``features``."""
 
     noise_variance: float
     preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
 
     def __post_init__(self) -> None:
-        """Refuse a noise variance that is none."""
+        """Refuse a noise variance that is not positive."""
         positive("noise_variance", self.noise_variance)
 
     def posterior(
@@ -44,7 +44,7 @@ class KnownVarianceRegression(Regression):
         return GaussianRegressionPosterior(fit.mean, fit.root, self.design, self.noise_variance)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        r"""(y - z'theta)^2 / (2 s2) of each draw at each observation."""
+        r"""Return (y - z'theta)^2 / (2 s2) of each draw at each observation."""
         return (y - theta @ self.design(X).T) ** 2 / (2 * self.noise_variance)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
@@ -54,15 +54,15 @@ class KnownVarianceRegression(Regression):
         return choose(rows, plan, noise, risk) or plain_curve(rows, plan, noise, risk)
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
-        """Return the risk that a reference model with free scales expects, in closed form."""
+        """Return the risk expected by a reference model with unknown scales, in closed form."""
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
-        seen = seen_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
-        limits.refuse_rounding(seen.rows.response)
-        belief, noise = AroundKnownVariance(), KnownVariance()
-        return reference_risk_curve(seen, data.weights, belief, noise, risk)
+        observed = observed_rows(Z, data.y, counts, self.prior(Z.shape[1]), self.noise_variance)
+        limits.refuse_rounding(observed.rows.response)
+        scale_prior, noise = AroundKnownVariance(), KnownVariance()
+        return reference_risk_curve(observed, data.weights, scale_prior, noise, risk)
 
-    def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+    def _rows(self, data: Data) -> tuple[WhitenedRows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior = self.prior(Z.shape[1]).graded(Z)

@@ -14,11 +14,11 @@ from temperance.validation import as_inputs
 
 @dataclass(frozen=True, eq=False)
 class GaussianMean(KnownVarianceRegression):
-    r"""Observations around one unknown mean.
+    r"""The unknown mean of observations with known variance.
 
     .. math:: l(\theta, y) = (y - \theta)^2 / (2 s_2), \qquad \theta \sim N(\mu_0, S_0).
 
-    Inputs play no part: pass ``None`` for ``X``.
+    The model has no inputs: pass ``None`` for ``X``.
 
     Examples
     --------
@@ -32,9 +32,9 @@ class GaussianMean(KnownVarianceRegression):
     prior_cov: ArrayLike = 1.0
 
     def design(self, X: ArrayLike | None) -> Array:
-        """One column of ones, whatever the inputs; one row for ``None``."""
+        """Return one column of ones, with a row for each row of ``X``; one row for ``None``."""
         return self.features(np.empty((1, 0)) if X is None else as_inputs(X))
 
     def features(self, inputs: Array) -> Array:
-        """One column of ones."""
+        """Return one column of ones."""
         return np.ones((len(inputs), 1))

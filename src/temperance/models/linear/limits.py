@@ -1,8 +1,8 @@
-r"""How large and how small numbers may be: products of four of them must be finite, and not zero.
+r"""Limits on the size of numbers, so that products of four of them neither overflow nor vanish.
 
-In units of the prior and the noise: inputs whose largest lies between 1e-60 and 1e60, responses of
-up to 1e60, weights whose largest lies between 1e-20 and 1e20 and of which none is below 1e-100,
-betas of up to 1e150.  Others get one line that names the argument.
+In units of the prior and the noise: the largest input must lie between 1e-60 and 1e60, responses
+must be at most 1e60, the largest weight must lie between 1e-20 and 1e20, positive weights must be
+at least 1e-100, and betas at most 1e150.  Other values raise an error that names the argument.
 """
 
 from __future__ import annotations
@@ -11,61 +11,63 @@ import numpy as np
 
 from temperance.types import Array
 
-LEAST, MOST = 1e-60, 1e60  # of inputs and responses
-USUAL = 1e60  # length of all inputs whose columns are taken as they are
-LEAST_WEIGHT, LIGHTEST, HEAVIEST = 1e-100, 1e-20, 1e20
+SMALLEST_ENTRY, LARGEST_ENTRY = 1e-60, 1e60  # of inputs and responses
+LARGEST_NORM = 1e60  # Frobenius norm up to which columns are not rescaled
+SMALLEST_WEIGHT, SMALLEST_MAXIMUM, LARGEST_MAXIMUM = 1e-100, 1e-20, 1e20
 MOST_BETA = 1e150
 LEAST_VARIANCE, MOST_VARIANCE = 1e-90, 1e90  # of an inverse gamma prior
-# Largest prediction of the prior mean, in units of the responses or of the noise: beyond, rounding
-# of the predictions is more than 1e-9 of the responses.
-FAR_OFF = 1e-9 / float(np.finfo(float).eps)
+# Largest prediction of the prior mean, in units of the responses or of the noise.  Beyond it the
+# rounding error of the predictions exceeds 1e-9 of the responses.
+LARGEST_PREDICTION = 1e-9 / float(np.finfo(float).eps)
 
-MOST_DEVIATIONS = 1e-3 / float(np.finfo(float).eps)  # whose rounding is a thousandth of one
+# Largest response in standard deviations of the noise: its rounding error is 1e-3 of one.
+LARGEST_RESPONSE = 1e-3 / float(np.finfo(float).eps)
 
 
-def usual(Z: Array) -> bool:
-    """Whether squares of inputs are far from all limits."""
-    return 1 / USUAL < _length(Z) < USUAL or not Z.any()
+def squares_are_safe(Z: Array) -> bool:
+    """Return whether squares of the inputs neither overflow nor vanish."""
+    return 1 / LARGEST_NORM < _norm(Z) < LARGEST_NORM or not Z.any()
 
 
 def refuse_inputs(Z: Array, scale: Array) -> float:
-    """Refuse inputs whose largest entry, in columns of these scales, is beyond the limits.
+    """Refuse inputs whose largest entry, after scaling the columns, is beyond the limits.
 
-    Returns a bound on the length of any row.
+    Returns an upper bound on the norm of any scaled row.
     """
-    length = _length(Z)
-    bound = float(length * scale.max(initial=0.0))
-    # The largest entry is at least the length over the root of their number.
-    if LEAST * Z.size < length * scale.min(initial=np.inf) and bound < MOST:
+    norm = _norm(Z)
+    bound = float(norm * scale.max(initial=0.0))
+    # The largest entry is at least the norm divided by the square root of the number of entries.
+    if SMALLEST_ENTRY * Z.size < norm * scale.min(initial=np.inf) and bound < LARGEST_ENTRY:
         return bound
     largest = float((np.abs(Z).max(axis=0, initial=0.0) * scale).max(initial=0.0))
-    if largest != 0 and not LEAST <= largest <= MOST:
+    if largest != 0 and not SMALLEST_ENTRY <= largest <= LARGEST_ENTRY:
         raise ValueError(
-            f"X must have a largest entry between {LEAST:g} and {MOST:g} in units of the prior's "
-            f"and the noise's standard deviations, got {largest:.2g}"
+            f"X must have a largest entry between {SMALLEST_ENTRY:g} and {LARGEST_ENTRY:g} in "
+            f"units of the prior's and the noise's standard deviations, got {largest:.2g}"
         )
     return bound
 
 
-def _length(Z: Array) -> float:
+def _norm(Z: Array) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.linalg.norm(Z))
 
 
 def refuse_responses(response: Array, unit: str) -> None:
-    """Refuse responses in some unit that are too large."""
+    """Refuse responses that are too large in the given unit."""
     largest = float(np.abs(response).max(initial=0.0))
-    if not largest <= MOST:
-        raise ValueError(f"y must be at most {MOST:g} in units of {unit}, got {largest:g}")
+    if not largest <= LARGEST_ENTRY:
+        raise ValueError(f"y must be at most {LARGEST_ENTRY:g} in units of {unit}, got {largest:g}")
 
 
 def refuse_rounding(response: Array) -> None:
-    """Refuse responses in units of a known noise beside whose own rounding that is nothing."""
+    """Refuse responses so large that their rounding error hides a known noise variance."""
     largest = float(np.abs(response).max(initial=0.0))
-    if largest > MOST_DEVIATIONS:
+    if largest > LARGEST_RESPONSE:
         raise ValueError(
             f"noise_variance must not be lost in the rounding of y, got a y that is {largest:.2g} "
-            f"standard deviations of the noise from its prior mean, more than {MOST_DEVIATIONS:.2g}"
+            f"standard deviations of the noise from its prior mean, at most {LARGEST_RESPONSE:.2g} "
+            "are accepted"
         )
 
 
@@ -74,13 +76,14 @@ def refuse_weights(weights: Array) -> None:
     if weights.strides == (0,):
         weights = weights[:1]
     largest, least = float(weights.max()), float(weights.min())
-    if not LIGHTEST <= largest <= HEAVIEST:
+    if not SMALLEST_MAXIMUM <= largest <= LARGEST_MAXIMUM:
         raise ValueError(
-            f"weights must have a largest between {LIGHTEST:g} and {HEAVIEST:g}, got {largest!r}"
+            f"weights must have a largest between {SMALLEST_MAXIMUM:g} and {LARGEST_MAXIMUM:g}, "
+            f"got {largest!r}"
         )
-    if least < LEAST_WEIGHT:
+    if least < SMALLEST_WEIGHT:
         raise ValueError(
-            f"weights must be at least {LEAST_WEIGHT:g}, or 0 to leave a row out, got {least!r}"
+            f"weights must be at least {SMALLEST_WEIGHT:g}, or 0 to leave a row out, got {least!r}"
         )
 
 
@@ -107,10 +110,10 @@ def refuse_variance(name: str, value: float) -> None:
 
 
 def refuse_far_predictions(predicted: Array, y: Array, deviation: float) -> None:
-    """Refuse predictions of the prior mean beside which responses and noise are rounding."""
+    """Refuse predictions of the prior mean whose rounding error hides responses and noise."""
     farthest, size = (float(np.abs(part).max(initial=0.0)) for part in (predicted, y))
-    if not farthest <= FAR_OFF * max(size, deviation):
+    if not farthest <= LARGEST_PREDICTION * max(size, deviation):
         raise ValueError(
-            f"prior_mean must predict y to within {FAR_OFF:.0g} times its size, got predictions of "
-            f"up to {farthest:.2g} where y is at most {size:.2g}"
+            f"prior_mean must predict y to within {LARGEST_PREDICTION:.0g} times its size, got "
+            f"predictions of up to {farthest:.2g} where y is at most {size:.2g}"
         )

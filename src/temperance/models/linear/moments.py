@@ -1,4 +1,4 @@
-r"""What a linear model needs to know of a plan: error and variance of each tested row's prediction.
+r"""Moments that the risks of a linear model need: error and variance of each prediction.
 
 For every pair p and tested row i: error e = r_i - z_i'm_p and variance v = z_i'S_p z_i as
 functions of beta, with derivatives; per pair the misfit Q, see
@@ -17,7 +17,7 @@ from temperance.models.linear.eigenbasis import Misfits
 from temperance.types import Array
 
 
-class Moments(NamedTuple):
+class PredictionMoments(NamedTuple):
     """Moments of m pairs with e tested rows each at g betas, in units of the noise."""
 
     error: Array  # (m, e, g)
@@ -50,14 +50,14 @@ class MomentSource(Protocol):
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
-        """The least positive eigenvalue of all training sets and the largest, or bounds on them."""
+        """Smallest positive and largest eigenvalue of all training sets, or bounds on them."""
         ...
 
     @property
     def misfits(self) -> Misfits:
-        """What decides at which betas the misfits of the training sets move."""
+        """Quantities that determine at which betas the misfits of the training sets change."""
         ...
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
         """Yield the moments of the tested rows."""
         ...

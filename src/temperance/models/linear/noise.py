@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from temperance.models.linear.eigenbasis import Misfits
-from temperance.models.linear.moments import Moments, Sums
+from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.posteriors.student import gamma_half_step
 from temperance.types import Array, Risk
 
@@ -36,7 +36,7 @@ class Gibbs(NamedTuple):
 HALF_THE_SQUARE = Gibbs(np.full((1, 1), 0.5), *np.zeros((3, 1, 1)))  # of every pair and beta
 
 
-def gibbs_rows(gibbs: Gibbs, moments: Moments) -> tuple[Array, Array]:
+def gibbs_rows(gibbs: Gibbs, moments: PredictionMoments) -> tuple[Array, Array]:
     """Return the Gibbs loss of each tested row and its derivative, (m, e, g)."""
     slope, constant, d_slope, d_constant = (part[:, None] for part in gibbs)
     error = moments.error
@@ -46,7 +46,7 @@ def gibbs_rows(gibbs: Gibbs, moments: Moments) -> tuple[Array, Array]:
 
 
 class Misfit(Protocol):
-    """How far training sets are from their responses, and how large they are."""
+    """Misfit and total weight of training sets."""
 
     @property
     def misfit(self) -> Array:
@@ -64,23 +64,23 @@ class Misfit(Protocol):
         ...
 
 
-class Noise(Protocol):
-    """What is believed of the noise variance."""
+class NoiseModel(Protocol):
+    """Model of the noise variance."""
 
     @property
     def pairwise(self) -> bool:
-        """Whether the coefficients of the Gibbs loss differ between pairs, by their misfit."""
+        """Whether the coefficients of the Gibbs loss depend on the misfit of the pair."""
         ...
 
-    def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
+    def gibbs(self, beta: Array, moments: PredictionMoments | Sums) -> Gibbs:
         """Return the coefficients of the Gibbs loss."""
         ...
 
-    def loss(self, beta: Array, moments: Moments, risk: Risk) -> tuple[Array, Array]:
+    def loss(self, beta: Array, moments: PredictionMoments, risk: Risk) -> tuple[Array, Array]:
         """Return the loss of each tested row and its derivative, (m, e, g)."""
         ...
 
-    def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
+    def predictive(self, beta: Array, moments: PredictionMoments) -> tuple[Array, Array]:
         """Return the predictive loss of each tested row and its derivative, (m, e, g)."""
         ...
 
@@ -89,11 +89,11 @@ class Noise(Protocol):
         ...
 
     def log_evidence(self, beta: Array, fit: Misfit) -> tuple[Array, Array]:
-        """Return what the misfit adds to the log evidence, up to what all priors share, (m, g)."""
+        """Return the misfit's term of the log evidence and its derivative, (m, g) each."""
         ...
 
-    def moving(self, misfits: Misfits) -> list[float]:
-        """Return betas between which what is believed of the noise moves; none if it does not."""
+    def changing(self, misfits: Misfits) -> list[float]:
+        """Return betas that span the change of the noise posterior; none if it is fixed."""
         ...
 
 
@@ -103,11 +103,11 @@ class KnownVariance:
 
     pairwise: ClassVar[bool] = False
 
-    def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
+    def gibbs(self, beta: Array, moments: PredictionMoments | Sums) -> Gibbs:
         """Return the coefficients of (e^2 + v) / 2."""
         return HALF_THE_SQUARE
 
-    def loss(self, beta: Array, moments: Moments, risk: Risk) -> tuple[Array, Array]:
+    def loss(self, beta: Array, moments: PredictionMoments, risk: Risk) -> tuple[Array, Array]:
         """Return the loss of each tested row and its derivative, (m, e, g)."""
         if risk == "predictive":
             return self.predictive(beta, moments)
@@ -118,7 +118,7 @@ class KnownVariance:
         value, slope = sums.square + sums.spread, sums.d_square + sums.d_spread
         return 0.5 * value.sum(axis=0), 0.5 * slope.sum(axis=0)
 
-    def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
+    def predictive(self, beta: Array, moments: PredictionMoments) -> tuple[Array, Array]:
         """Return [e^2/(1+v) + log(1+v)] / 2."""
         total = 1.0 + moments.variance
         standard = moments.error / total
@@ -130,8 +130,8 @@ class KnownVariance:
         """Return -Q / 2 and its derivative."""
         return -0.5 * fit.misfit, -0.5 * fit.d_misfit
 
-    def moving(self, misfits: Misfits) -> list[float]:
-        """Return none: the variance is known."""
+    def changing(self, misfits: Misfits) -> list[float]:
+        """Return an empty list: the variance is known."""
         return []
 
 
@@ -143,7 +143,7 @@ class InverseGammaVariance:
     a: float
     b: float
 
-    def gibbs(self, beta: Array, moments: Moments | Sums) -> Gibbs:
+    def gibbs(self, beta: Array, moments: PredictionMoments | Sums) -> Gibbs:
         """Return the coefficients of [(a/b) e^2 + v + log b - digamma(a) + log 2 pi] / 2."""
         a, b, d_a, d_b = self._at(beta, moments)
         half = 0.5 / b
@@ -155,7 +155,7 @@ class InverseGammaVariance:
             d_constant=half * d_b - 0.5 * special.zeta(2.0, a) * d_a,  # the trigamma function
         )
 
-    def loss(self, beta: Array, moments: Moments, risk: Risk) -> tuple[Array, Array]:
+    def loss(self, beta: Array, moments: PredictionMoments, risk: Risk) -> tuple[Array, Array]:
         """Return the loss of each tested row and its derivative, (m, e, g)."""
         if risk == "predictive":
             return self.predictive(beta, moments)
@@ -173,7 +173,7 @@ class InverseGammaVariance:
         )
         return value.sum(axis=0), slope.sum(axis=0)
 
-    def predictive(self, beta: Array, moments: Moments) -> tuple[Array, Array]:
+    def predictive(self, beta: Array, moments: PredictionMoments) -> tuple[Array, Array]:
         """Return the negative log density of the Student-t predictive."""
         a, b, d_a, d_b = (part[:, None] for part in self._at(beta, moments))
         total = 1.0 + moments.variance
@@ -201,11 +201,11 @@ class InverseGammaVariance:
         log_b = np.log(b)
         return -a * log_b, -(d_a * log_b + a * d_b / b)
 
-    def moving(self, misfits: Misfits) -> list[float]:
-        r"""Return betas between which a + beta exposure / 2 and b + Q / 2 move.
+    def changing(self, misfits: Misfits) -> list[float]:
+        r"""Return betas between which a + beta exposure / 2 and b + Q / 2 change.
 
-        From 0 on Q is beta times the squares of the responses; towards infinity, with u the
-        coefficients of least squares, it is beta times the remainder plus u'u.
+        Near 0, Q is beta times the sum of squared responses.  Towards infinity it is beta times the
+        remainder plus u'u, where u are the least-squares coefficients.
         """
         exposure, squares, remainder, length = misfits
         scale, most = 2 * self.b, 2 * self.b + length[1]
@@ -214,7 +214,7 @@ class InverseGammaVariance:
 
     def _at(self, beta: Array, fit: Misfit) -> tuple[Array, Array, Array, Array]:
         exposure = fit.exposure
-        # One row for all pairs of equal exposure: functions of a are dear.
+        # Pairs of equal exposure share one row: special functions of a are slow.
         d_a = 0.5 * (exposure if np.ptp(exposure) else exposure[:1])[:, None]
         return (
             self.a + d_a * beta,

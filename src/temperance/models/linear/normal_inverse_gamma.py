@@ -14,12 +14,12 @@ from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.posterior import linear_posterior
-from temperance.models.linear.rows import Rows, whitened_rows
+from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import UnknownVariance
-from temperance.strategies.reference.seen import seen_rows
+from temperance.strategies.reference.seen import observed_rows
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
@@ -65,7 +65,7 @@ class NormalInverseGammaLinear(Regression):
     preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
 
     def __post_init__(self) -> None:
-        """Refuse an improper prior of the variance."""
+        """Refuse an improper prior of the noise variance."""
         positive("a", self.a)
         limits.refuse_variance("b", positive("b", self.b))
 
@@ -82,7 +82,7 @@ class NormalInverseGammaLinear(Regression):
         )
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        r"""(y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2; the last column of the draws is s2."""
+        r"""Return (y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2; s2 is the last column."""
         coefficients, variance = theta[:, :-1], theta[:, -1:]
         square = (y - coefficients @ self.design(X).T) ** 2
         return 0.5 * (square / variance + np.log(2 * np.pi * variance))
@@ -94,15 +94,15 @@ class NormalInverseGammaLinear(Regression):
         return choose(rows, plan, noise, risk) or plain_curve(rows, plan, noise, risk)
 
     def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
-        """Return the risk that a reference model with free scales expects, in closed form."""
+        """Return the risk expected by a reference model with unknown scales, in closed form."""
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior, expected = self.prior(Z.shape[1]), self.b / self.a
-        seen = seen_rows(Z, data.y, counts, prior, expected_variance=expected)
+        observed = observed_rows(Z, data.y, counts, prior, expected_variance=expected)
         noise = InverseGammaVariance(self.a, self.b)
-        return reference_risk_curve(seen, data.weights, UnknownVariance(), noise, risk)
+        return reference_risk_curve(observed, data.weights, UnknownVariance(), noise, risk)
 
-    def _rows(self, data: Data) -> tuple[Rows, Array | None, GaussianPrior]:
+    def _rows(self, data: Data) -> tuple[WhitenedRows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)
         Z = self.features(data.X)
         prior = self.prior(Z.shape[1]).graded(Z)

@@ -1,4 +1,4 @@
-r"""The plain path: every plan, both noises and both risks, as the equations are written.
+r"""The plain path: every plan, noise model and risk, as the equations are written.
 
 Rows [Z r] are in units in which the prior is N(0, I) and the noise has unit variance.  Each pair of
 a plan trains on rows of weights w, whose eigenbasis gives the posterior of the coefficients at
@@ -8,7 +8,7 @@ every beta, mean U x and covariance U diag(s) U'
     error  e = r - z'U x,    variance  v = z'U diag(s) U'z,
 
 and the risk is the mean of the noise's loss of (e, v) (:mod:`temperance.models.linear.noise`) over
-all tested rows, weighted by their test weights.  Shortcuts to the same numbers are in
+all tested rows, weighted by their test weights.  Faster computations of the same numbers are in
 :mod:`temperance.models.linear.fast`.
 """
 
@@ -24,24 +24,24 @@ from temperance.curves import RiskCurve
 from temperance.models.linear.eigenbasis import (
     Eigenbasis,
     Misfits,
+    changing_betas,
     joined,
-    moving_betas,
     positive_range,
 )
 from temperance.models.linear.limits import refuse_betas
-from temperance.models.linear.moments import Moments, MomentSource
-from temperance.models.linear.noise import Noise
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.moments import MomentSource, PredictionMoments
+from temperance.models.linear.noise import NoiseModel
+from temperance.models.linear.rows import WhitenedRows
 from temperance.types import AnyPlan, Array, Plan, PrefixPlan, Risk, batches
 
 
-def plain_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurve:
+def plain_curve(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve:
     """Return the curve that a plan estimates."""
     if isinstance(plan, PrefixPlan):
         plan = replace(plan, growth=0.0)  # every prefix has a posterior of its own
     source = PlainMoments(rows, plan.pairs())
     losses = MeanLosses(source, noise, risk, len(rows))
-    scale = partial(moving_betas, source, noise)
+    scale = partial(changing_betas, source, noise)
     return RiskCurve(losses.evaluate, losses.rows, "closed form", scale=scale)
 
 
@@ -49,10 +49,10 @@ def plain_curve(rows: Rows, plan: AnyPlan, noise: Noise, risk: Risk) -> RiskCurv
 class PlainMoments:
     """Error and variance of each tested row's prediction: one decomposition for each pair."""
 
-    rows: Rows
+    rows: WhitenedRows
     plan: Plan
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
         """Yield the moments of batches of pairs at betas (g,)."""
         tested, weight = self.plan.tested_rows()
         exposure, total = self.plan.likelihood_weights.sum(axis=1), self.plan.test.sum(axis=1)
@@ -61,7 +61,7 @@ class PlainMoments:
             basis, test = self.bases.take(part), self.rows.whole[tested[part]]
             state = basis.at(beta)
             along = test[..., :-1] @ basis.vectors  # z'U
-            yield Moments(
+            yield PredictionMoments(
                 error=test[..., -1:] - along @ state.mean,
                 variance=along**2 @ state.shrinkage,
                 misfit=state.misfit,
@@ -76,28 +76,28 @@ class PlainMoments:
 
     @cached_property
     def bases(self) -> Eigenbasis:
-        """What each pair learns from its training rows."""
+        """Decomposition of the training rows of each pair."""
         roots, whole = np.sqrt(self.plan.likelihood_weights), self.rows.whole
         parts = batches(len(roots), whole.size)
         return joined([Eigenbasis.of(roots[part, :, None] * whole) for part in parts])
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
-        """The least positive eigenvalue of all training sets, and the largest."""
+        """Smallest positive and largest eigenvalue of all training sets."""
         return positive_range(self.bases.sigma**2)
 
     @property
     def misfits(self) -> Misfits:
-        """What decides at which betas the misfits of the training sets move."""
+        """Quantities that determine at which betas the misfits of the training sets change."""
         return Misfits.of(self.bases, self.plan.likelihood_weights.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class MeanLosses:
-    """Losses of n rows, averaged over the pairs and rows that a plan tests."""
+    """Losses of n rows, averaged over the pairs and tested rows of a plan."""
 
     source: MomentSource
-    noise: Noise
+    noise: NoiseModel
     risk: Risk
     n: int
 

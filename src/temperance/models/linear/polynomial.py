@@ -13,8 +13,8 @@ from temperance.resources import refuse_too_large
 from temperance.types import Array, Data
 from temperance.validation import whole
 
-COPIES = 4  # of the powers of all rows, at most at a time
-MOST_HALVES = 1024  # powers of one half that are not zero
+COPIES = 4  # copies of the matrix of powers that exist at a time, at most
+MOST_HALVES = 1024  # number of powers of one half that are not zero in double precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Polynomial(KnownVarianceRegression):
         whole("n_powers", self.n_powers, 1)
 
     def features(self, inputs: Array) -> Array:
-        """Vandermonde rows of the single input."""
+        """Return the powers of the single input as rows."""
         if inputs.shape[1] != 1:
             raise ValueError(f"X must have one column for Polynomial, got {inputs.shape[1]}")
         self._refuse_too_large(len(inputs))
@@ -63,7 +63,7 @@ class Polynomial(KnownVarianceRegression):
         return powers
 
     def prior(self, dimension: int) -> GaussianPrior:
-        """Return the prior, of variances 2^-k unless given."""
+        """Return the prior; its variances are 2^-k unless ``prior_cov`` is given."""
         if self.prior_cov is not None:
             return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
         if dimension > MOST_HALVES:
@@ -74,7 +74,7 @@ class Polynomial(KnownVarianceRegression):
         return gaussian_prior(self.prior_mean, 0.5 ** np.arange(dimension), dimension)
 
     def check(self, data: Data) -> None:
-        """Refuse inputs that do not fit the design or the prior, or powers that do not fit."""
+        """Refuse inputs that do not fit the design, the prior or the memory."""
         self._refuse_too_large(len(data))
         super().check(data)
 

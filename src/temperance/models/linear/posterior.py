@@ -9,7 +9,7 @@ import numpy as np
 from temperance.models.linear import limits
 from temperance.models.linear.eigenbasis import Eigenbasis
 from temperance.models.linear.fast.grams import guarded_eigenbasis, triangle
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, LowRankRoot
 from temperance.types import Array, all_ones, total_weight
@@ -24,15 +24,15 @@ class LinearPosterior(NamedTuple):
 
 
 def linear_posterior(
-    rows: Rows, basis: Array | None, weights: Array, alpha: float, prior: GaussianPrior
+    rows: WhitenedRows, basis: Array | None, weights: Array, alpha: float, prior: GaussianPrior
 ) -> LinearPosterior:
     r"""Posterior ∝ exp(-alpha sum_i w_i (y_i - z_i'theta)^2 / 2 sum_i w_i) N(theta; mu_0, S_0)."""
     limits.refuse_alpha(alpha)
-    different = None if all_ones(weights) else weights
+    unequal_weights = None if all_ones(weights) else weights
     spectrum = guarded_eigenbasis(
-        rows.gram(weights=different)[None],
+        rows.gram(weights=unequal_weights)[None],
         np.array([len(rows)]),
-        lambda _: triangle(rows.take(slice(None), different)),
+        lambda _: triangle(rows.take(slice(None), unequal_weights)),
     )
     return posterior_of(spectrum, basis, alpha / total_weight(weights), prior)
 
@@ -40,13 +40,13 @@ def linear_posterior(
 def posterior_of(
     spectrum: Eigenbasis, basis: Array | None, beta: float, prior: GaussianPrior
 ) -> LinearPosterior:
-    """Posterior at ``beta`` of the one data set of a spectrum."""
+    """Return the posterior at ``beta`` of the only data set of a spectrum."""
     state = spectrum.at(np.array([beta]))
     directions = spectrum.vectors[0] if basis is None else basis @ spectrum.vectors[0]
     spread = np.sqrt(state.shrinkage[0, :, 0])
     if basis is None:
         root = CovarianceRoot(prior.unwhiten(directions * spread))
-    else:  # the prior across the span of the rows
+    else:  # outside the span of the rows it is the prior
         root = LowRankRoot(prior.root, directions, spread)
     return LinearPosterior(
         prior.mean + prior.unwhiten(directions @ state.mean[0, :, 0]),

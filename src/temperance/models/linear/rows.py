@@ -14,19 +14,19 @@ from temperance.models.linear.singular import by_length, short_rows_are_lost
 from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
-CACHED = 2**17  # elements of a chunk that stays in a processor's cache
-MANY_ELEMENTS = 2**12  # of rows, from which on Gram matrices and interpolation pay
-MANY_TRAINED = 2**15  # elements of the training rows of all pairs, from which on Gram matrices pay
-LARGE_PROBLEM = 2**17  # elements of rows whose losses take longer than the search around them
+CACHED = 2**17  # elements of a batch that fits into a processor's cache
+MANY_ELEMENTS = 2**12  # of rows: from here on Gram matrices and interpolation are faster
+MANY_TRAINED = 2**15  # elements of the training rows of all pairs: from here on Grams are faster
+LARGE_PROBLEM = 2**17  # elements of rows whose losses take longer than the search itself
 
-LONG = 1e10  # length of a row beside which those of length 1 are short
+LONG = 1e10  # row norm beyond which rows of norm 1 may be lost to rounding
 
 Index = NDArray[np.intp] | slice
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    r"""Rows [Z r] with Z = inputs diag(scale); the inputs are the caller's own, not copied."""
+class WhitenedRows:
+    r"""Rows [Z r] with Z = inputs diag(scale); the inputs are not copied."""
 
     inputs: Array  # (n, k)
     response: Array  # (n,)
@@ -47,7 +47,7 @@ class Rows:
         return self.take(slice(None))
 
     def take(self, which: Index, weights: Array | None = None) -> Array:
-        """Return some rows [Z r], scaled by the roots of the weights of all rows."""
+        """Return some rows [Z r]; with weights, each times the square root of its weight."""
         inputs = _some(self.inputs, which)
         found = np.empty((len(inputs), self.width + 1))
         np.multiply(inputs, self.scale, out=found[:, :-1])
@@ -58,11 +58,11 @@ class Rows:
 
     @cached_property
     def second_moments(self) -> Array:
-        """Second moments of all rows, each counted once, shape (k + 1, k + 1)."""
+        """Unweighted second moments of all rows, shape (k + 1, k + 1)."""
         return self.gram()
 
     def gram(self, which: Index = slice(None), weights: Array | None = None) -> Array:
-        """Second moments sum_i w_i [z r]'[z r] of some rows, or all, shape (k + 1, k + 1)."""
+        """Return sum_i w_i [z r]'[z r] over some rows, or all, shape (k + 1, k + 1)."""
         inputs, response = _some(self.inputs, which), _some(self.response, which)
         roots = None if weights is None else np.sqrt(_some(weights, which))
         total = np.zeros((self.width + 1, self.width + 1))
@@ -74,14 +74,14 @@ class Rows:
             total[-1, :-1] += r @ z
             total[-1, -1] += r @ r
         total[:, :-1] *= self.scale
-        total[:-1, :-1] *= self.scale[:, None]  # the square of a scale may overflow
+        total[:-1, :-1] *= self.scale[:, None]  # one factor at a time: the square may overflow
         total[:-1, -1] = total[-1, :-1]
         return total
 
     def grams(
         self, labels: Labels, count: int, weights: Array | None = None
     ) -> tuple[Array, NDArray[np.intp]]:
-        """Second moments of the rows of each label below ``count``, and how many they are.
+        """Return the second moments of the rows of each label below ``count``, and their number.
 
         Their shapes are (count, k + 1, k + 1) and (count,).
         """
@@ -91,15 +91,15 @@ class Rows:
 
 
 def _some(array: Array, which: Index) -> Array:
-    """Return some rows, by ``take`` where that is thrice as fast: elsewhere it copies them all."""
+    """Return some rows; ``take`` is faster, but copies arrays that are not contiguous."""
     if isinstance(which, slice) or not array.flags.c_contiguous:
         return array[which]
     return array.take(which, axis=0)
 
 
-def rows_of(whole: Array) -> Rows:
-    """Take whitened rows [Z r], shape (n, k + 1), as they are."""
-    return Rows(whole[:, :-1], whole[:, -1], np.ones(whole.shape[1] - 1))
+def rows_of(whole: Array) -> WhitenedRows:
+    """Return whitened rows [Z r], shape (n, k + 1), with unit column scales."""
+    return WhitenedRows(whole[:, :-1], whole[:, -1], np.ones(whole.shape[1] - 1))
 
 
 def whitened_rows(
@@ -108,13 +108,13 @@ def whitened_rows(
     prior: GaussianPrior,
     noise_variance: float = 1.0,
     expected_variance: float | None = None,
-) -> tuple[Rows, Array | None]:
-    r"""Rows [Z C, y - Z mu_0] / s in their own span, and the basis of that span.
+) -> tuple[WhitenedRows, Array | None]:
+    r"""Return the rows [Z C, y - Z mu_0] / s in coordinates of their span, and a basis of the span.
 
-    What is expected of the variance of the noise, where it is unknown, says which digits matter.
+    An expected noise variance, where the variance is unknown, sets the tolerance for rounding.
 
     See :func:`temperance.models.linear_predictor.row_space`.  With more rows than columns and a
-    diagonal C the inputs stay as they are: the scale of the columns carries C.
+    diagonal C the inputs are not copied: the column scales contain C.
     """
     Z, prior = rescaled(Z, prior)
     deviation = float(np.sqrt(noise_variance))
@@ -123,17 +123,17 @@ def whitened_rows(
     if prior.root.ndim == 1 and Z.shape[0] >= Z.shape[1]:
         scale = prior.root / deviation
         bound = limits.refuse_inputs(Z, scale)
-        return _unless_lost(Rows(Z, response, scale), bound), None
+        return _refuse_lost_rows(WhitenedRows(Z, response, scale), bound), None
     with np.errstate(over="ignore", invalid="ignore"):
         whitened = prior.whiten(Z)
     bound = limits.refuse_inputs(whitened, np.full(Z.shape[1], 1.0 / deviation))
     coordinates, basis = _row_space(whitened)
-    rows = Rows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation))
-    return _unless_lost(rows, bound), basis
+    rows = WhitenedRows(coordinates, response, np.full(coordinates.shape[1], 1.0 / deviation))
+    return _refuse_lost_rows(rows, bound), basis
 
 
-def _unless_lost(rows: Rows, bound: float) -> Rows:
-    """Return rows of bounded length; refuse them where some are rounding beside others."""
+def _refuse_lost_rows(rows: WhitenedRows, bound: float) -> WhitenedRows:
+    """Return the rows; refuse them if short rows are lost in the rounding error of long ones."""
     if bound > LONG and short_rows_are_lost(rows.inputs * rows.scale):
         raise ValueError(
             f"X must have rows that are not lost in the rounding of others, got one of length "
@@ -143,7 +143,7 @@ def _unless_lost(rows: Rows, bound: float) -> Rows:
 
 
 def _row_space(rows: Array) -> tuple[Array, Array | None]:
-    """Coordinates of rows in their own span, exact in every column, and the basis of that span."""
+    """Return coordinates of the rows in their span, accurate in every column, and its basis."""
     order = by_length(rows.T) if rows.shape[0] < rows.shape[1] else None
     if order is None:
         return row_space(rows)
@@ -152,8 +152,8 @@ def _row_space(rows: Array) -> tuple[Array, Array | None]:
 
 
 def rescaled(Z: Array, prior: GaussianPrior) -> tuple[Array, GaussianPrior]:
-    """Return the same model of columns whose squares are neither infinite nor zero."""
-    if limits.usual(Z):
+    """Return an equivalent model with columns whose squares neither overflow nor vanish."""
+    if limits.squares_are_safe(Z):
         return Z, prior
     powers = np.frexp(np.abs(Z).max(axis=0, initial=0.0))[1]  # of two: the factors are exact
     with np.errstate(over="ignore"):
@@ -162,7 +162,7 @@ def rescaled(Z: Array, prior: GaussianPrior) -> tuple[Array, GaussianPrior]:
 
 
 def _response(Z: Array, y: Array, mean: Array, deviation: float, expected: float) -> Array:
-    """Return (y - Z mu_0) / s, the difference in more digits than the rest."""
+    """Return (y - Z mu_0) / s; the difference is computed in extended precision."""
     if mean.any():
         with np.errstate(over="ignore", invalid="ignore"):
             predicted = Z.astype(np.longdouble) @ mean.astype(np.longdouble)

@@ -1,8 +1,8 @@
-r"""Singular value decompositions that are exact to rounding in every column and every row.
+r"""Singular value decompositions that are accurate in every column and every row.
 
-Rounding errors of the usual decomposition are as large as those of the longest column: beside a
-column of 1e18 one of ones is not seen at all.  Where columns or rows differ that much in length,
-Jacobi's method takes its place: its errors are relative to each of them.
+The standard algorithm has rounding errors relative to the longest column: beside a column of 1e18
+a column of ones is lost.  Where the lengths of columns or rows differ that much, the Jacobi method
+is used: its errors are relative to each column and row.
 
 References
 ----------
@@ -18,41 +18,42 @@ from scipy.linalg import lapack
 
 from temperance.types import Array
 
-ALIKE = 1e2  # ratio of lengths up to which the usual decomposition serves: errors of 1e-14
-TALL = 2  # rows to a column from which a triangle stands for them
-ANY_SCALES, VECTORS, AS_IT_IS = 2, 0, 0  # options of LAPACK's dgejsv
+SIMILAR = 1e2  # ratio of lengths up to which the standard algorithm is used: errors of 1e-14
+TALL = 2  # rows per column from which a QR decomposition comes first
+ANY_SCALES, VECTORS, DEFAULT = 2, 0, 0  # options of LAPACK's dgejsv
 EPSILON = float(np.finfo(float).eps)
-FAR, SAFELY = 1e-10, 30.0  # shares of the largest in a column that may be lost; times rounding
-NEGLIGIBLE = 1e-6  # singular value of which only a beta of 1e12 would learn
-NOTHING = 1e-80  # singular value of which no beta within the limits would learn
+SMALL_SHARE = 1e-10  # of the largest entry of a column: smaller entries may be lost to rounding
+ROUNDING_FACTOR = 30.0  # safety factor on estimated rounding errors
+NEGLIGIBLE = 1e-6  # a singular value this small matters only from beta = 1e12 on
+NO_EFFECT = 1e-80  # a singular value this small has no effect at any beta within the limits
 
 
-def alike(rows: Array) -> bool:
-    """Whether columns have much the same length, and rows as well, but for those of zeros."""
-    return not any(_differ(np.linalg.norm(rows, axis=axis)) for axis in (-2, -1))
+def similar_lengths(rows: Array) -> bool:
+    """Return whether nonzero columns have similar lengths, and nonzero rows as well."""
+    return not any(_dissimilar(np.linalg.norm(rows, axis=axis)) for axis in (-2, -1))
 
 
 def by_length(rows: Array) -> NDArray[np.intp] | None:
-    """Return an order in which triangles of rows (..., n, k) are exact in every row, if needed."""
+    """Return an order of rows (..., n, k) in which QR is accurate in every row; None for any."""
     lengths = np.abs(rows).max(axis=-1)
-    return np.argsort(-lengths, axis=-1, kind="stable") if _differ(lengths) else None
+    return np.argsort(-lengths, axis=-1, kind="stable") if _dissimilar(lengths) else None
 
 
-def _differ(lengths: Array) -> bool:
+def _dissimilar(lengths: Array) -> bool:
     longest = lengths.max(initial=0.0)
-    return bool(longest > ALIKE * lengths.min(initial=longest, where=lengths > 0))
+    return bool(longest > SIMILAR * lengths.min(initial=longest, where=lengths > 0))
 
 
 def singular_values(rows: Array) -> tuple[Array, Array, Array]:
     """Return A, sigma and U' with rows (n, k) = A diag(sigma) U', or of a stack of such rows.
 
-    Of A and U there are as many vectors as the smaller of n and k.  A sigma that rounding alone
-    makes is zero, and so is one whose square no beta would bring to matter.
+    A and U have as many vectors as the smaller of n and k.  Singular values that are no larger than
+    rounding errors, or too small to have an effect at any beta, are set to zero.
     """
-    if alike(rows):
+    if similar_lengths(rows):
         left, sigma, right = np.linalg.svd(rows, full_matrices=False)
         noise = EPSILON * max(rows.shape[-2:]) * sigma.max(axis=-1, keepdims=True, initial=0.0)
-        return left, np.where(sigma > np.maximum(noise, NOTHING), sigma, 0.0), right
+        return left, np.where(sigma > np.maximum(noise, NO_EFFECT), sigma, 0.0), right
     if rows.ndim == 3:
         parts = zip(*(singular_values(each) for each in rows), strict=True)
         left, sigma, right = (np.stack(part) for part in parts)
@@ -70,39 +71,39 @@ def singular_values(rows: Array) -> tuple[Array, Array, Array]:
 
 
 def outside(left: Array, response: Array, projection: Array) -> Array:
-    """Return what of a response (..., n) lies outside the orthonormal columns of A (..., n, k).
+    """Return the part of a response (..., n) outside the orthonormal columns of A (..., n, k).
 
-    The projection A'r is taken out, and once more what rounding of a huge response leaves of it.
+    The projection A'r is subtracted twice: the second time removes the rounding error of the first.
     """
     rest = response[..., None] - left @ projection[..., None]
     return (rest - left @ (left.swapaxes(-1, -2) @ rest))[..., 0]
 
 
 def short_rows_are_lost(rows: Array) -> bool:
-    """Whether a direction that whitened rows (n, k) tell is taken for rounding of far longer rows.
+    """Return whether the cutoff for rounding hides a direction that whitened rows (n, k) determine.
 
-    Triangles and decompositions above know rounding by column; the elements' own is less where a
-    row is longer than others in every column that it has.
+    The cutoff of the decompositions above is relative to the columns.  The true rounding error is
+    smaller where a row is longer than the others in all of its columns.
     """
     size = np.abs(rows)
     lowest = size.min(axis=0, initial=np.inf, where=size > 0)
-    if np.all(lowest >= FAR * size.max(axis=0, initial=0.0)):
+    if np.all(lowest >= SMALL_SHARE * size.max(axis=0, initial=0.0)):
         return False
     left, sigma, right = _jacobi(rows)
     own = EPSILON * np.einsum("ij,ij->j", np.abs(left), size @ np.abs(right.T))
-    noise = SAFELY * _column_noise(rows, right)
-    told = sigma > np.maximum(SAFELY * max(rows.shape) * own, NEGLIGIBLE)
-    return bool(np.any(told & (sigma < noise)))
+    noise = ROUNDING_FACTOR * _column_noise(rows, right)
+    determined = sigma > np.maximum(ROUNDING_FACTOR * max(rows.shape) * own, NEGLIGIBLE)
+    return bool(np.any(determined & (sigma < noise)))
 
 
 def _by_jacobi(rows: Array) -> tuple[Array, Array, Array]:
     left, sigma, right = _jacobi(rows)
-    least = np.maximum(_column_noise(rows, right), NOTHING)
+    least = np.maximum(_column_noise(rows, right), NO_EFFECT)
     return left, np.where(sigma > least, sigma, 0.0), right
 
 
 def _column_noise(rows: Array, right: Array) -> Array:
-    """Return what rounding of columns can make of directions: it is as long as they are there."""
+    """Return bounds on the rounding errors of the singular values, from the column lengths."""
     lengths = np.linalg.norm(rows, axis=0)
     return EPSILON * max(rows.shape) * np.linalg.norm(right * lengths, axis=1)
 
@@ -112,7 +113,7 @@ def _jacobi(rows: Array) -> tuple[Array, Array, Array]:
     padded = np.zeros((max(n, k), k), order="F")
     padded[:n] = rows
     sigma, left, right, work, _, info = lapack.dgejsv(
-        padded, ANY_SCALES, VECTORS, VECTORS, AS_IT_IS, AS_IT_IS, AS_IT_IS, overwrite_a=1
+        padded, ANY_SCALES, VECTORS, VECTORS, DEFAULT, DEFAULT, DEFAULT, overwrite_a=1
     )
     if info:
         raise ValueError("X must have columns and rows that differ less in length")

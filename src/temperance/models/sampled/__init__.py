@@ -1,1 +1,1 @@
-"""Risk curves of models that can only be sampled: ladders of tempered runs, reweighted."""
+"""Risk curves of models that can only be sampled: draws at several betas, reweighted."""

@@ -1,4 +1,4 @@
-"""ArviZ objects: draws of a tempered posterior as one, and what others' objects hold.
+"""ArviZ objects: write draws of a tempered posterior as one, read those of other libraries.
 
 Trees of arviz-base (PyMC 6, ArviZ 1) and the InferenceData of ArviZ 0 are both read.
 """
@@ -27,7 +27,7 @@ def arviz_tree(draws: Draws, observed: Mapping[str, Array], attrs: Mapping[str, 
     ----------
     draws : Draws
     observed : arrays with n rows by name; the log likelihood has the name of the first
-    attrs : what to say about all of it, such as beta, alpha and n
+    attrs : entries for all groups, such as beta, alpha and n
 
     Examples
     --------
@@ -44,7 +44,7 @@ def arviz_tree(draws: Draws, observed: Mapping[str, Array], attrs: Mapping[str, 
             "ArviZ objects need arviz-base: pip install 'temperance[arviz]'"
         ) from None
     name = next(iter(observed))
-    # A parameter may be called like the observed variable; in ArviZ each group has its own names.
+    # A parameter may have the name of the observed variable; in ArviZ groups have separate names.
     groups = {
         "posterior": {key: np.asarray(value) for key, value in draws.theta.items()},
         "log_likelihood": {name: -np.asarray(draws.losses)},
@@ -56,7 +56,7 @@ def arviz_tree(draws: Draws, observed: Mapping[str, Array], attrs: Mapping[str, 
 
 
 def pointwise(source: Any, variable: str | None = None) -> tuple[Array, Array | None]:
-    """Log likelihood (chains, draws, n) of one observed variable and its values, where kept."""
+    """Return the log likelihood (chains, draws, n) of one variable, and its values if stored."""
     group = _group(source, "log_likelihood")
     if group is None:
         raise ValueError(
@@ -82,7 +82,7 @@ def pointwise(source: Any, variable: str | None = None) -> tuple[Array, Array | 
 
 
 def resampled(source: Any, chosen: NDArray[np.intp], attrs: Mapping[str, Any]) -> Any:
-    """Return the groups with draws, taken anew by their flat numbers (chains, draws)."""
+    """Return the groups that have draws, with draws selected by flat index (chains, draws)."""
     import xarray
 
     groups = {}
@@ -90,7 +90,7 @@ def resampled(source: Any, chosen: NDArray[np.intp], attrs: Mapping[str, Any]) -
         group = _group(source, name)
         if group is not None:
             size = group.sizes["draw"]
-            # Chain and draw of each: plain indexing by two arrays with the new dimensions.
+            # Chain and draw of each selected draw, as index arrays with the new dimensions.
             index = {
                 "chain": xarray.DataArray(chosen // size, dims=SAMPLE_DIMS),
                 "draw": xarray.DataArray(chosen % size, dims=SAMPLE_DIMS),
@@ -112,9 +112,9 @@ def resampled(source: Any, chosen: NDArray[np.intp], attrs: Mapping[str, Any]) -
 
 
 def _group(source: Any, name: str) -> Any:
-    """Return a group as a dataset, None where there is none."""
+    """Return a group as a dataset, or None."""
     if name not in source:
         return None
     group = source[name]
-    # Arrays of JAX, as from_numpyro leaves them, cannot be indexed by others.
+    # JAX arrays, which from_numpyro leaves in place, cannot be indexed by numpy arrays.
     return (group.to_dataset() if hasattr(group, "to_dataset") else group).as_numpy()

@@ -1,4 +1,4 @@
-r"""Ladders of a model in JAX: the pairs of a plan climb side by side under ``vmap``."""
+r"""Ladders of a model in JAX: all pairs of a plan are sampled in parallel under ``vmap``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from temperance.models.sampled.smc import scalars, smc_rung
 from temperance.models.sampled.target import BLOCK, Target, double_precision
 from temperance.types import Array, Data, Plan, batches
 
-SIDE_BY_SIDE = 2**24  # losses of the pairs that climb together
+SIDE_BY_SIDE = 2**24  # number of losses of the pairs that are sampled in parallel
 
 
 @dataclass(frozen=True, eq=False)
 class Programs:
-    """Compiled functions of one target: how a rung is drawn, how it begins, what rows lose.
+    """Compiled functions of one target: draws of a rung, draws from the prior, row losses.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Programs:
         A parameter drawn from the prior.
     sampler : {"smc", "nuts"}
     groups, size : int
-        Islands and their particles, or chains and their draws.
+        Number of islands and particles of each, or of chains and draws of each.
     moves : int
-        Transitions between rungs: of every particle, or to tune the chains.
+        Transitions between rungs: of every particle, or for tuning the chains.
     """
 
     target: Target
@@ -46,7 +46,7 @@ class Programs:
 
     @cached_property
     def rung(self) -> Callable[..., Any]:
-        """From the draws of all pairs at one beta to those at the next."""
+        """Function from the draws of all pairs at one beta to those at the next."""
         if self.sampler == "smc":
             one = smc_rung(self.target, self.moves)
         else:
@@ -57,7 +57,7 @@ class Programs:
 
     @cached_property
     def begin(self) -> Callable[..., Any]:
-        """Draws of all pairs from the prior."""
+        """Function that returns draws of all pairs from the prior."""
         if self.prior_draw is not None:
             one = given_prior_draws(self.prior_draw, self.groups, self.size)
         else:
@@ -70,11 +70,11 @@ class Programs:
 
     @cached_property
     def row_losses(self) -> Callable[..., Any]:
-        """Losses of rows at flat parameters, (draws, rows)."""
+        """Function that returns losses of rows at flat parameters, (draws, rows)."""
         return jax.jit(jax.vmap(self.target.row_losses, in_axes=(0, None, None)))
 
     def losses(self, flat: Array, X: Array, y: Array) -> Array:
-        """Losses (draws, rows), a block of draws at a time and always of the same shape."""
+        """Return losses (draws, rows), computed in blocks of one shape."""
         step = min(len(flat), max(1, BLOCK // max(1, len(y))))
         found = np.empty((len(flat), len(y)))
         with double_precision():
@@ -98,7 +98,7 @@ class BatchedLadders:
     overlap : float
         Least share of effective draws from a rung to the next.
     report : function, optional
-        Told of the beta reached, the beta to reach, and the number of rungs so far.
+        Called with the beta reached, the beta to reach, and the number of rungs so far.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class BatchedLadders:
 
     @property
     def upper(self) -> float:
-        """The highest beta that has been reached."""
+        """Highest beta that has draws."""
         return min(batch.betas[-1] if batch.betas else -1.0 for batch in self._batches)
 
     def climb(self, upper: float) -> list[Ladder]:

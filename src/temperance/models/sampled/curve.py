@@ -31,10 +31,10 @@ from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Plan, Risk, batches
 from temperance.validation import as_non_negative
 
-BLOCK = 2**22  # losses held at a time
-KEPT = 2**24  # losses kept for the next beta
-LOOKED_AT = 50  # pairs whose diagnostics stand for all
-MOST_REFITS = 10  # of leave-one-out: as many as ten folds take
+BLOCK = 2**22  # losses in memory at a time
+KEPT = 2**24  # losses cached for the next beta
+CHECKED_PAIRS = 50  # pairs whose diagnostics are computed, at most
+MOST_REFITS = 10  # of leave-one-out: as many as ten folds need
 
 
 class Uncertainty(NamedTuple):
@@ -45,29 +45,29 @@ class Uncertainty(NamedTuple):
 
 
 class FromDraws(ABC):
-    """What curves from draws share: ladders that grow on demand, errors and diagnostics."""
+    """Base of curves from draws: ladders that grow on demand, errors and diagnostics."""
 
     def __init__(self, ladders: Ladders, risk: Risk) -> None:
         self.source, self.risk = ladders, risk
         self.ladders: Sequence[Ladder] = ()
         self.states: list[MultiState] = []
 
-    def reach(self, beta: float) -> None:
-        """Climb until ``beta`` is covered by draws."""
+    def cover(self, beta: float) -> None:
+        """Sample at higher betas until ``beta`` is covered by draws."""
         if not self.states or self.source.upper < beta:
             self.ladders = self.source.climb(beta)
             self.states = [solve(ladder.betas, ladder.trained) for ladder in self.ladders]
             self.forget()
 
-    def forget(self) -> None:  # noqa: B027 - nothing is kept by default
-        """Forget what was kept of the draws of before."""
+    def forget(self) -> None:  # noqa: B027 - nothing is cached by default
+        """Clear what was cached from earlier draws."""
 
     def scale(self) -> Scale:
-        """Return the betas on which the curve moves.
+        """Return the range of betas over which the curve changes.
 
-        Posteriors leave the prior where beta times the spread of the training losses under it is 1.
+        A posterior differs from the prior if beta times the spread of the losses there exceeds 1.
         """
-        self.reach(0.0)
+        self.cover(0.0)
         prior = [ladder.trained[:1].reshape(1, -1) for ladder in self.ladders]
         spreads = [largest_spread(u[:, np.isfinite(u[0])]) for u in prior if np.isfinite(u).any()]
         widest = max(spreads, default=0.0)
@@ -83,24 +83,24 @@ class FromDraws(ABC):
 
     @abstractmethod
     def uncertainty(self, beta: float) -> Uncertainty:
-        """Return the variance of the risk that is due to the draws."""
+        """Return the Monte Carlo variance of the risk."""
 
     def pareto_k(self, beta: float) -> Array:
-        """Return the tail indices of weights that leave rows out, if there are any."""
+        """Return the Pareto k of weights that leave rows out, if there are any."""
         return np.empty(0)
 
     def warn_of_rows(self, beta: float) -> None:  # noqa: B027 - only leave-one-out has such rows
-        """Warn of rows that the draws cannot leave out."""
+        """Warn of rows that cannot be left out by reweighting."""
 
     def error(self, beta: Array) -> Array:
-        """Return the standard error of the risk that is due to the draws."""
+        """Return the Monte Carlo standard error of the risk."""
         beta = np.asarray(beta, dtype=float)
-        self.reach(float(beta.max(initial=0.0)))
+        self.cover(float(beta.max(initial=0.0)))
         return np.array([np.sqrt(self.uncertainty(float(at)).variance) for at in beta])
 
     def effective(self, beta: float) -> float:
-        """Return how many independent draws of every pair would give the same error."""
-        self.reach(beta)
+        """Return the number of independent draws of every pair that would give the same error."""
+        self.cover(beta)
         uncertainty = self.uncertainty(beta)
         if uncertainty.variance == 0:
             return float(self.ladders[0].trained.size)
@@ -108,8 +108,8 @@ class FromDraws(ABC):
 
     def reliability(self, beta: float) -> Reliability:
         """Return the diagnostics of the draws, effective sample size and Pareto k at ``beta``."""
-        self.reach(beta)
-        few = np.unique(np.linspace(0, len(self.ladders) - 1, LOOKED_AT).astype(int))
+        self.cover(beta)
+        few = np.unique(np.linspace(0, len(self.ladders) - 1, CHECKED_PAIRS).astype(int))
         k = self.pareto_k(beta)
         return Reliability(
             rungs=max(len(ladder.betas) for ladder in self.ladders),
@@ -124,7 +124,7 @@ class FromDraws(ABC):
 
 
 class PairedDraws(FromDraws):
-    """The curve of explicit pairs, each with a ladder of its own."""
+    """Risk curve of explicit pairs; each pair has its own ladder."""
 
     def __init__(self, ladders: Ladders, plan: Plan, risk: Risk) -> None:
         super().__init__(ladders, risk)
@@ -134,12 +134,12 @@ class PairedDraws(FromDraws):
         self.kept: dict[int, Array] = {}
 
     def forget(self) -> None:
-        """Forget the losses of the draws of before."""
+        """Clear the losses of earlier draws."""
         self.kept.clear()
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk and its slope in beta."""
-        self.reach(float(beta.max()))
+        self.cover(float(beta.max()))
         value, slope = np.zeros(len(beta)), np.zeros(len(beta))
         for p, state in enumerate(self.states):
             for part in batches(len(beta), len(state.energy), BLOCK):
@@ -158,7 +158,7 @@ class PairedDraws(FromDraws):
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
-        self.reach(beta)
+        self.cover(beta)
         summed = np.zeros(self.plan.test.shape[1])
         for p, state in enumerate(self.states):
             weights = state.weights(np.array([beta]))
@@ -171,7 +171,7 @@ class PairedDraws(FromDraws):
         return summed / np.where(share > 0, share, 1.0), share
 
     def uncertainty(self, beta: float) -> Uncertainty:
-        """Return the variance of the risk that is due to the draws; pairs are independent."""
+        """Return the Monte Carlo variance of the risk; pairs are independent."""
         variance = one_draw = 0.0
         for p, state in enumerate(self.states):
             weights = state.weights(np.array([beta]))[0]
@@ -183,11 +183,11 @@ class PairedDraws(FromDraws):
         return Uncertainty(variance / self.total**2, one_draw / self.total**2)
 
     def _residuals(self, p: int, weights: Array) -> Array:
-        """Linearised risk of the pair at every draw, less its mean."""
+        """Return the linearised risk of the pair at every draw, minus its mean."""
         if self.risk == "gibbs":
             tested = self.ladders[p].tested.ravel()
             return tested - float(_mean(weights[None], tested[:, None])[0, 0])
-        # -log E[p] responds to a draw as -p / E[p].
+        # The derivative of -log E[p] in a draw's weight is -p / E[p].
         loss, _ = self._predictive(p, weights[None])
         v = self.plan.test[p, self.tested[p]]
         ratio = np.empty(len(weights))
@@ -196,7 +196,7 @@ class PairedDraws(FromDraws):
         return v.sum() - ratio
 
     def _predictive(self, p: int, weights: Array) -> tuple[Array, Array]:
-        """-log E[p_i] and its slope, shape (betas, tested rows)."""
+        """Return -log E[p_i] and its slope, shape (betas, tested rows)."""
         u = self.states[p].energy
         shift = self._least(p)
         mean = np.zeros((len(weights), len(shift)))
@@ -210,14 +210,14 @@ class PairedDraws(FromDraws):
         return shift - np.log(mean), tilted / mean - centre
 
     def _least(self, p: int) -> Array:
-        """Least loss of each tested row over the draws."""
+        """Return the least loss of each tested row over the draws."""
         least = np.full(len(self.tested[p]), np.inf)
         for _, losses in self._blocks(p):
             least = np.minimum(least, losses.min(axis=0))
         return least
 
     def _blocks(self, p: int) -> Iterator[tuple[slice, Array]]:
-        """Losses of the tested rows, a block of draws at a time; kept while they are few."""
+        """Yield losses of the tested rows in blocks of draws; cached if they are few."""
         rows, draws = self.tested[p], len(self.states[p].energy)
         whole = slice(0, draws)
         if p not in self.kept:
@@ -232,9 +232,9 @@ class PairedDraws(FromDraws):
 
 
 class SampledRiskCurve(RiskCurve):
-    """Risk as a function of beta from draws, which knows how far it can be trusted.
+    """Risk as a function of beta from draws, with its Monte Carlo error and diagnostics.
 
-    A beta beyond the draws so far is reached by more rungs; nothing is extrapolated.
+    For a beta above the draws so far more rungs are sampled; nothing is extrapolated.
 
     Examples
     --------
@@ -242,7 +242,7 @@ class SampledRiskCurve(RiskCurve):
     """
 
     def __init__(self, draws: FromDraws) -> None:
-        # The fields of a frozen record; ``method`` is a property, for the ladder still grows.
+        # A frozen dataclass; ``method`` is a property because the ladder still grows.
         object.__setattr__(self, "draws", draws)
         object.__setattr__(self, "evaluate", draws.evaluate)
         object.__setattr__(self, "rows", draws.rows)
@@ -253,7 +253,7 @@ class SampledRiskCurve(RiskCurve):
 
     @property
     def method(self) -> str:
-        """How the numbers were obtained, in words; the effective sample size is the least."""
+        """How the numbers were obtained, as a phrase, with the least effective sample size."""
         if not self.draws.states:
             return "draws, none yet"
         betas = self.draws.ladders[0].betas
@@ -261,22 +261,22 @@ class SampledRiskCurve(RiskCurve):
         return str(self.draws.reliability(float(least)))
 
     def effective(self, beta: ArrayLike) -> Array:
-        """Return how many independent draws of every pair would give the same error."""
+        """Return the number of independent draws of every pair that would give the same error."""
         at = as_non_negative("beta", beta)
-        self.draws.reach(float(at.max(initial=0.0)))
+        self.draws.cover(float(at.max(initial=0.0)))
         return np.array([self.draws.effective(float(b)) for b in at.ravel()]).reshape(at.shape)
 
     def reliability(self, beta: float) -> Reliability:
-        """Return the diagnostics of the draws behind the risk at ``beta``."""
+        """Return the diagnostics of the draws used at ``beta``."""
         return self.draws.reliability(beta)
 
     def pareto_k(self, beta: float) -> Array:
-        """Return the tail index of each row's leave-one-out weights, if there are any."""
-        self.draws.reach(beta)
+        """Return the Pareto k of each row's leave-one-out weights, if there are any."""
+        self.draws.cover(beta)
         return self.draws.pareto_k(beta)
 
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
-        """Warn of bad diagnostics, and of draws too few for the choice of ``beta``."""
+        """Warn of bad diagnostics, and of too few draws for the choice of ``beta``."""
         self.draws.warn_of_rows(beta)
         reliability = self.draws.reliability(beta)
         warn_of(reliability, sum(ladder.trained.size for ladder in self.draws.ladders))
@@ -293,7 +293,7 @@ class SampledRiskCurve(RiskCurve):
 def risk_curve_from(
     ladders: Callable[[Plan], Ladders], plan: AnyPlan, risk: Risk, most_refits: int = MOST_REFITS
 ) -> SampledRiskCurve:
-    """Return the curve of a plan; leave-one-out needs the ladder of all rows, and few others."""
+    """Return the curve of a plan; leave-one-out uses one ladder of all rows, and few others."""
     if isinstance(plan, LeaveOneOutPlan):
         from temperance.models.sampled.leave_one_out import LeftOutDraws
 
@@ -303,7 +303,7 @@ def risk_curve_from(
 
 
 def _mean(weights: Array, values: Array) -> Array:
-    """Weighted sums (betas, columns) of values (draws, columns), infinite where they must be."""
+    """Return weighted sums (betas, columns) of values (draws, columns); may be infinite."""
     finite = np.isfinite(values)
     if finite.all():
         return weights @ values
@@ -313,7 +313,7 @@ def _mean(weights: Array, values: Array) -> Array:
 
 
 def _expectations(weights: Array, energy: Array, values: Array) -> tuple[Array, Array]:
-    """Means of values (draws, columns) and their covariances with the energy."""
+    """Return means of values (draws, columns) and their covariances with the energy."""
     mean, centre = _mean(weights, values), _mean(weights, energy[:, None])
     with np.errstate(invalid="ignore"):
         product = _mean(weights, energy[:, None] * values)

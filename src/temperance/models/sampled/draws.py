@@ -1,4 +1,4 @@
-r"""What a sampler gives: draws of a tempered posterior and the loss of every row at each.
+r"""Output of a sampler: draws of a tempered posterior and the loss of every row at each.
 
 For exponents c over the rows the target is
 
@@ -23,10 +23,10 @@ class Draws:
     Parameters
     ----------
     theta : parameters by name, each of shape (chains, size, ...)
-    losses : loss of every row, trained on or not, at every draw, shape (chains, size, n)
+    losses : loss of every row, used for training or not, at every draw, (chains, size, n)
     divergent : number of divergent transitions
-    end : where the chains stopped and how they were tuned, for a start at a neighbouring target;
-        opaque to all but the sampler that made it
+    end : last positions and tuning of the chains, to start at a neighbouring target; its format
+        belongs to the sampler
     """
 
     theta: Mapping[str, Array]
@@ -39,5 +39,5 @@ class Sampler(Protocol):
     """A sampler of one model on one data set."""
 
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
-        """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
+        """Return draws for ``exponents`` (n,); ``start`` is the ``end`` of earlier draws."""
         ...

@@ -1,4 +1,4 @@
-r"""Calibrate from posterior draws that exist already: no refit."""
+r"""Calibrate from existing posterior draws, without a refit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from temperance.models.sampled.recorded import (
     ReweightedDraws,
     RowLosses,
 )
-from temperance.models.sampled.reweighted_curve import Reliability, ReweightedCurve, warn_beyond
+from temperance.models.sampled.reweighted_curve import BetaReliability, ReweightedCurve, warn_beyond
 from temperance.strategies import LeaveOneOut
 from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.types import Array, Data, Risk
@@ -24,27 +24,27 @@ from temperance.validation import as_bounds, as_numbers, non_negative, one_of, r
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DrawsCalibration(Calibration):
-    """A choice of beta from recorded draws; ``bounds`` are what was searched.
+    """A choice of beta from recorded draws; ``bounds`` are the range that was searched.
 
     Parameters
     ----------
-    supported : range of beta, within the bounds asked for, in which the draws can be reweighted
+    supported : range of beta, within the given bounds, in which the draws can be reweighted
     reliability : k, effective size and Monte Carlo error along beta
     rows : loss, Pareto k and effective size of each row's leave-one-out weights at the choice
     pareto_k : k of each row, shape (n,)
-    monte_carlo_error : Monte Carlo error of ``risk``, infinite where the weights of a row have no
-        mean or are worth too few draws to tell; ``standard_error`` is over the rows
+    monte_carlo_error : Monte Carlo error of ``risk``; infinite if the weights of a row have no mean
+        or too few effective draws to estimate it; ``standard_error`` is over the rows
     posterior : the draws, weighted for the posterior at ``beta``
     """
 
     model: RecordedDraws
     asked: tuple[float, float]
-    reliability: Reliability
+    reliability: BetaReliability
     rows: RowLosses
 
     @property
     def pareto_k(self) -> Array:
-        """Shape of the tail of each row's leave-one-out weights at the choice, (n,)."""
+        """Pareto k of each row's leave-one-out weights at the choice, (n,)."""
         return self.rows.k
 
     @property
@@ -54,23 +54,23 @@ class DrawsCalibration(Calibration):
 
     @property
     def supported(self) -> tuple[float, float]:
-        """Range of beta, within the bounds asked for, that the draws support."""
+        """Range of beta, within the given bounds, that the draws support."""
         return self.bounds
 
     def posterior_at(self, beta: float) -> ReweightedDraws:
-        """Weigh the draws for the posterior at another beta."""
+        """Return the draws weighted for the posterior at another beta."""
         at = non_negative("beta", beta)
         warn_beyond(np.array([at]), self.supported)
         return self.model.at(at)
 
     @property
     def limited(self) -> bool:
-        """Whether the choice lies where the support of the draws ends, short of the bounds."""
+        """Whether the choice lies at an end of the supported range that is inside the bounds."""
         return self.at_bound and self.beta not in self.asked
 
     @property
     def where(self) -> str:
-        """Where the minimum lies, in words."""
+        """Location of the minimum, as a phrase."""
         if self.limited:
             end = "upper" if self.beta == self.bounds[1] else "lower"
             return (
@@ -80,10 +80,10 @@ class DrawsCalibration(Calibration):
         return super().where
 
     def __repr__(self) -> str:
-        """Answer the user's questions, one per line."""
+        """Return a summary of the result, one line per quantity."""
         lower, upper = self.supported
         limit = self.model.reliable_k
-        worst = int(np.argmax(self.pareto_k))  # a row without k counts as the worst
+        worst = int(np.argmax(self.pareto_k))  # nan counts as the largest
         in_doubt = int(np.sum(~(self.pareto_k <= limit)))
         return "\n".join(
             [
@@ -114,10 +114,10 @@ def calibrate_from_draws(
         \log w_{is} = -(\beta - \beta_0) \sum_j l_j(\theta_s) + \beta l_i(\theta_s) + const,
 
     with ``l_i = -log p(y_i | theta)``, the weights Pareto-smoothed and normalised, and
-    ``-log sum_s w_is p(y_i | theta_s)`` per row for the predictive risk.  The search keeps to the
-    betas that the draws support: all rows' tempering weights have a Pareto k up to .35 (less for
-    few draws) and an effective size of 100 or more, and no more rows than at ``beta_of_draws`` have
-    a k of their own above .7 or fewer than 100 effective draws.
+    ``-log sum_s w_is p(y_i | theta_s)`` per row for the predictive risk.  The search is restricted
+    to the betas that the draws support.  There the tempering weights of all rows have a Pareto k of
+    at most .35 (less for few draws) and an effective size of at least 100, and no more rows than at
+    ``beta_of_draws`` have a k above .7 or fewer than 100 effective draws.
 
     Parameters
     ----------
@@ -125,11 +125,11 @@ def calibrate_from_draws(
         Log likelihood of each row at each draw, untempered; of an ArviZ object the group
         ``log_likelihood``.
     beta_of_draws : float
-        The exponent at which the draws were made; an ordinary posterior has 1.
+        The exponent of the posterior from which the draws come; an ordinary posterior has 1.
     variable : str, optional
-        Which observed variable of an ArviZ object to temper, if there are several.
+        Observed variable of an ArviZ object to temper, if there are several.
     bounds : (float, float)
-        Where beta may lie, as far as the draws support it.
+        Range allowed for beta, as far as the draws support it.
     risk : {"gibbs", "predictive"}
         Expected loss of a draw, or loss of the posterior predictive.
 
@@ -175,7 +175,7 @@ def calibrate_from_draws(
 def _recorded(
     log_likelihood: Any, beta: float, variable: str | None
 ) -> tuple[RecordedDraws, Array]:
-    """Validate the draws and the observations, nan where these are not known."""
+    """Return validated draws and observations; unknown observations are nan."""
     source, y = None, None
     if hasattr(log_likelihood, "groups"):
         from temperance.models.sampled.arviz_tree import pointwise

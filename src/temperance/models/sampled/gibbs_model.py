@@ -1,4 +1,4 @@
-r"""Any model at all: a loss and a prior in JAX, the risk curve from draws."""
+r"""Models given by a loss and a prior in JAX; the risk curve comes from draws."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ from temperance.validation import as_data, non_negative, open_unit, shown, whole
 if TYPE_CHECKING:
     import xarray
 
-CHAINS = 4  # of a posterior from islands
-MOST_REFITS = 100  # of leave-one-out: they climb side by side
+CHAINS = 4  # number of chains into which islands are joined in a posterior
+MOST_REFITS = 100  # of leave-one-out: they are sampled in parallel
 
 
 @dataclass(frozen=True, eq=False)
 class GibbsModel:
-    r"""A loss and a prior in JAX, and nothing else.
+    r"""A model given by a loss and a prior in JAX.
 
     .. math:: \pi_\beta(\theta) \propto \exp(-\beta \sum_i w_i l(\theta, x_i, y_i)) \pi_0(\theta)
 
-    Posteriors are sampled at a short ladder of betas, chosen so that neighbours overlap; multistate
+    Posteriors are sampled at a few betas, chosen so that neighbours overlap.  Multistate
     reweighting gives the risk at every beta between them, its slope and its error.
 
     Parameters
     ----------
     loss : function (theta, x, y) -> scalar
-        Loss at one observation, x of shape (d,) and y a number, in JAX.  For predictive risk it is
-        taken as minus a log likelihood.
+        Loss at one observation, x of shape (d,) and y a number, in JAX.  The predictive risk treats
+        it as minus a log likelihood.
     log_prior : function theta -> scalar
         Log density of the prior, which must be proper; a constant may be left out.
     init : pytree, or function of a JAX key
-        A parameter to start from, or a function that draws one from the prior: then the ladder
-        begins with independent draws.  They must have exactly the density ``log_prior``, which is
-        not checked.  Any pytree of arrays will do.
+        A parameter to start from, or a function that draws one from the prior.  With a function the
+        ladder begins with independent draws; they must have exactly the density ``log_prior``,
+        which is not checked.  Any pytree of arrays is accepted.
     sampler : {"smc", "nuts"}, SMC or NUTS
         From :mod:`temperance.models.sampled.settings`.
     overlap : float
-        Least share of effective draws from a rung to the next: more is more rungs.
+        Least share of effective draws from a rung to the next; a larger one gives more rungs.
     seed : int
-        Source of all randomness in the draws.
+        Seed of the draws.
     progress : function (beta, upper, rungs), bool or None
-        Told of every rung; by default a line on a terminal if rich is installed.
+        Called at every rung; by default a line on a terminal if rich is installed.
 
     Notes
     -----
-    All is computed in double precision, whatever JAX is set to; that setting is left as it is.
+    All computations are in double precision, for any setting of JAX, which is not changed.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class GibbsModel:
     preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sampled."""
+        """Refuse invalid functions and settings."""
         for name in ("loss", "log_prior"):
             if not callable(getattr(self, name)):
                 raise ValueError(f"{name} must be a function, got {shown(getattr(self, name))}")
@@ -108,12 +108,12 @@ class GibbsModel:
         whole("seed", self.seed, 0)
 
     def check(self, data: Data) -> None:
-        """Refuse a loss or a prior that is not a finite number, or that JAX cannot trace."""
+        """Refuse a loss or prior that is not finite, or that JAX cannot trace."""
         self.target.check(data)
 
     @cached_property
     def target(self) -> Target:
-        """The loss and the prior as functions of a vector."""
+        """Loss and prior as functions of a vector."""
         start = self.init
         if callable(start):
             try:
@@ -147,7 +147,7 @@ class GibbsModel:
         return self._compiled[shape]
 
     def ladders(self, data: Data, plan: Plan) -> BatchedLadders:
-        """Return the ladders of a plan's pairs, which climb when betas are asked for."""
+        """Return the ladders of a plan's pairs, which are sampled as betas are needed."""
         return BatchedLadders(
             self._programs(len(plan.test)),
             data,
@@ -165,7 +165,7 @@ class GibbsModel:
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> xarray.DataTree:
-        """Sample the posterior at ``alpha`` on all data; an ArviZ object."""
+        """Return draws of the posterior at ``alpha`` on all data, as an ArviZ object."""
         data = as_data(X, y, weights)
         self.check(data)
         beta = non_negative("alpha", alpha) / data.size
@@ -175,7 +175,7 @@ class GibbsModel:
         reliability = curve.reliability(beta)
         warn_of(reliability, curve.ladders[0].trained.size)
         flat = ladders.top()
-        if len(flat) > CHAINS and len(flat) % CHAINS == 0:  # islands, side by side in a few chains
+        if len(flat) > CHAINS and len(flat) % CHAINS == 0:  # join islands to a few chains
             flat = flat.reshape(CHAINS, -1, flat.shape[-1])
         losses = self._programs(1).losses(flat.reshape(-1, flat.shape[-1]), data.X, data.y)
         draws = Draws(self._named(flat), losses.reshape(*flat.shape[:2], -1), reliability.divergent)
@@ -184,7 +184,7 @@ class GibbsModel:
         return arviz_tree(draws, {"y": data.y}, temperature | about)
 
     def _named(self, flat: Array) -> Mapping[str, Array]:
-        """Draws (groups, size, d) as arrays by name."""
+        """Return draws (groups, size, d) as arrays by name."""
         with double_precision():
             tree = jax.vmap(jax.vmap(self.target.unravel))(flat)
         named = {}

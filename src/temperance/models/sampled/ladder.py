@@ -1,4 +1,4 @@
-r"""Ladders: draws at rising betas, each rung close enough to the one below."""
+r"""Ladders: draws at increasing betas (rungs), where neighbouring rungs overlap."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Report = Callable[[float, float, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """Draws of one pair's posteriors at rising betas.
+    """Draws of one pair's posteriors at increasing betas.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class Ladder:
         Sums over the rows of w_i l_i and of v_i l_i at every draw.
     losses : function (draws, rows) -> array
         Losses at a slice of the draws, in the order of ``trained.ravel()``, of the rows with
-        these numbers.
+        these indices.
     replicates : bool
-        Whether groups are independent of each other over the whole ladder (islands) or are
+        Whether groups are independent of each other over the whole ladder (islands), or are
         chains, whose draws at one rung are independent of those at the others.
     divergent : int
         Number of divergent transitions.
@@ -45,11 +45,11 @@ class Ladder:
 
 
 class Ladders(Protocol):
-    """The ladders of all pairs of a plan, which grow when higher betas are asked for."""
+    """The ladders of all pairs of a plan; they are extended when higher betas are needed."""
 
     @property
     def upper(self) -> float:
-        """The highest beta that has been reached."""
+        """Highest beta that has draws."""
         ...
 
     def climb(self, upper: float) -> Sequence[Ladder]:
@@ -58,7 +58,7 @@ class Ladders(Protocol):
 
 
 def next_beta(trained: Array, beta: float, upper: float, overlap: float) -> float:
-    r"""Highest beta for which the draws keep their share of effective draws, ``upper`` at most.
+    r"""Return the highest beta, at most ``upper``, with this share of effective draws.
 
     .. math:: (\sum_n \omega_n)^2 / (N \sum_n \omega_n^2) \ge overlap, \qquad
               \omega_n = e^{-(\beta' - \beta) u_n}
@@ -66,13 +66,13 @@ def next_beta(trained: Array, beta: float, upper: float, overlap: float) -> floa
     Parameters
     ----------
     trained : array of shape (pairs, draws)
-        The least advance of all pairs counts.
+        The pair with the smallest step determines the result.
     beta, upper : float
     overlap : float
     """
     if _share(trained, upper - beta) >= overlap:
         return upper
-    # Ladders rise by factors: bisect the advance on a logarithmic scale.
+    # Betas grow by factors: bisect the step on a logarithmic scale.
     low, high = np.log(1e-12 * upper), np.log(upper - beta)
     while low > -690 and _share(trained, float(np.exp(low))) < overlap:
         low, high = low - 14, low
@@ -88,7 +88,7 @@ def next_beta(trained: Array, beta: float, upper: float, overlap: float) -> floa
 
 
 def _share(trained: Array, advance: float) -> float:
-    """Effective share of the draws of the pair that fares worst."""
+    """Return the effective share of the draws, the smallest of all pairs."""
     finite = np.where(np.isfinite(trained), trained, np.inf)
     least = finite.min(axis=1, keepdims=True)
     weight = np.exp(-advance * (finite - np.where(np.isfinite(least), least, 0.0)))
@@ -109,7 +109,7 @@ class SampledLadders:
     overlap : float
         Least share of effective draws from a rung to the next.
     report : function, optional
-        Told of the beta reached, the beta to reach, and the number of rungs so far.
+        Called with the beta reached, the beta to reach, and the number of rungs so far.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class SampledLadders:
 
     @property
     def upper(self) -> float:
-        """The highest beta that has been reached."""
+        """Highest beta that has draws."""
         return min(pair.betas[-1] if pair.betas else -1.0 for pair in self._pairs)
 
     def climb(self, upper: float) -> list[Ladder]:
@@ -168,8 +168,8 @@ class _OnePair:
                 self.report(beta, upper, len(self.betas))
         rows, kept = self.rows, np.concatenate(self.kept)
 
-        def losses(draws: slice, wanted: NDArray[np.intp]) -> Array:
-            return kept[draws][:, np.searchsorted(rows, wanted)]
+        def losses(draws: slice, requested: NDArray[np.intp]) -> Array:
+            return kept[draws][:, np.searchsorted(rows, requested)]
 
         return Ladder(
             np.array(self.betas),
@@ -192,7 +192,7 @@ class _OnePair:
 
 
 def too_many_rungs(reached: float, upper: float) -> str:
-    """Say that the ladder makes no headway."""
+    """Return the message for a ladder that needs too many rungs."""
     return (
         f"bounds must be narrower: {MOST_RUNGS} rungs reach beta = {reached:.3g}, not {upper:.3g}; "
         "or use a tighter prior"

@@ -1,11 +1,11 @@
-r"""Leave-one-out with few refits: importance weights on the ladder of all rows.
+r"""Leave-one-out with few refits: importance weights on the draws of all rows.
 
-The posterior without row i has, against the multistate mixture D of all rungs, the weights
+The posterior without row i has, relative to the multistate mixture D of all rungs, the weights
 
     W_n^(i)(beta) ∝ exp(-c_i beta (u_n - w_i l_in)) / D_n,
 
-with c_i the factor that the transfer puts on beta.  They are Pareto smoothed.  Rows whose weights
-have too heavy a tail at any rung climb a ladder of their own.
+where c_i is the factor on beta from the transfer.  They are Pareto smoothed.  Rows whose weights
+have too heavy a tail at any rung get their own ladder.
 
 References
 ----------
@@ -33,12 +33,12 @@ from temperance.models.sampled.reliability import (
 )
 from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
-FINITE_VARIANCE = 0.5  # of weights whose tail index is less
-LEAST_LOG_WEIGHT = -20.0  # a draw that weighs less beside the largest, for all rows, is left out
+FINITE_VARIANCE = 0.5  # Pareto k below which weights have a finite variance
+LEAST_LOG_WEIGHT = -20.0  # relative to the largest: draws below it for all rows are left out
 
 
 class _Rows(NamedTuple):
-    """A block of rows: their numbers, the draws that count, losses (rows, draws) and weights."""
+    """A block of rows: their indices, the draws used, losses (rows, draws) and weights."""
 
     number: NDArray[np.intp]
     draws: NDArray[np.intp]
@@ -48,7 +48,7 @@ class _Rows(NamedTuple):
 
 
 class LeftOutDraws(FromDraws):
-    """The curve of leave-one-out from one ladder, and one more for each row that matters much.
+    """Leave-one-out curve from one ladder of all rows, with own ladders for influential rows.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class LeftOutDraws(FromDraws):
     plan : LeaveOneOutPlan
     risk : Risk
     most_refits : int
-        Where more rows would need a ladder of their own none gets one, and a warning says so.
+        If more rows would need their own ladder, none gets one, and a warning is given.
     """
 
     def __init__(
@@ -73,21 +73,21 @@ class LeftOutDraws(FromDraws):
         self.known: dict[float, tuple[Array, Array, Array]] = {}
         self.worst_k = np.empty(0)
         self.refits: PairedDraws | None = None
-        self.reweighted = plan.weights  # 0 for rows with a ladder of their own
+        self.reweighted = plan.weights  # 0 for rows with their own ladder
 
-    def reach(self, beta: float) -> None:
-        """Climb until ``beta`` is covered in the posterior without any row."""
-        super().reach(beta * float(self.factors.max()))
+    def cover(self, beta: float) -> None:
+        """Sample until ``beta`` is covered in the posteriors without each row."""
+        super().cover(beta * float(self.factors.max()))
         if not len(self.worst_k):
-            self._look_at_tails()
+            self._check_tails()
 
     def forget(self) -> None:
-        """Forget what was known of the draws of before."""
+        """Clear what was cached from earlier draws."""
         self.kept, self.worst_k = None, np.empty(0)
         self.known.clear()
 
-    def _look_at_tails(self) -> None:
-        """Find the rows that weights cannot leave out, at every rung but the prior."""
+    def _check_tails(self) -> None:
+        """Find the rows that cannot be left out by weights, at every rung but the prior."""
         rungs = self.ladders[0].betas[1:] / self.factors.max()
         tails = [self._all_rows(float(rung))[2] for rung in rungs]
         self.worst_k = np.max([np.full(len(self.plan.weights), -np.inf), *tails], axis=0)
@@ -102,7 +102,7 @@ class LeftOutDraws(FromDraws):
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk and its slope in beta."""
-        self.reach(float(beta.max()))
+        self.cover(float(beta.max()))
         value, slope = np.empty(len(beta)), np.empty(len(beta))
         for j, at in enumerate(beta):
             loss, rise, _ = self._all_rows(float(at))
@@ -117,24 +117,24 @@ class LeftOutDraws(FromDraws):
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
-        self.reach(beta)
+        self.cover(beta)
         loss = self._all_rows(beta)[0]
         if self.refits:
             loss = np.where(self.reweighted > 0, loss, self.refits.rows(beta)[0])
         return loss, self.plan.weights
 
     def pareto_k(self, beta: float) -> Array:
-        """Return the tail index of each row's weights; nan for rows that need none."""
+        """Return the Pareto k of each row's weights; nan for rows with their own ladder."""
         return np.where(self.reweighted > 0, self._all_rows(beta)[2], np.nan)
 
     def warn_of_rows(self, beta: float) -> None:
-        """Warn of rows that the draws cannot leave out, at ``beta`` or at any rung below."""
-        self.reach(beta)
+        """Warn of rows that cannot be left out by reweighting, at ``beta`` or any lower rung."""
+        self.cover(beta)
         if not self.refits:
             warn_of_pareto(self.worst_k, self.most_refits)
 
     def reliability(self, beta: float) -> Reliability:
-        """Return the diagnostics of the draws, those of the refits included."""
+        """Return the diagnostics of the draws, including those of the refits."""
         known = super().reliability(beta)
         if not self.refits:
             return known
@@ -150,9 +150,9 @@ class LeftOutDraws(FromDraws):
         )
 
     def uncertainty(self, beta: float) -> Uncertainty:
-        """Return the variance of the risk that is due to the draws, which all rows share.
+        """Return the Monte Carlo variance of the risk; all rows share the draws.
 
-        The square of what the fitted tails expect beyond the draws counts as variance.
+        The squared loss that the fitted tails expect beyond the draws is added to the variance.
         """
         state, ladder = self.states[0], self.ladders[0]
         direct, one_draw, missing = np.zeros(len(state.energy)), 0.0, 0.0
@@ -171,14 +171,14 @@ class LeftOutDraws(FromDraws):
         influence = state.with_free_energies(direct).reshape(ladder.trained.shape)
         variance = error_of_sum(influence, ladder.replicates) ** 2 + missing**2
         if self.refits:
-            self.refits.reach(beta)
+            self.refits.cover(beta)
             share = (self.refits.total / self.plan.size) ** 2
             own = self.refits.uncertainty(beta)
             variance, one_draw = variance + share * own.variance, one_draw + share * own.one_draw
         return Uncertainty(variance, one_draw)
 
     def _all_rows(self, beta: float) -> tuple[Array, Array, Array]:
-        """Loss, slope and tail index of every row, by weights."""
+        """Return loss, slope and Pareto k of every row, by weights."""
         if beta in self.known:
             return self.known[beta]
         n = len(self.plan.weights)
@@ -201,14 +201,14 @@ class LeftOutDraws(FromDraws):
         return loss, slope, k
 
     def _blocks(self, beta: float) -> Iterator[_Rows]:
-        """Weights that leave rows out, a block of rows at a time."""
+        """Yield the weights that leave rows out, in blocks of rows."""
         state, n = self.states[0], len(self.plan.weights)
         for part in batches(n, len(state.energy), BLOCK):
             index = np.arange(n)[part]
             losses = self._losses(index)
             exponents = beta * self.factors[index]
             back = (exponents * self.plan.weights[index])[:, None] * losses
-            # The exponents are few: one if all rows weigh the same.
+            # There are few distinct exponents: one if all rows have equal weights.
             distinct, which = np.unique(exponents, return_inverse=True)
             log_weight = state.log_weights(distinct)[which]
             possible = np.isfinite(log_weight) & np.isfinite(back)
@@ -219,7 +219,7 @@ class LeftOutDraws(FromDraws):
             yield _Rows(index, draws, losses[:, draws], np.exp(smoothed.log_weights), smoothed)
 
     def _losses(self, index: NDArray[np.intp]) -> Array:
-        """Losses (rows, draws), kept while they are few."""
+        """Return losses (rows, draws); cached if they are few."""
         ladder = self.ladders[0]
         draws = slice(0, ladder.trained.size)
         n = len(self.plan.weights)
@@ -231,9 +231,9 @@ class LeftOutDraws(FromDraws):
 
 
 def rows_to_refit(k: Array, most: int) -> NDArray[np.intp]:
-    """Rows of the largest tail indices, ``most`` at most; none if that would leave a bad one.
+    """Return the rows of largest Pareto k, at most ``most``; none if a bad row would remain.
 
-    Weights with an index above 1/2 have no variance: what they miss is not in any error.
+    Weights with k above 1/2 have no variance, so their error cannot be estimated.
     """
     if np.sum(~(k <= LARGEST_PARETO_K)) > most:
         return np.empty(0, dtype=np.intp)
@@ -242,12 +242,12 @@ def rows_to_refit(k: Array, most: int) -> NDArray[np.intp]:
 
 
 def _mean(weights: Array, values: Array) -> Array:
-    """Row by row, sum of weights times values; no weight, no part."""
+    """Return row sums of weights times values; a zero weight contributes nothing."""
     return np.where(weights > 0, weights * np.where(weights > 0, values, 0.0), 0.0).sum(axis=1)
 
 
 def _chances(block: _Rows) -> tuple[Array, Array, Array]:
-    """Likelihoods up to a factor per row, their means, and -log of the means themselves."""
+    """Return likelihoods up to a factor per row, their means, and -log of the true means."""
     least = block.losses.min(axis=1)
     chance = np.exp(least[:, None] - block.losses)
     mean = (block.weights * chance).sum(axis=1)

@@ -1,4 +1,4 @@
-r"""What models share that are written elsewhere and can only be sampled.
+r"""Common code of models from other libraries that can only be sampled.
 
 Their posteriors with exponents c over the rows,
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SampledModel:
-    """A model that gives a :class:`Sampler` of its tempered posteriors, and so a risk curve."""
+    """Base of models that provide a :class:`Sampler` of their tempered posteriors."""
 
     chains: int
     draws: int
@@ -41,7 +41,7 @@ class SampledModel:
     preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
     def __post_init__(self) -> None:
-        """Refuse numbers of draws that are none."""
+        """Refuse invalid numbers of chains and draws."""
         whole("chains", self.chains, 2)
         whole("draws", self.draws, 50)
         whole("warmup", self.warmup, 50)
@@ -57,7 +57,7 @@ class SampledModel:
         return {"y": data.y}
 
     def check(self, data: Data) -> None:
-        """Refuse data on which the model cannot be sampled."""
+        """Refuse data for which the model cannot be sampled."""
         self.sampler(data)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
@@ -70,7 +70,7 @@ class SampledModel:
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> xarray.DataTree:
-        """Sample the posterior at ``alpha`` on all data; Bayes is ``alpha = n``.  As ArviZ."""
+        """Return draws of the posterior at ``alpha`` on all data (``n`` is Bayes), as ArviZ."""
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
         drawn = self.sampler(data).draw(beta * data.weights, self.seed)
@@ -82,32 +82,32 @@ class SampledModel:
 
 
 class CarriesData(SampledModel):
-    """A sampled model that holds its data: ``calibrate(model, model.X, model.y)``.
+    """A sampled model that contains its data: ``calibrate(model, model.X, model.y)``.
 
-    ``model.X`` numbers the rows.  By it a strategy tells rows with the same response apart, and the
-    model knows which rows are meant, however a strategy sorts, drops or repeats them.
+    ``model.X`` are the indices of the rows.  They distinguish rows with the same response, and the
+    model can identify its rows after a strategy has sorted, dropped or repeated them.
     """
 
     @property
     def y(self) -> Array:
-        """Observed responses (n,); the numbers of the rows if a row has several."""
+        """Observed responses (n,); the row indices if a row has several."""
         raise NotImplementedError(f"{type(self).__name__} must say what it observed")
 
     @property
     def X(self) -> Array:
-        """The numbers of the rows, (n, 1)."""
+        """Row indices, (n, 1)."""
         return np.arange(float(len(self.y)))[:, None]
 
     def own_sampler(self) -> Sampler:
-        """Return the sampler on the data that the model carries."""
+        """Return the sampler on the model's own data."""
         raise NotImplementedError(f"{type(self).__name__} must write its sampler")
 
     def sampler(self, data: Data) -> Sampler:
-        """Return the sampler for these of the model's own rows."""
+        """Return the sampler for some of the model's own rows."""
         return _RowsOf(self.own_sampler(), self.index(data), len(self.y))
 
     def index(self, data: Data) -> NDArray[np.intp]:
-        """Numbers of the model's rows that the data are; refuse data that are not its own."""
+        """Return the indices of the model's rows in the data; refuse data that are not its own."""
         name, numbers = type(self).__name__, self.X[:, 0]
         if data.X.shape[1] != 1 or not np.isin(data.X, numbers).all():
             raise ValueError(
@@ -127,7 +127,7 @@ class CarriesData(SampledModel):
 
 @dataclass(frozen=True, eq=False)
 class _RowsOf:
-    """A sampler of all rows as one of some of them: a row twice has twice the exponent."""
+    """A sampler of all rows, used for some rows: repeated rows add up their exponents."""
 
     whole: Sampler
     index: NDArray[np.intp]
@@ -141,7 +141,7 @@ class _RowsOf:
 
 
 def refuse_nan(losses: Array) -> None:
-    """Refuse draws at which the log likelihood is no number."""
+    """Refuse draws at which the log likelihood is nan."""
     bad = np.argwhere(np.isnan(losses))
     if len(bad):
         raise ValueError(
@@ -151,7 +151,7 @@ def refuse_nan(losses: Array) -> None:
 
 
 def as_rows(name: str, values: Any, rows: int) -> Array:
-    """Sum log likelihoods (chains, size, rows, ...) over all that belongs to a row."""
+    """Return log likelihoods (chains, size, rows, ...) summed over all axes after the rows."""
     array = np.asarray(values, dtype=float)
     if array.ndim < 3 or array.shape[2] != rows:
         raise ValueError(

@@ -1,4 +1,4 @@
-r"""Multistate reweighting (MBAR): draws at a few betas speak for every beta between them.
+r"""Multistate reweighting (MBAR): expectations at every beta from draws at a few betas.
 
 The posteriors of one pair are an exponential family in beta whose statistic is the weighted sum of
 the training losses, u(theta).  From N_k draws at each of the betas b_k, pooled to N draws u_n,
@@ -29,13 +29,13 @@ MOST_STEPS = 200
 
 @dataclass(frozen=True, eq=False)
 class MultiState:
-    """Draws of one exponential family, reweighted to any beta that they cover.
+    """Draws of one exponential family, reweighted to any beta within their range.
 
     Parameters
     ----------
-    betas : array of shape (rungs,), rising
+    betas : array of shape (rungs,), increasing
     energy : array of shape (draws,)
-        The statistic u at every draw, from whichever rung it came; infinite where a loss is.
+        The statistic u at every draw of all rungs; infinite if a loss is.
     counts : array of shape (rungs,)
         Number of draws at each beta.
     free : array of shape (rungs,)
@@ -72,7 +72,7 @@ class MultiState:
         return np.exp(self.log_weights(beta))
 
     def refuse_uncovered(self, beta: Array) -> None:
-        """Refuse betas beyond the rungs: nothing is extrapolated."""
+        """Refuse betas outside the range of the rungs: nothing is extrapolated."""
         outside = beta[(beta < self.betas[0]) | (beta > self.betas[-1] * (1 + 1e-12))]
         if len(outside):
             raise ValueError(
@@ -92,31 +92,31 @@ class MultiState:
 
     @property
     def overlap(self) -> Array:
-        """Overlap matrix: probability that a draw of rung k is taken for one of rung l."""
+        """Overlap matrix: probability that a draw of rung k is assigned to rung l."""
         P = self.responsibilities
         return P.T @ P / self.counts[:, None]
 
     def influence(self, weights: Array, residuals: Array) -> Array:
-        r"""First-order share of each draw in the error of the mean of ``residuals``.
+        r"""Return the first-order effect of each draw on the error of the mean of ``residuals``.
 
         .. math:: \phi_n = W_n (r_n - \bar r) + b' H^+ P_n, \qquad
                   b = \sum_n W_n (r_n - \bar r) P_n, \qquad H = diag(\sum_n P_n) - \sum_n P_n P_n'
 
-        with P the responsibilities: the second term is how a draw moves f, and f the mean.
+        with P the responsibilities: the second term is the effect of a draw on the mean through f.
 
         Parameters
         ----------
         weights, residuals : arrays of shape (draws,)
-            W at one beta, and r less its mean.
+            W at one beta, and r minus its mean.
         """
         return self.with_free_energies(self.product(weights, residuals))
 
     def with_free_energies(self, direct: Array) -> Array:
-        """Add to the direct share W (r - mean) of each draw what it does through f."""
+        """Return the direct effects W (r - mean) of each draw plus their effects through f."""
         P = self.responsibilities
         b = P.T @ direct
         H = np.diag(P.sum(axis=0)) - P.T @ P
-        # H annihilates constants, and b sums to zero: fix the first f.
+        # H is singular along constants, and b sums to zero: fix the first f.
         through = np.zeros(len(b))
         if len(b) > 1:
             through[1:] = np.linalg.lstsq(H[1:, 1:], b[1:], rcond=1e-12)[0]
@@ -124,12 +124,12 @@ class MultiState:
 
     @staticmethod
     def product(weights: Array, residuals: Array) -> Array:
-        """W r, where a draw without weight may have an infinite r."""
+        """Return W r; a draw without weight contributes 0 even if r is infinite."""
         return np.where(weights > 0, weights * np.where(weights > 0, residuals, 0.0), 0.0)
 
 
 def tilt(energy: Array, beta: Array) -> Array:
-    """Return beta u, shape (betas, draws); at beta = 0 it is 0 even where u is infinite."""
+    """Return beta u, shape (betas, draws); at beta = 0 it is 0 even if u is infinite."""
     finite = np.where(np.isfinite(energy), energy, 0.0)
     tilted = np.multiply.outer(beta, finite)
     infinite = np.flatnonzero(~np.isfinite(energy))
@@ -138,11 +138,11 @@ def tilt(energy: Array, beta: Array) -> Array:
 
 
 def solve(betas: Array, trained: Array) -> MultiState:
-    """Solve the self-consistent equations by Newton's method, to a relative 1e-10.
+    """Return the solution of the self-consistent equations by Newton's method, to 1e-10.
 
     Parameters
     ----------
-    betas : array of shape (rungs,), rising
+    betas : array of shape (rungs,), increasing
     trained : array of shape (rungs, ...)
         The statistic u of the draws at each beta.
     """
@@ -154,7 +154,7 @@ def solve(betas: Array, trained: Array) -> MultiState:
         raise ValueError("trained must not be nan")
     counts = np.full(len(betas), float(by_rung.shape[1]))
     energy = by_rung.ravel()
-    # A shift of u changes f alone; close to zero u and f lose least to rounding.
+    # A shift of u changes only f; values close to zero have the smallest rounding errors.
     shift = float(np.median(by_rung[-1]))
     centred = energy - shift
     tilted = tilt(centred, betas)
@@ -164,7 +164,7 @@ def solve(betas: Array, trained: Array) -> MultiState:
 
 
 def _first_guess(betas: Array, by_rung: Array) -> Array:
-    """Free energies from each rung to the next alone."""
+    """Return free energies estimated from each rung to the next."""
     steps = [
         np.log(by_rung.shape[1]) - logsumexp(-tilt(u, np.array([step]))[0])
         for u, step in zip(by_rung[:-1], np.diff(betas), strict=True)
@@ -177,7 +177,7 @@ def _log_mixture(free: Array, log_counts: Array, tilted: Array) -> Array:
 
 
 def _newton(free: Array, log_counts: Array, tilted: Array, counts: Array) -> Array:
-    """Minimise the convex sum_n log D_n - sum_k N_k f_k, with the first f at zero."""
+    """Return the minimiser of the convex sum_n log D_n - sum_k N_k f_k, with the first f zero."""
 
     def at(f: Array) -> tuple[float, Array, Array]:
         exponent = (f + log_counts)[:, None] - tilted

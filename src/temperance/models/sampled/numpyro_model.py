@@ -17,21 +17,21 @@ from temperance.validation import shown
 
 @dataclass(frozen=True, eq=False)
 class NumPyroModel(SampledModel):
-    r"""A NumPyro model function, its observed sites tempered row by row.
+    r"""A NumPyro model function; its observed sites are tempered row by row.
 
     .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta, x_i)^{c_i} \, \pi_0(\theta)
 
-    The function is called as ``model(X, y)``, with the X (n, d) and y (n,) that are handed to
-    :func:`temperance.calibrate`, both as floats; without columns X is None.
+    The function is called as ``model(X, y)``, with the X (n, d) and y (n,) given to
+    :func:`temperance.calibrate`, both as floats; X is None if it has no columns.
 
     Parameters
     ----------
     model : function (X, y)
-        Unchanged: neither scaled nor masked.
+        Without scaling or masking of the likelihood.
     sites : names of the observed sites to temper
-        By default all that are observed.  A ``numpyro.factor`` may be a likelihood or a prior: a
-        model with one must name its sites.
-    chains, draws, warmup : numbers of chains, of draws of each, and of steps to tune it
+        By default all observed sites.  A ``numpyro.factor`` may be a likelihood or a prior: for a
+        model with a factor, ``sites`` is required.
+    chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
 
@@ -55,7 +55,7 @@ class NumPyroModel(SampledModel):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no function."""
+        """Refuse a model that is not a function."""
         super().__post_init__()
         if not callable(self.model):
             raise ValueError(f"model must be a function of X and y, got {shown(self.model)}")
@@ -65,7 +65,7 @@ class NumPyroModel(SampledModel):
         return {}
 
     def sampler(self, data: Data) -> NumPyroSampler:
-        """Return the sampler on these data; one program serves all of one shape."""
+        """Return the sampler on these data; data of one shape share a compiled program."""
         try:
             import numpyro  # noqa: F401
         except ImportError:
@@ -79,13 +79,13 @@ class NumPyroModel(SampledModel):
 
 @dataclass(frozen=True, eq=False)
 class NumPyroSampler:
-    """NUTS on the tempered model and one data set."""
+    """NUTS for the tempered model on one data set."""
 
     program: _Program
     arguments: tuple[Any, Any]
 
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
-        """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
+        """Return draws for ``exponents`` (n,); ``start`` is the ``end`` of earlier draws."""
         import jax
 
         key_start, key_run = jax.random.split(jax.random.PRNGKey(seed))
@@ -103,7 +103,7 @@ class NumPyroSampler:
 class _Program:
     """The compiled chains of one model on data of one shape, for all exponents.
 
-    A model that looks at the values of X or y, for more than their shapes, is bound to them.
+    A model that depends on the values of X or y while it is traced is compiled for them only.
     """
 
     def __init__(self, settings: NumPyroModel, arguments: tuple[Any, Any]) -> None:
@@ -145,19 +145,19 @@ class _Program:
         return state.z, drawn
 
     def _losses(self, theta: Any, X: Any, y: Any) -> Any:
-        """Minus the log likelihood of each row, over all tempered sites, (n,)."""
+        """Return minus the log likelihood of each row, over all tempered sites, (n,)."""
         trace = _trace(self.settings.model, (X, y), theta)
         parts = [trace[name]["fn"].log_prob(trace[name]["value"]) for name in self.sites]
         return -sum(part.reshape(self.rows, -1).sum(axis=1) for part in parts)
 
     def serves(self, arguments: tuple[Any, Any]) -> bool:
-        """Whether it can be run on these data, which have its shape."""
+        """Return whether the program can run on these data, which have its shape."""
         return self.bound is None or all(
             np.array_equal(own, other) for own, other in zip(self.bound, arguments, strict=True)
         )
 
     def scattered(self, key: Any) -> Any:
-        """Points within 2 of zero in unconstrained coordinates, NumPyro's own start."""
+        """Return points within 2 of zero in unconstrained coordinates, NumPyro's default start."""
         import jax
 
         template = self.known.param_info.z
@@ -173,7 +173,7 @@ class _Program:
 def tempered_sites(
     model: Callable[..., Any], arguments: tuple[Any, Any], named: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Names of the sites to temper; refuse what cannot be tempered row by row."""
+    """Return the names of the sites to temper; refuse those that have no rows."""
     trace, rows = _trace(model, arguments, {}), len(arguments[1])
     observed = {
         name: site
@@ -207,7 +207,7 @@ def _tempering(model: Callable[..., Any], sites: tuple[str, ...]) -> Callable[..
     from numpyro.primitives import Messenger
 
     class Temper(Messenger):  # type: ignore[misc, unused-ignore]
-        """Scale the named sites by row; unlike handlers.scale, by 0 too."""
+        """Scale the named sites by row; unlike handlers.scale, it allows 0."""
 
         def __init__(self, exponents: Any) -> None:
             self.exponents = exponents
@@ -218,7 +218,7 @@ def _tempering(model: Callable[..., Any], sites: tuple[str, ...]) -> Callable[..
                 return
             rows = self.exponents.reshape(-1, *(1,) * (len(msg["fn"].batch_shape) - 1))
             msg["scale"] = rows if msg.get("scale") is None else msg["scale"] * rows
-            # A row without weight plays no part even where its likelihood is zero.
+            # A row of weight zero contributes nothing even if its likelihood is zero.
             msg["fn"] = msg["fn"].mask(rows > 0)
 
     def tempered(exponents: Any, X: Any, y: Any) -> Any:

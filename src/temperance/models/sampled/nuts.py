@@ -1,4 +1,4 @@
-r"""The no-U-turn sampler at every rung, started and tuned from the draws of the rung below."""
+r"""The no-U-turn sampler at every rung, started and tuned by draws of the previous rung."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def nuts_rung(target: Target, tune: int) -> Callable[..., Any]:
         log_weight = ascent(energy, old, beta)
         scale = scale_of(positions, log_weight)
         key_start, key_tune, key_draw = jax.random.split(key, 3)
-        # A chain starts at one of its own draws below, taken as if from the new beta.
+        # Each chain starts at one of its draws of the previous rung, reweighted to the new beta.
         chosen = jax.vmap(jax.random.categorical)(jax.random.split(key_start, chains), log_weight)
         start = jax.vmap(lambda own, i: own[i])(positions, chosen)
 

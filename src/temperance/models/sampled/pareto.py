@@ -1,9 +1,10 @@
-r"""Pareto-smoothed importance weights, many rows at once.
+r"""Pareto-smoothed importance weights, for many rows at once.
 
-The largest M of S weights are replaced by the order statistics that a generalised Pareto law fitted
-to them expects; its shape k says how heavy the tail is.  Up to k = .7 the smoothed mean is reliable
-in practice; with fewer than 2200 draws the limit is 1 - 1 / log10(S).  No weight is made larger
-than the largest: what the law expects beyond it, a share of the whole, is missing from the mean.
+The largest M of S weights are replaced by the expected order statistics of a generalised Pareto
+distribution fitted to them; its shape k measures how heavy the tail is.  Up to k = .7 the smoothed
+mean is reliable in practice; with fewer than 2200 draws the limit is 1 - 1 / log10(S).  No weight
+is made larger than the largest, so the share of the fitted distribution beyond it is missing from
+the mean.
 
 References
 ----------
@@ -21,20 +22,20 @@ from scipy.special import logsumexp
 from temperance.types import Array, Risk, batches
 
 LEAST_TAIL = 5
-NEAREST = 5  # draws of the largest weights, which stand for what lies beyond them
-GUESSES = 30  # of the scale, and the root of the tail's length besides
-PRIOR_DRAWS = 10  # that k = .5 is worth
+NEAREST = 5  # number of draws with the largest weights that represent what lies beyond
+GUESSES = 30  # of the scale, plus the square root of the tail's length
+PRIOR_DRAWS = 10  # weight of the prior at k = .5, in draws
 ROUNDING = 1e-12  # weights closer than this, relatively, are equal
 
 
 class Smoothed(NamedTuple):
-    """Normalised log weights (rows, S) and what is known of each row's tail, each (rows,).
+    """Normalised log weights (rows, S) and statistics of each row's tail, each (rows,).
 
     Parameters
     ----------
     log_weights : smoothed and normalised
     k : shape of the tail
-    beyond : share of the weight that the fitted law expects beyond the draws; 1 if it has no mean
+    beyond : share of the weight that the fit expects beyond the draws; 1 if it has no mean
     """
 
     log_weights: Array
@@ -43,16 +44,17 @@ class Smoothed(NamedTuple):
 
     @property
     def effective(self) -> Array:
-        """As many equal weights have the same sum of squares."""
+        """Effective sample size, 1 / sum of squared weights."""
         return np.exp(-logsumexp(2 * self.log_weights, axis=1))
 
     def missing(self, losses: Array, mean: Array, risk: Risk) -> Array:
-        r"""Loss (rows,) that may be missing from the means of losses (rows, S).
+        r"""Return the loss (rows,) that may be missing from the means of losses (rows, S).
 
         .. math:: q_i \max_s (l_{is} - \bar l_i)^+, \qquad q_i \max_s (1 - e^{\bar l_i - l_{is}})^+
 
-        with q the share beyond the draws, as if all of it had the largest loss of the draws that
-        weigh most.  The second is that of the predictive risk, ``-log sum_s w_s exp(-l_s)``.
+        with q the share beyond the draws, assuming that all of it has the largest loss among the
+        draws of largest weight.  The second form is for the predictive risk,
+        ``-log sum_s w_s exp(-l_s)``.
         """
         count = min(NEAREST, losses.shape[1])
         nearest = np.argpartition(-self.log_weights, count - 1, axis=1)[:, :count]
@@ -62,27 +64,27 @@ class Smoothed(NamedTuple):
 
 
 def reliable_k(draws: int) -> float:
-    """Largest k at which the mean of this many draws can be trusted."""
+    """Return the largest k at which the mean of this many draws is reliable."""
     return float(min(0.7, 1 - 1 / np.log10(draws)))
 
 
 def tail_length(draws: int, efficiency: float = 1.0) -> int:
-    """Say how many weights are smoothed: more of chains whose draws count for less."""
+    """Return the number of weights to smooth: more for autocorrelated draws."""
     return int(min(draws / 5, 3 * np.sqrt(draws / efficiency)))
 
 
 def mean_excess(values: Array, efficiency: float = 1.0) -> float:
-    """Mean excess of the largest values (S,), as many as are smoothed, over the next."""
+    """Return the mean excess of the largest values (S,), as many as are smoothed."""
     largest = np.sort(values)[-tail_length(len(values), efficiency) - 1 :]
     return float((largest[1:] - largest[0]).mean())
 
 
 def smooth(log_weights: Array, efficiency: float = 1.0) -> Smoothed:
-    r"""Smooth and normalise each row of log weights of shape (rows, S).
+    r"""Return smoothed and normalised log weights, for each row of shape (rows, S).
 
-    A tail of equal weights has nothing to smooth, k = -inf; one whose quarter is ties has no k; too
-    few draws to have a tail are left as they are, k = inf.  Without k nothing is known of what lies
-    beyond the draws: its share is 1.
+    A tail of equal weights needs no smoothing, k = -inf.  A tail whose first quarter are ties has
+    no k.  Too few draws for a tail are left unchanged, k = inf.  Without k the share beyond the
+    draws is unknown and set to 1.
 
     Examples
     --------
@@ -99,14 +101,14 @@ def smooth(log_weights: Array, efficiency: float = 1.0) -> Smoothed:
         for part in batches(rows, (GUESSES + int(length**0.5)) * length):
             smoothed[part], k[part], missing[part] = _smooth(smoothed[part], length)
     log_total = logsumexp(smoothed, axis=1)
-    # The largest weight is 1, and so the total is 1 at least.
+    # The largest weight is 1, so the total is at least 1.
     with np.errstate(over="ignore"):
         beyond = 1 - 1 / (1 + missing / np.exp(log_total))
     return Smoothed(smoothed - log_total[:, None], k, beyond)
 
 
 def _smooth(log_weights: Array, length: int) -> tuple[Array, Array, Array]:
-    """Smooth weights whose largest is 1; return k, too, and what the tail's law has beyond them."""
+    """Return weights whose largest is 1 after smoothing, k, and the share beyond the draws."""
     draws = log_weights.shape[1]
     largest = np.argpartition(log_weights, draws - length - 1, axis=1)[:, draws - length - 1 :]
     order = np.argsort(np.take_along_axis(log_weights, largest, axis=1), axis=1, kind="stable")
@@ -119,7 +121,7 @@ def _smooth(log_weights: Array, length: int) -> tuple[Array, Array, Array]:
     k = np.where(constant, -np.inf, np.nan)
     shape, scale = generalised_pareto((tail - cutoff)[fitted])
     k[fitted] = shape
-    # Quantiles of the fitted law at the middles of M equal steps, and never above the largest.
+    # Quantiles of the fit at the midpoints of M equal steps, never above the largest weight.
     steps = -np.log1p(-(np.arange(length) + 0.5) / length)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         growth = np.expm1(shape[:, None] * steps) / shape[:, None]
@@ -135,7 +137,7 @@ def _smooth(log_weights: Array, length: int) -> tuple[Array, Array, Array]:
 
 
 def generalised_pareto(excess: Array) -> tuple[Array, Array]:
-    r"""Fit shape and scale to each row of sorted excesses (rows, M).
+    r"""Return shape and scale fitted to each row of sorted excesses (rows, M).
 
     .. math:: P(X > x) = (1 + k x / \sigma)^{-1/k}
 

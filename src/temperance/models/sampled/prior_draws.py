@@ -1,4 +1,4 @@
-r"""Draws from the prior, where every ladder begins: the user's own, or by NUTS."""
+r"""Draws from the prior, the first rung of every ladder: the user's own, or by NUTS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a ladder has come."""
+"""Progress of a ladder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from temperance.models.sampled.ladder import Report
 
 
 def reporter(progress: Report | bool | None) -> Report | None:
-    """Return the function to tell of progress.
+    """Return the function that reports progress, or None.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def reporter(progress: Report | bool | None) -> Report | None:
 
 
 class _Line:
-    """One line on standard error, rewritten at each rung and gone at the end."""
+    """One line on standard error, rewritten at each rung and removed at the end."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -18,22 +18,22 @@ from temperance.types import Array, Data
 
 EXPONENTS = "temperance_exponents"
 LIKELIHOOD = "temperance_log_likelihood"
-LOOKED_AT = 50  # draws of the prior at which the gradient must be finite
+CHECKED_DRAWS = 50  # draws of the prior at which the gradient must be finite
 
 
 @dataclass(frozen=True, eq=False)
 class PyMCModel(CarriesData):
-    r"""A PyMC model, its observed variables tempered row by row and its prior untouched.
+    r"""A PyMC model; its observed variables are tempered row by row, its prior is unchanged.
 
     .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta)^{c_i} \, \pi_0(\theta)
 
-    The model carries its data: ``calibrate(model, model.X, model.y)``.  It is cloned, not changed.
+    The model contains its data: ``calibrate(model, model.X, model.y)``.  It is cloned, not changed.
 
     Parameters
     ----------
     model : pymc.Model
     variables : names of the observed variables to temper, all with the same rows; by default all
-    chains, draws, warmup : numbers of chains, of draws of each, and of steps to tune it
+    chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
     """
@@ -47,7 +47,7 @@ class PyMCModel(CarriesData):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no PyMC model, or observes nothing to temper."""
+        """Refuse other objects, and models without an observed variable."""
         super().__post_init__()
         if not hasattr(self.model, "observed_RVs") or not hasattr(self.model, "rvs_to_values"):
             raise ValueError(f"model must be a pymc.Model, got {type(self.model).__name__}")
@@ -82,7 +82,7 @@ class PyMCModel(CarriesData):
 
     @property
     def y(self) -> Array:
-        """Observed responses (n,); the numbers of the rows if a row has several."""
+        """Observed responses (n,); the row indices if a row has several."""
         first = next(iter(self.values.values()))
         if len(self.values) == 1 and first.ndim == 1:
             return first.astype(float)
@@ -94,7 +94,7 @@ class PyMCModel(CarriesData):
         return {name: value[index] for name, value in self.values.items()}
 
     def own_sampler(self) -> PyMCSampler:
-        """Return the sampler on the data that the model carries, compiled once."""
+        """Return the sampler on the model's own data, compiled once."""
         return self._sampler
 
     @cached_property
@@ -103,7 +103,7 @@ class PyMCModel(CarriesData):
 
 
 class PyMCSampler:
-    """PyMC's NUTS on a clone whose likelihood has an exponent for each row."""
+    """PyMC's NUTS on a clone of the model with an exponent for each row's likelihood."""
 
     def __init__(self, settings: PyMCModel) -> None:
         try:
@@ -124,8 +124,8 @@ class PyMCSampler:
                     term = pm.logp(variable, self.model.rvs_to_values[variable])
                     pm.Deterministic(f"{LIKELIHOOD}_{name}", term)
                     terms.append(term.reshape((self.rows, -1)).sum(axis=1))
-                    # The factor takes its place: (c - 1) log p beside log p would lose all digits
-                    # where log p is large and c is 0.
+                    # The tempered term replaces log p: adding (c - 1) log p to log p would lose all
+                    # digits where log p is large and c is 0.
                     self.model.observed_RVs.remove(variable)
                 total = sum(terms[1:], terms[0])
                 pm.Potential(
@@ -136,7 +136,7 @@ class PyMCSampler:
             self.gradient = self.model.compile_dlogp()
 
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
-        """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
+        """Return draws for ``exponents`` (n,); ``start`` is the ``end`` of earlier draws."""
         import pymc as pm
 
         settings = self.settings
@@ -180,7 +180,7 @@ class PyMCSampler:
         return np.array(trace.get_values(name, combine=False), dtype=float)
 
     def _scattered(self, seed: int) -> list[dict[str, Array]]:
-        """PyMC's own start, moved by up to 1 in every unconstrained direction, for each chain."""
+        """Return PyMC's start, moved by up to 1 in every unconstrained direction, per chain."""
         rng = np.random.default_rng(seed)
         centre = self.model.initial_point()
         return [
@@ -189,11 +189,11 @@ class PyMCSampler:
         ]
 
     def _check_gradient(self, trace: Any) -> None:
-        """Refuse a likelihood whose gradient is no number where the prior puts the parameters."""
+        """Refuse a likelihood whose gradient is not finite at draws from the prior."""
         free = [value.name for value in self.model.value_vars]
         with quiet(), np.errstate(all="ignore"):
             self.model.set_data(EXPONENTS, np.ones(self.rows))
-            steps = np.linspace(0, len(trace) - 1, LOOKED_AT).astype(int)
+            steps = np.linspace(0, len(trace) - 1, CHECKED_DRAWS).astype(int)
             gradients = []
             for step in steps:
                 point = trace.point(int(step))
@@ -202,14 +202,14 @@ class PyMCSampler:
         if strange:
             raise ValueError(
                 f"the gradient of the log likelihood must be finite, got nan or infinity at "
-                f"{strange} of {LOOKED_AT} draws from the prior, where the sampler would be lost: "
+                f"{strange} of {CHECKED_DRAWS} draws from the prior, where sampling would fail: "
                 "write the likelihood in a stable form (docs/pymc.md) or use a tighter prior"
             )
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep PyMC's progress and advice, and the warnings of its imports, to itself."""
+    """Suppress PyMC's progress, advice and import warnings."""
     loggers = [logging.getLogger(name) for name in ("pymc", "pytensor")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

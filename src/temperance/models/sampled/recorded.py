@@ -1,13 +1,13 @@
-r"""Draws that were recorded at one beta, reweighted to others.
+r"""Draws recorded at one beta, reweighted to others.
 
-Draws from pi_b0 ∝ exp(-b0 sum_j l_j) pi_0 stand for the posterior at beta, with and without row i,
-by the weights
+Draws from pi_b0 ∝ exp(-b0 sum_j l_j) pi_0 represent the posterior at beta, with and without row i,
+with the weights
 
     log w(theta)    =  -(beta - b0) sum_j l_j(theta),
     log w_i(theta)  =  -(beta - b0) sum_j l_j(theta) + beta l_i(theta).
 
-Betas are measured from b0, in units of 1 / (spread of the sum of losses): posteriors move on that
-scale near b0, on a logarithmic one far from it, so
+Differences of beta from b0 are in units of 1 / (spread of the sum of losses).  Posteriors change on
+that scale near b0, and on a logarithmic scale far from it, so
 
     beta = b0 + unit sinh(t).
 """
@@ -27,19 +27,19 @@ from temperance.models.sampled.reliability import largest_spread, relative_effic
 from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Risk, batches
 from temperance.validation import non_negative, shown
 
-LEAST_EFFECTIVE = 100  # draws; fewer give no mean that is worth having
-EQUAL = 1e-14  # losses that differ by less, relatively, are the same
-TINY, HUGE = 1e-300, 1e150  # what has no inverse; losses and betas whose product is finite
+LEAST_EFFECTIVE = 100  # smallest number of effective draws for a usable mean
+EQUAL = 1e-14  # relative difference below which losses are equal
+TINY, HUGE = 1e-300, 1e150  # limits for finite inverses, and for finite products of loss and beta
 
 
 class RowLosses(NamedTuple):
-    """What is known of each row without that row, each (n,), and the Monte Carlo error of the mean.
+    """Leave-one-out estimates of each row, each (n,), and the Monte Carlo error of the mean.
 
     Parameters
     ----------
     loss : estimated loss
     k : shape of the tail of the weights
-    effective_size : number of independent draws that the weighted ones are worth
+    effective_size : number of independent draws with the same precision
     error : Monte Carlo error of the mean of the losses
     """
 
@@ -51,15 +51,15 @@ class RowLosses(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReweightedDraws:
-    """Recorded draws that stand for the posterior at another beta.
+    """Recorded draws with weights for the posterior at another beta.
 
     Parameters
     ----------
     beta : exponent on each observation's likelihood
     weights : smoothed weight of each draw, in the shape of the draws; they sum to 1
-    pareto_k : shape of the tail of the weights; beyond about .7 do not trust them
-    effective_size : number of independent draws that the weighted ones are worth
-    source : the ArviZ object that the draws came in, if they did
+    pareto_k : shape of the tail of the weights; above about .7 they are unreliable
+    effective_size : number of independent draws with the same precision
+    source : the ArviZ object from which the draws come, if any
     """
 
     beta: float
@@ -69,8 +69,8 @@ class ReweightedDraws:
     source: Any = None
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Any:
-        """Draw numbers of recorded draws, counted along the flattened shape, (size, 1)."""
-        # Systematic: a draw of weight w comes floor(size w) or ceil(size w) times.
+        """Return indices of recorded draws, in the flattened shape, (size, 1)."""
+        # Systematic resampling: a draw of weight w occurs floor(size w) or ceil(size w) times.
         rng = np.random.default_rng(seed)
         steps = (rng.random() + np.arange(size)) / size
         ends = np.cumsum(self.weights.ravel())
@@ -78,16 +78,16 @@ class ReweightedDraws:
         return rng.permutation(chosen)[:, None]
 
     def log_prob(self, theta: Any) -> Any:
-        """Log weight of recorded draws by their numbers, of shape (..., 1)."""
+        """Return the log weight of recorded draws by index, of shape (..., 1)."""
         with np.errstate(divide="ignore"):
             return np.log(self.weights.ravel()[np.asarray(theta, dtype=int)[..., 0]])
 
     def predict(self, X: Any) -> Any:
-        """Refuse: recorded losses say nothing about new inputs."""
+        """Raise an error: recorded losses do not apply to new inputs."""
         raise ValueError("recorded draws cannot predict; predict with the draws of to_arviz()")
 
     def to_arviz(self, seed: int = 0) -> Any:
-        """Resample as many draws, by weight, as ArviZ with the temperature in ``attrs``."""
+        """Return as many resampled draws as an ArviZ object, with the temperature in ``attrs``."""
         from temperance.models.sampled.arviz_tree import resampled
 
         if self.source is None:
@@ -104,7 +104,7 @@ class ReweightedDraws:
 class RecordedDraws:
     """Losses (chains, size, n) of draws from the posterior at ``beta_of_draws``.
 
-    As a model its parameters are the numbers of the draws.
+    As a model, its parameters are the indices of the draws.
     """
 
     losses: Array
@@ -133,18 +133,18 @@ class RecordedDraws:
 
     @cached_property
     def spread(self) -> float:
-        """Spread of the sum of losses, or that of a row where rows make up for each other."""
+        """Spread of the sum of losses, or of one row's losses if those of rows cancel."""
         relative = self._deviations
         return largest_spread(np.vstack([relative, relative.sum(axis=0)])) * self._largest
 
     @cached_property
     def unit(self) -> float:
-        """Difference of beta that moves the posterior: 1 / spread; the draws' beta if none does."""
+        """Unit of beta: 1 / spread, or the beta of the draws if the spread is zero."""
         return 1 / self.spread if self.spread > TINY else self.beta_of_draws or 1.0
 
     @cached_property
     def centred(self) -> Array:
-        """Losses less each row's median, times the unit of beta, (n, draws)."""
+        """Losses minus each row's median, times the unit of beta, (n, draws)."""
         if not self.spread > TINY:
             return np.zeros_like(self.by_row)
         relative_spread = self.spread / self._largest
@@ -153,7 +153,7 @@ class RecordedDraws:
 
     @cached_property
     def total(self) -> Array:
-        """Sum over the rows of the centred losses at each draw, (draws,); 0 if it is rounding."""
+        """Sum of the centred losses over rows at each draw, (draws,); 0 if it is rounding error."""
         total = np.clip(self.centred.sum(axis=0), -HUGE, HUGE)
         rounding = EQUAL * np.abs(self.centred).sum(axis=0).max()
         return total if np.ptp(total) > rounding else np.zeros_like(total)
@@ -164,7 +164,7 @@ class RecordedDraws:
 
     @property
     def _deviations(self) -> Array:
-        """Losses less each row's median in parts of the largest loss; none that are rounding."""
+        """Losses minus each row's median, relative to the largest; rounding errors set to 0."""
         relative = self.by_row / self._largest
         size = np.abs(relative).max(axis=1, keepdims=True)
         relative -= (self.median / self._largest)[:, None]
@@ -172,45 +172,45 @@ class RecordedDraws:
 
     @cached_property
     def efficiency(self) -> float:
-        """What one draw is worth, by the autocorrelation of the total loss."""
+        """Effective share of the draws, from the autocorrelation of the total loss."""
         return relative_efficiency(self.total.reshape(self.shape))
 
     @property
     def reliable_k(self) -> float:
-        """Largest k at which weights of so many draws can be trusted."""
+        """Largest k at which weights of this many draws are reliable."""
         return reliable_k(self.size)
 
     def beta(self, t: Any) -> Any:
-        """Return the betas at places t, none below 0."""
+        """Return the betas at t, at least 0."""
         return np.maximum(self.beta_of_draws + self.unit * np.sinh(t), 0.0)
 
     def place(self, beta: Any) -> Any:
-        """Return the places t of betas."""
+        """Return t of betas."""
         return np.arcsinh(self._units(np.asarray(beta) - self.beta_of_draws))
 
     def at(self, beta: float) -> ReweightedDraws:
-        """Weigh the draws for the posterior at ``beta`` on all rows."""
+        """Return the draws weighted for the posterior at ``beta`` on all rows."""
         smoothed = smooth(self._tempering(beta)[None], self.efficiency)
         weights, k = np.exp(smoothed.log_weights[0]), float(smoothed.k[0])
         size = self.efficiency / float(weights @ weights)
         return ReweightedDraws(beta, weights.reshape(self.shape), k, size, self.source)
 
     def _tempering(self, beta: float) -> Array:
-        """Log weights -(beta - b0) sum_j l_j."""
+        """Return the log weights -(beta - b0) sum_j l_j."""
         return -self._units(beta - self.beta_of_draws) * self.total
 
     def _units(self, difference: Any) -> Any:
-        """Difference of betas in units, cut off where nothing is left of the weights."""
+        """Return a difference of betas in units, limited to where weights still matter."""
         with np.errstate(over="ignore"):
             return np.clip(np.divide(difference, self.unit), -HUGE, HUGE)
 
     def leave_one_out(self, beta: float, risk: Risk) -> RowLosses:
-        r"""Loss of every row under the posterior at ``beta`` of all the others.
+        r"""Return the loss of every row under the posterior at ``beta`` of all other rows.
 
         The loss is ``sum_s w_is l_is``, or ``-log sum_s w_is exp(-l_is)`` for the predictive risk.
-        The square of the Monte Carlo error is the long-run variance of what each draw adds to the
-        mean of the losses, plus the square of what the fitted tails expect beyond the draws.  It is
-        infinite where the weights of a row have no mean, or are worth too few draws to tell.
+        The squared Monte Carlo error is the long-run variance of each draw's contribution to the
+        mean loss, plus the squared loss that the fitted tails expect beyond the draws.  It is
+        infinite if the weights of a row have no mean or too few effective draws.
         """
         n = len(self.by_row)
         loss, k, worth, missing = (np.empty(n) for _ in range(4))
@@ -220,7 +220,7 @@ class RecordedDraws:
             smoothed = smooth(tempering + exponent * self.centred[part], self.efficiency)
             k[part], worth[part] = smoothed.k, smoothed.effective * self.efficiency
             loss[part], change, missing[part] = self._means(part, smoothed, risk)
-            # The rows share their draws: what one draw does to all of them adds up.
+            # All rows share the draws, so the contributions of one draw add up over rows.
             influence += change.sum(axis=0) / n
         efficiency = relative_efficiency(influence.reshape(self.shape))
         error = np.hypot(np.sqrt(influence @ influence / efficiency), missing.mean())
@@ -230,9 +230,9 @@ class RecordedDraws:
         return RowLosses(loss, k, worth, float(error) * unit)
 
     def _means(self, part: slice, smoothed: Smoothed, risk: Risk) -> tuple[Array, Array, Array]:
-        """Losses of some rows, what each draw adds to them, and what may be missing.
+        """Return losses of some rows, the contributions of each draw, and what may be missing.
 
-        The latter two are in units of the loss that `centred` has for the Gibbs risk.
+        The last two are in the units of `centred` for the Gibbs risk.
         """
         log_weights, losses = smoothed.log_weights, self.centred[part]
         weights = np.exp(log_weights)
@@ -243,7 +243,7 @@ class RecordedDraws:
         least = self.by_row[part].min(axis=1)
         losses = self.by_row[part] - least[:, None]
         mean = mean_of_likelihoods(weights, log_weights, losses)
-        # A draw's part of the mean likelihood, w p / sum w p, is 1 at most.
+        # A draw's share of the mean likelihood, w p / sum w p, is at most 1.
         rise = losses - mean[:, None]
         close = -weights * np.expm1(-np.clip(rise, -1.0, 1.0))
         part_of_mean = np.exp(np.minimum(log_weights - rise, 0.0))
@@ -251,20 +251,20 @@ class RecordedDraws:
         return least + mean, change, smoothed.missing(losses, mean, risk)
 
     def in_doubt(self, rows: RowLosses) -> Any:
-        """Whether the weights of each row have too heavy a tail, or are worth too few draws."""
+        """Return whether each row's weights have too heavy a tail or too few effective draws."""
         return ~((rows.k <= self.reliable_k) & (rows.effective_size >= LEAST_EFFECTIVE))
 
     @cached_property
     def tail(self) -> float:
-        """Mean excess of the total loss over its largest values but the tail."""
+        """Mean excess of the total loss over the threshold of its tail."""
         return mean_excess(self.total, self.efficiency)
 
     def supports(self, beta: float) -> bool:
-        r"""Whether the weights of all rows together, and their errors, can be trusted at ``beta``.
+        r"""Return whether the weights of all rows together are reliable at ``beta``.
 
-        Errors are made of squares of weights.  Where the total loss u has an exponential tail of
-        mean excess m, the weights exp((b0 - beta) u) have one of shape k = (b0 - beta) m, and their
-        squares have 2 k.  That k is Hill's estimate, whose scatter is a fraction of the fitted k's.
+        Errors depend on squares of weights.  If the total loss u has an exponential tail of mean
+        excess m, the weights exp((b0 - beta) u) have a tail of shape k = (b0 - beta) m, and their
+        squares 2 k.  That k is Hill's estimate, which varies much less than the fitted k.
         """
         drawn = self.at(beta)
         k = self._units(self.beta_of_draws - beta) * self.tail
@@ -275,11 +275,11 @@ class RecordedDraws:
         )
 
     def posterior(self, X: Any, y: Any, alpha: float, weights: Any = None) -> ReweightedDraws:
-        """Weigh the draws for the posterior at ``alpha`` on all rows."""
+        """Return the draws weighted for the posterior at ``alpha`` on all rows."""
         return self.at(non_negative("alpha", alpha) / self.losses.shape[2])
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
-        """Return the leave-one-out curve; no other plan can be had from one posterior's draws."""
+        """Return the leave-one-out curve; draws of one posterior support no other plan."""
         from temperance.models.sampled.reweighted_curve import ReweightedCurve
 
         if not isinstance(plan, LeaveOneOutPlan) or plan.transfer != "beta":
@@ -293,14 +293,14 @@ class RecordedDraws:
         return ReweightedCurve(self, (0.0, np.inf), risk).as_risk_curve()
 
     def loss(self, theta: Array, X: Any, y: Any) -> Array:
-        """Losses (size, n) of recorded draws by their numbers (size, 1)."""
+        """Return losses (size, n) of recorded draws by their indices (size, 1)."""
         return self.by_row[:, np.asarray(theta, dtype=int)[:, 0]].T
 
 
 def mean_of_likelihoods(weights: Array, log_weights: Array, losses: Array) -> Array:
-    """-log sum_s w_s exp(-l_s) of rows of losses (rows, draws) that are not negative.
+    """Return -log sum_s w_s exp(-l_s) of non-negative losses (rows, draws).
 
-    Small losses keep their digits: sum w exp(-l) = 1 + sum w expm1(-l).
+    Small losses keep their digits by sum w exp(-l) = 1 + sum w expm1(-l).
     """
     less = (weights * np.expm1(-losses)).sum(axis=1)
     small = less > -0.5

@@ -1,4 +1,4 @@
-r"""How far draws can be trusted: long-run variance, R-hat, overlap, Pareto-k."""
+r"""Diagnostics of draws: long-run variance, R-hat, overlap, Pareto k."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ from temperance.models.sampled.ladder import Ladder
 from temperance.types import Array
 
 LARGEST_RHAT = 1.05
-LEAST_OVERLAP = 0.03  # below it free energies are unreliable (Klimovich, Shirts and Mobley, 2015)
+LEAST_OVERLAP = (
+    0.03  # smaller values make free energies unreliable (Klimovich, Shirts and Mobley, 2015)
+)
 LARGEST_PARETO_K = 0.7
-MIDDLE = (5, 95)  # percentiles between which a normal law has 3.29 standard deviations
+MIDDLE = (5, 95)  # percentiles that are 3.29 standard deviations apart for a normal distribution
 DIVERGENT_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Diagnostics of the draws behind a curve, each the worst over pairs and rungs.
+    """Diagnostics of the draws of a curve, each the worst over pairs and rungs.
 
     Parameters
     ----------
-    rungs : most rungs of a pair
+    rungs : largest number of rungs of a pair
     draws : draws of a pair at each rung
-    effective : as many independent draws of a pair's posterior would give the error of its curve,
-        at the beta that was looked at
+    effective : number of independent draws of a pair's posterior that would give the same error of
+        the curve at the given beta
     rhat : rank-normalised split R-hat of the training risk
-    overlap : probability that a draw is taken for one of a neighbouring rung
-    divergent : divergent transitions in all
-    pareto_k : largest tail index of the leave-one-out weights; nan where there are none
-    refits : rows left out by a ladder of their own
-    rhat_limit : what the largest of so many R-hats may be where nothing is wrong
+    overlap : probability that a draw is assigned to a neighbouring rung
+    divergent : total number of divergent transitions
+    pareto_k : largest Pareto k of the leave-one-out weights; nan if there are none
+    refits : number of rows left out by their own ladder
+    rhat_limit : limit for the largest R-hat of this many if all chains agree
     """
 
     rungs: int
@@ -55,7 +57,7 @@ class Reliability:
     rhat_limit: float = LARGEST_RHAT
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the diagnostics as one line."""
         line = (
             f"{self.rungs} rungs of {self.draws} draws, effective sample size "
             f"{self.effective:.0f}, R-hat {self.rhat:.3f}"
@@ -72,9 +74,9 @@ class Reliability:
 def error_of_sum(influence: Array, replicates: bool) -> float:
     r"""Return the standard error of a sum of influence values of shape (rungs, groups, size).
 
-    Independent groups: from the scatter of their sums,
-    :math:`G / (G - 1) \sum_g (S_g - \bar S)^2`.  Chains: the sum over the rungs of their long-run
-    variances.
+    For independent groups, from the scatter of their sums,
+    :math:`G / (G - 1) \sum_g (S_g - \bar S)^2`.  For chains, the sum over the rungs of their
+    long-run variances.
     """
     if replicates:
         sums = influence.sum(axis=(0, 2))
@@ -83,7 +85,7 @@ def error_of_sum(influence: Array, replicates: bool) -> float:
 
 
 def long_run_variance(values: Array) -> Array:
-    r"""Variance of the sum of all draws of several chains, shape (..., chains, size) to (...).
+    r"""Return the variance of the sum of all draws of chains, shape (..., chains, size) to (...).
 
     .. math:: Var = N \hat\sigma^2 \tau
     """
@@ -93,22 +95,22 @@ def long_run_variance(values: Array) -> Array:
 
 
 def largest_spread(values: Array) -> float:
-    """Largest standard deviation of rows (rows, draws), from percentiles: outliers play no part.
+    """Return the largest standard deviation of rows (rows, draws), from percentiles.
 
-    It is the range of rows most of whose draws are the same.
+    Outliers have no effect.  If most draws of a row are equal, it is the row's range.
     """
     low, high = np.percentile(values, MIDDLE, axis=1)
     return float((high - low).max()) / 3.29 or float(np.ptp(values, axis=1).max())
 
 
 def relative_efficiency(chains: Array) -> float:
-    r"""Effective share of the draws of a scalar, (chains, size): :math:`1 / \tau`, at most 1."""
+    r"""Return the effective share of draws of a scalar, (chains, size): :math:`1 / \tau <= 1`."""
     _, time = autocorrelation_time(chains)
     return float(1 / np.maximum(time, 1.0))
 
 
 def autocorrelation_time(values: Array) -> tuple[Array, Array]:
-    r"""Variance and integrated autocorrelation time of chains (..., chains, size), each (...).
+    r"""Return variance and autocorrelation time of chains (..., chains, size), each (...).
 
     With autocorrelations :math:`\rho_t` combined over chains and cut off by Geyer's initial
     monotone sequence,
@@ -152,7 +154,7 @@ def array_functions() -> Any:
 
 
 def worst_rhat(ladders: Sequence[Ladder]) -> float:
-    """Largest R-hat of the training risk over pairs and rungs."""
+    """Return the largest R-hat of the training risk over pairs and rungs."""
     rhat, worst = array_functions().rhat, 1.0
     for ladder in ladders:
         for rung in ladder.trained:
@@ -165,11 +167,11 @@ def worst_rhat(ladders: Sequence[Ladder]) -> float:
 
 
 def rhat_limit(ladders: Sequence[Ladder]) -> float:
-    r"""Return what the largest R-hat of these ladders may be where all chains agree.
+    r"""Return the limit for the largest R-hat of these ladders if all chains agree.
 
-    With m half chains of N draws, R-hat squared is (N - 1 + F) / N with F of the law F(m - 1,
-    m (N - 1)) for independent draws; the largest of c of them is beyond the quantile
-    1 - 1 / (200 c) once in two hundred times.
+    With m half chains of N draws, R-hat squared is (N - 1 + F) / N, where F has the distribution
+    F(m - 1, m (N - 1)) for independent draws.  The largest of c such values exceeds the quantile
+    1 - 1 / (200 c) with probability 1 / 200.
     """
     groups, size = ladders[0].trained[0].shape
     m, N = 2 * groups, size // 2
@@ -181,7 +183,7 @@ def rhat_limit(ladders: Sequence[Ladder]) -> float:
 
 
 def warn_of(reliability: Reliability, draws_in_all: int) -> None:
-    """Warn of each diagnostic that is bad, with what to do about it."""
+    """Warn of each bad diagnostic, with a remedy."""
     if reliability.rhat > reliability.rhat_limit:
         warn(
             f"R-hat of the training risk is {reliability.rhat:.3f}, more than "
@@ -204,7 +206,7 @@ def warn_of(reliability: Reliability, draws_in_all: int) -> None:
 
 
 def warn_of_pareto(k: Array, most_refits: int) -> None:
-    """Warn of rows whose deletion the draws cannot stand in for."""
+    """Warn of rows that cannot be left out by reweighting."""
     bad = np.flatnonzero(~(k <= LARGEST_PARETO_K))
     if len(bad):
         worst = bad[np.argmax(np.where(np.isnan(k[bad]), np.inf, k[bad]))]

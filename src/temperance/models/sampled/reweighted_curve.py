@@ -1,4 +1,4 @@
-r"""The leave-one-out risk of recorded draws along beta, as far as these support it."""
+r"""The leave-one-out risk of recorded draws as a function of beta, in the supported range."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from temperance.models.sampled.support import node_at, supported_nodes
 from temperance.search.minimise import Minimum, rounding_of, span_of
 from temperance.types import Array, Risk
 
-STEP = 1e-3  # of t, for the central difference beyond the support
-AT_END = 1e-8  # of t: a minimum closer to an end of the range lies there
+STEP = 1e-3  # of t, for the central difference outside the supported range
+AT_END = 1e-8  # of t: a minimum closer to an end of the range counts as being there
 
 
-class Reliability(NamedTuple):
-    """What the weights are worth along beta, each of shape (nodes,).
+class BetaReliability(NamedTuple):
+    """Reliability of the weights as a function of beta, each of shape (nodes,).
 
     ``tempering_k`` and ``effective_size`` are those of the posterior on all rows, ``worst_k`` is
     the largest k of a row, ``rows_in_doubt`` counts the rows whose k is too large.
@@ -35,8 +35,8 @@ class Reliability(NamedTuple):
 class ReweightedCurve:
     """The curve over the supported range, a cubic spline in t through the smoothed estimates.
 
-    Smoothed weights go by rank, so the estimates jump, by less than their Monte Carlo error,
-    wherever two draws swap places as beta moves: they have no slope, the spline has.
+    Smoothed weights depend on ranks, so the estimates jump, by less than their Monte Carlo error,
+    where two draws change order as beta changes.  They have no slope; the spline has.
     """
 
     def __init__(self, recorded: RecordedDraws, asked: tuple[float, float], risk: Risk) -> None:
@@ -60,7 +60,7 @@ class ReweightedCurve:
         self.supported = (lower, upper)
         t = np.array([node.t for node in nodes])
         losses = np.stack([node.rows.loss for node in nodes])
-        # Differences from the first node, in units of the largest: spline of numbers close to 1.
+        # Differences from the first node, relative to the largest, to keep their digits.
         self.base = losses[0]
         self.unit = float(np.abs(losses - self.base).max()) or 1.0
         scaled = (losses - self.base) / self.unit
@@ -69,7 +69,7 @@ class ReweightedCurve:
         known = {node.beta: node for node in nodes}
         ends = [known.get(end) or node_at(recorded, end, risk) for end in (lower, upper)]
         shown = [ends[0], *(node for node in nodes if lower < node.beta < upper), ends[1]]
-        self.reliability = Reliability(
+        self.reliability = BetaReliability(
             np.array([node.beta for node in shown]),
             np.array([node.drawn.pareto_k for node in shown]),
             np.array([node.drawn.effective_size for node in shown]),
@@ -80,13 +80,13 @@ class ReweightedCurve:
         self.method = f"{recorded.size} recorded draws, reweighted with Pareto smoothing"
 
     def as_risk_curve(self) -> RiskCurve:
-        """Return the curve as strategies know it."""
+        """Return the curve in the form that strategies use."""
         return RiskCurve(self.evaluate, self.rows, self.method, error=self.error)
 
     def minimum(self) -> Minimum:
-        """Return the smallest point of the spline over the supported range.
+        """Return the minimum of the spline over the supported range.
 
-        On a flat curve it is the point closest to 1: without evidence, Bayes.
+        If the curve is flat, it is the point closest to 1, which is Bayes.
         """
         lower, upper = self.supported
         values, _ = self.evaluate(self.reliability.beta)
@@ -95,7 +95,7 @@ class ReweightedCurve:
         begin, end = (float(self.recorded.place(beta)) for beta in self.supported)
         turns = self.slope_spline.roots(extrapolate=False)
         turns = turns[(turns > begin + AT_END) & (turns < end - AT_END)]
-        # The ends last, so that one wins only if it is strictly lower.
+        # The ends come last, so that one is chosen only if it is strictly lower.
         places = np.array([*turns, begin, end])
         betas = np.array([*np.clip(self.recorded.beta(turns), lower, upper), lower, upper])
         best = int(self.spline(places).argmin())
@@ -120,7 +120,7 @@ class ReweightedCurve:
         return value, slope
 
     def error(self, beta: Array) -> Array:
-        """Return the Monte Carlo error of the risk, infinite where a row's weights have no mean."""
+        """Return the Monte Carlo error of the risk; infinite if a row's weights have no mean."""
         found = [self.recorded.leave_one_out(float(at), self.risk) for at in np.ravel(beta)]
         return np.array([each.error for each in found])
 
@@ -139,12 +139,12 @@ class ReweightedCurve:
 
 
 def largest_k(k: Array) -> float:
-    """Return the largest k, infinite where a row has none."""
+    """Return the largest k; infinite if a row has none."""
     return float(np.where(np.isnan(k), np.inf, k).max())
 
 
 def warn_beyond(beta: Array, supported: tuple[float, float]) -> None:
-    """Warn of betas to which the draws do not reach."""
+    """Warn of betas outside the supported range."""
     lower, upper = supported
     outside = beta[(beta < lower) | (beta > upper)]
     if len(outside):

@@ -1,4 +1,4 @@
-r"""Risk from posterior draws, for models that can do no more than sample.
+r"""Risk from posterior draws, for models that can only be sampled.
 
 For an exact posterior the slope of the curve is minus a covariance (thesis, Proposition 1),
 
@@ -24,7 +24,7 @@ def pair_draws(
     size: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Losses (size, n) of draws from the posterior of one pair."""
+    """Return losses (size, n) of draws from the posterior of one pair."""
     posterior = model.posterior(data.X, data.y, float(beta * weights.sum()), weights)
     return model.loss(posterior.sample(size, rng), data.X, data.y)
 
@@ -32,7 +32,7 @@ def pair_draws(
 def covariance_slope(
     model: SamplingModel, data: Data, plan: Plan, beta: float, size: int, rng: np.random.Generator
 ) -> float:
-    """Estimate the slope of the curve at ``beta`` by the covariance."""
+    """Return an estimate of the slope of the curve at ``beta`` by the covariance."""
     total = 0.0
     for weights, test in zip(plan.likelihood_weights, plan.test, strict=True):
         losses = pair_draws(model, data, weights, beta, size, rng)
@@ -44,7 +44,7 @@ def covariance_slope(
 def prior_scale(
     model: SamplingModel, data: Data, plan: Plan, size: int, rng: np.random.Generator
 ) -> Scale:
-    """Find the betas at which posteriors begin to leave the prior: 1 / sd(sum_i w_i l_i) there."""
+    """Return the beta from which posteriors differ from the prior: 1 / sd(sum_i w_i l_i)."""
     losses = pair_draws(model, data, plan.likelihood_weights[0], 0.0, size, rng)
     spread = float(np.std(plan.likelihood_weights @ losses.T, axis=1).max())
     return Scale(1.0 / spread if spread > 0 else HUGE)
@@ -53,14 +53,14 @@ def prior_scale(
 def sampled_risk_curve(
     model: SamplingModel, data: Data, plan: Plan, size: int = 1000, seed: int = 0
 ) -> RiskCurve:
-    """Curve from ``size`` draws per pair, the same random numbers at every beta."""
+    """Return the curve from ``size`` draws per pair, with common random numbers for all betas."""
     losses = SampledLosses(model, data, plan, size, seed)
     return RiskCurve(losses.evaluate, losses.rows, f"{size} posterior draws per pair")
 
 
 @dataclass(frozen=True, eq=False)
 class SampledLosses:
-    """Losses from posterior draws, averaged over the pairs and rows that a plan tests."""
+    """Losses from posterior draws, averaged over the pairs and tested rows of a plan."""
 
     model: SamplingModel
     data: Data

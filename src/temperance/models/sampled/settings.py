@@ -1,4 +1,4 @@
-"""Which sampler a model in JAX uses, and how much of it."""
+"""Samplers of models in JAX, and their settings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class SMC:
     Parameters
     ----------
     islands : int, optional
-        Independent groups of particles, whose scatter is the Monte Carlo error.  By default 64
-        for a single pair, fewer for plans of many pairs, whose errors average out, at least 8.
+        Independent groups of particles, whose scatter gives the Monte Carlo error.  By default 64
+        for a single pair; fewer, but at least 8, for plans of many pairs, whose errors average out.
     particles : int
-        Particles of an island.
+        Number of particles of an island.
     moves : int
         Transitions of every particle at each rung.
     """
@@ -27,7 +27,7 @@ class SMC:
     moves: int = 5
 
     def __post_init__(self) -> None:
-        """Refuse too few of anything."""
+        """Refuse numbers that are too small."""
         if self.islands is not None:
             whole("islands", self.islands, 2)
         whole("particles", self.particles, 4)
@@ -48,10 +48,10 @@ class NUTS:
     ----------
     chains : int
     draws : int, optional
-        Draws of a chain at each rung.  By default 500 for a single pair, fewer for plans of many
-        pairs, whose errors average out, at least 64.
+        Number of draws of a chain at each rung.  By default 500 for a single pair; fewer, but at
+        least 64, for plans of many pairs, whose errors average out.
     moves : int
-        Transitions at each rung that tune the step and are thrown away.
+        Transitions at each rung that tune the step and are discarded.
     """
 
     chains: int = 4
@@ -59,7 +59,7 @@ class NUTS:
     moves: int = 50
 
     def __post_init__(self) -> None:
-        """Refuse too few of anything."""
+        """Refuse numbers that are too small."""
         whole("chains", self.chains, 2)
         if self.draws is not None:
             whole("draws", self.draws, 4)
@@ -73,7 +73,7 @@ class NUTS:
 
 
 def sampler_named(sampler: SMC | NUTS | str) -> SMC | NUTS:
-    """Return the settings, by default those of a name."""
+    """Return the settings, or the default settings of a name."""
     if isinstance(sampler, SMC | NUTS):
         return sampler
     if sampler == "smc":

@@ -1,8 +1,8 @@
-r"""Adaptive tempered sequential Monte Carlo: islands of particles that climb the ladder together.
+r"""Adaptive tempered sequential Monte Carlo: independent islands of particles.
 
 At each rung the particles of an island are resampled by exp(-(beta' - beta) u) and moved by
 Hamiltonian Monte Carlo, preconditioned by the weighted covariance of all particles.  Islands never
-exchange particles, so that their scatter is an honest error whatever the genealogy within them.
+exchange particles, so that their scatter gives a valid error for any genealogy within them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from blackjax.smc import resampling, tempered
 from temperance.models.sampled.target import Target, weighted
 
 ACCEPTANCE = 0.8
-QUARTER_TURN = jnp.pi / 2  # of a standard normal: the trajectory that forgets its start
+QUARTER_TURN = jnp.pi / 2  # of a standard normal: a trajectory of this length forgets its start
 MOST_STEPS = 32
 
 
 def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
-    """Return the function that carries one pair's particles (islands, size, d) up to a beta."""
+    """Return the function that moves one pair's particles (islands, size, d) to the next beta."""
 
     def rung(
         key: Any,
@@ -71,22 +71,22 @@ def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
 
 
 def ascent(energy: Any, old: Any, beta: Any) -> Any:
-    """Log weights that carry draws from one beta to the next."""
+    """Return the log weights from draws at one beta to the next."""
     finite = jnp.isfinite(energy)
     return jnp.where(finite, -(beta - old) * jnp.where(finite, energy, 0.0), -1e300)
 
 
 def scales_of_others(positions: Any, log_weight: Any) -> Any:
-    """Scales for the even and for the odd groups, each from the draws of the other half.
+    """Return scales for the even and for the odd groups, each from the other half's draws.
 
-    A scale from the very draws that it moves is drawn to them: a bias of order d / draws.
+    A scale estimated from the same draws that it moves would cause a bias of order d / draws.
     """
     odd, even = slice(1, None, 2), slice(0, None, 2)
     return jnp.stack([scale_of(positions[half], log_weight[half]) for half in (odd, even)])
 
 
 def scale_of(positions: Any, log_weight: Any) -> Any:
-    """Weighted covariance of all draws, or their variances where parameters are many."""
+    """Return the weighted covariance of all draws, or their variances for many parameters."""
     d = positions.shape[-1]
     flat, weight = positions.reshape(-1, d), jax.nn.softmax(log_weight.ravel())
     centred = flat - weight @ flat
@@ -94,10 +94,10 @@ def scale_of(positions: Any, log_weight: Any) -> Any:
     effective = 1 / jnp.sum(weight**2)
     if d > 100:
         return variance
-    # With few effective draws a covariance is mostly noise: lean on the variances.
-    lean = d / (d + effective)
+    # With few effective draws a covariance is mostly noise: shrink it to the variances.
+    shrinkage = d / (d + effective)
     covariance = (centred.T * weight) @ centred
-    return (1 - lean) * covariance + jnp.diag(lean * variance + 1e-9 * variance)
+    return (1 - shrinkage) * covariance + jnp.diag(shrinkage * variance + 1e-9 * variance)
 
 
 def scalars(target: Target, positions: Any, weights: Any, tests: Any, X: Any, y: Any) -> Any:

@@ -29,13 +29,13 @@ from temperance.validation import as_numbers, shown
 
 @dataclass(frozen=True, eq=False)
 class StanModel(CarriesData):
-    r"""A Stan program that weighs its rows' likelihoods by data.
+    r"""A Stan program whose data include a weight for each row's likelihood.
 
     .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta)^{c_i} \, \pi_0(\theta)
 
     The program declares ``vector<lower=0>[n] weights;`` in its data, writes each row's likelihood
-    as ``target += weights[i] * ...`` and gives ``vector[n] log_lik`` without weights in its
-    generated quantities.  The model carries its data: ``calibrate(model, model.X, model.y)``.  It
+    as ``target += weights[i] * ...``, and declares ``vector[n] log_lik``, without weights, in its
+    generated quantities.  The model contains its data: ``calibrate(model, model.X, model.y)``.  It
     is compiled once; folds and betas are data.
 
     Parameters
@@ -44,7 +44,7 @@ class StanModel(CarriesData):
     data : mapping of names to values, without the weights
     response : name of the observed responses in ``data``
     weights, log_lik : names of the weights and of the log likelihoods in the program
-    chains, draws, warmup : numbers of chains, of draws of each, and of steps to tune it
+    chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
     """
@@ -82,7 +82,7 @@ class StanModel(CarriesData):
 
     @property
     def y(self) -> Array:
-        """Observed responses (n,); the numbers of the rows if a row has several."""
+        """Observed responses (n,); the row indices if a row has several."""
         values = as_numbers(f"data[{self.response!r}]", self.data[self.response])
         return values if values.ndim == 1 else np.arange(float(len(values)))
 
@@ -91,24 +91,24 @@ class StanModel(CarriesData):
         return {self.response: np.asarray(self.data[self.response])[self.index(data)]}
 
     def own_sampler(self) -> StanSampler:
-        """Return the sampler on the data that the model carries."""
+        """Return the sampler on the model's own data."""
         return StanSampler(self)
 
 
 @dataclass(frozen=True, eq=False)
 class StanSampler:
-    """Stan's NUTS; PyStan keeps the compiled program, so that a new run only brings new data."""
+    """Stan's NUTS; PyStan caches the compiled program, so that a new run only sends new data."""
 
     settings: StanModel
 
     def draw(self, exponents: Array, seed: int, start: Any = None) -> Draws:
-        """Draw from the posterior with ``exponents`` (n,); ``start`` is an ``end`` of before."""
+        """Return draws for ``exponents`` (n,); ``start`` is the ``end`` of earlier draws."""
         settings = self.settings
         data = {**settings.data, settings.weights: exponents}
         values = _stan().run(
             program_code=settings.program_code,
             data={name: np.asarray(value).tolist() for name, value in data.items()},
-            seed=1 + seed % (2**31 - 2),  # Stan's are positive and below 2^31
+            seed=1 + seed % (2**31 - 2),  # Stan requires a seed from 1 to 2^31 - 1
             chains=settings.chains,
             draws=settings.draws,
             warmup=settings.warmup,
@@ -152,7 +152,7 @@ class _Stan:
                 self.process.stdin.flush()
                 line = self._answer(self.process.stdout)
             except BaseException:
-                # What was asked is half said or not answered: begin anew next time.
+                # The request may be incomplete or unanswered: start a new process next time.
                 self.close()
                 raise
             error = json.loads(line)["error"] if line else "its process ended"
@@ -164,14 +164,14 @@ class _Stan:
                 return {name: found[name] for name in found.files}
 
     def _answer(self, answers: IO[str]) -> str:
-        """Wait for a line; the processes that PyStan forks keep the pipe open if it dies."""
+        """Return the next line; forked processes of PyStan keep the pipe open if it dies."""
         while not select.select([answers], [], [], 1.0)[0]:
             if self.process.poll() is not None:
                 return ""
         return answers.readline()
 
     def close(self) -> None:
-        """End the process and those that it forked, its session."""
+        """End the process and those that it forked (its session)."""
         _stan.cache_clear()
         atexit.unregister(self.close)
         with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
-"""Runs PyStan in a process of its own: one request a line on standard input, one answer each.
+"""Runs PyStan in a separate process: one request per line on standard input, one answer each.
 
-PyStan forks to sample and needs an event loop, and neither goes well with the threads of other
-libraries or with a notebook's loop.  Here there is nothing else.
+PyStan forks to sample and needs an event loop.  Both conflict with the threads of other libraries
+and with a notebook's event loop, so it runs alone here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 
 def run(request: dict[str, Any]) -> None:
-    """Build, sample, and save every parameter as (chains, draws, ...)."""
+    """Build the program, sample, and save every parameter as (chains, draws, ...)."""
     import stan
 
     keep_fits_in(Path(request["out"]).parent)
@@ -31,16 +31,16 @@ def run(request: dict[str, Any]) -> None:
     )
     found = {"divergent__": np.asarray(fit["divergent__"]).sum()}
     for name, shape in zip(fit.param_names, fit.dims, strict=True):
-        # PyStan has (..., draws x chains).
+        # PyStan's arrays have shape (..., draws x chains).
         flat = np.asarray(fit[name]).reshape(*shape, draws, chains)
         found[name] = np.moveaxis(flat, (-1, -2), (0, 1))
     np.savez(request["out"], **found)
 
 
 def keep_fits_in(folder: Path) -> None:
-    """Keep fits in a folder that passes; PyStan would keep those with a seed for good.
+    """Store fits in a temporary folder; PyStan would keep those with a seed for ever.
 
-    A ladder makes hundreds of them, which nobody asks for again.  Compiled programs stay.
+    A ladder makes hundreds of fits that are not needed again.  Compiled programs are kept.
     """
     from httpstan import cache
 
@@ -48,7 +48,7 @@ def keep_fits_in(folder: Path) -> None:
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Answer requests until standard input ends."""
     warnings.simplefilter("ignore")
     answers = sys.stdout
     for line in sys.stdin:

@@ -21,7 +21,7 @@ BLOCK = 2**22  # losses computed at a time
 
 
 def double_precision() -> AbstractContextManager[Any]:
-    """Compute in double precision inside the context; the user's own setting stays as it is."""
+    """Return a context of double precision; the user's own setting is not changed."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     return import_module("jax.experimental").enable_x64()
@@ -36,7 +36,7 @@ class Target:
     loss : function (theta, x, y) -> scalar
     log_prior : function theta -> scalar
     template : pytree
-        A parameter: its structure, its shapes, and where a chain may start.
+        An example parameter: structure, shapes, and start of the chains.
     """
 
     loss: Callable[[Tree, Any, Any], Any]
@@ -50,24 +50,24 @@ class Target:
 
     @property
     def unravel(self) -> Callable[[Any], Tree]:
-        """From a vector to a parameter."""
+        """Function from a vector to a parameter."""
         return ravel_pytree(_as_double(self.template))[1]
 
     def log_density_of_prior(self, flat: Any) -> Any:
-        """Log prior of a vector."""
+        """Return the log prior of a vector."""
         return self.log_prior(self.unravel(flat))
 
     def row_losses(self, flat: Any, X: Any, y: Any) -> Any:
-        """Loss of every row, (n,)."""
+        """Return the loss of every row, (n,)."""
         theta = self.unravel(flat)
         return jax.vmap(lambda x_i, y_i: self.loss(theta, x_i, y_i))(X, y)
 
     def energy(self, flat: Any, weights: Any, X: Any, y: Any) -> Any:
-        """Weighted sum of the losses; rows of weight zero play no part, whatever their loss."""
+        """Return the weighted sum of the losses; rows of weight zero contribute nothing."""
         return weighted(weights, self.row_losses(flat, X, y))
 
     def check(self, data: Data) -> None:
-        """Refuse functions that JAX cannot trace, or that are no finite numbers at the start."""
+        """Refuse functions that JAX cannot trace, or that are not finite at the start."""
         with double_precision():
             x, y = jnp.asarray(data.X[0]), jnp.asarray(data.y[0])
             theta = self.unravel(self.start)
@@ -83,7 +83,7 @@ class Target:
             self.refuse_strange(np.asarray(losses), self.start, data, infinite=True)
 
     def refuse_strange(self, losses: Array, flat: Array, data: Data, infinite: bool) -> None:
-        """Refuse a loss that is no number, and say at which observation and parameter."""
+        """Refuse a loss that is nan, or infinite if ``infinite``, and name its observation."""
         strange = ~np.isfinite(losses) if infinite else np.isnan(losses)
         if strange.any():
             i = int(np.argmax(strange))
@@ -95,7 +95,7 @@ class Target:
 
 
 def weighted(weights: Any, losses: Any) -> Any:
-    """Sum of weighted losses, those without weight left out even where they are infinite."""
+    """Return the sum of weighted losses; those of weight zero are left out even if infinite."""
     return jnp.sum(jnp.where(weights > 0, weights * jnp.where(weights > 0, losses, 0.0), 0.0))
 
 

@@ -1,1 +1,1 @@
-"""Reference models with free scales: what they believe of a new observation."""
+"""Reference models with free scales: their predictive distribution of a new observation."""

@@ -1,8 +1,8 @@
-r"""What a linear reference model believes of a new observation, as weighted rows.
+r"""The predictive distribution of a linear reference model for a new observation, as rows.
 
 The Gibbs losses of linear models are quadratic in a row, so that a new observation enters by its
-second moments alone.  With A the second moment of its inputs, m the reference posterior's mean of
-the coefficients, V its covariance and s its noise variance, these are
+second moments alone.  With A the second moment of its inputs, m and V the reference posterior's
+mean and covariance of the coefficients, and s its noise variance, these are
 
     E zz' = A,    E zy = A m,    E y^2 = m'A m + tr(A V) + s.
 
@@ -19,7 +19,7 @@ import numpy as np
 from temperance.curves import ReferenceCurve
 from temperance.models.linear.fast import choose, summed_curve
 from temperance.models.linear.fast.grams import triangle_of_gram
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.rows import CACHED, rows_of
 from temperance.posteriors.covariance_root import squares_across
@@ -30,8 +30,8 @@ from temperance.strategies.reference.new_rows import (
     noise_at_leverage,
 )
 from temperance.strategies.reference.row_basis import RowBasis
-from temperance.strategies.reference.scales import Belief, Scales, likely_scales
-from temperance.strategies.reference.seen import Seen
+from temperance.strategies.reference.scales import ScalePrior, Scales, likely_scales
+from temperance.strategies.reference.seen import ObservedRows
 from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
@@ -44,13 +44,13 @@ class Reference:
     Parameters
     ----------
     basis : RowBasis
-        Of the rows that were seen.
+        Basis of the observed rows.
     mean, variance : arrays of shape (rank,)
         Mean of the coefficients, and their variance within each scale, averaged over scales.
     means : array of shape (scales, rank)
-        Mean at each scale less the overall mean, times the root of the scale's weight.
+        Mean at each scale minus the overall mean, times the square root of the scale's weight.
     prior_variance : float
-        Variance in every direction that the rows do not span.
+        Variance in directions outside the span of the rows.
     noise : float
         Expected noise variance s.
     """
@@ -67,7 +67,7 @@ class Reference:
         return rows @ (self.basis.directions @ self.mean)
 
     def predictor_variance(self, rows: Array, across: Array) -> Array:
-        """Return z'V z of rows (m, k) that reach ``across`` (m,) beyond these coordinates."""
+        """Return z'V z of rows (m, k) whose part outside the coordinates has length ``across``."""
         inside, outside = self.basis.resolve(rows, across)
         return (
             inside**2 @ self.variance
@@ -76,15 +76,15 @@ class Reference:
         )
 
 
-def linear_reference(seen: Seen, scales: Scales, phi: float) -> Reference:
-    """Posterior of the reference model, given whitened rows and responses in units of the noise.
+def linear_reference(observed: ObservedRows, scales: Scales, phi: float) -> Reference:
+    """Return the posterior of the reference model, given whitened rows in units of the noise.
 
-    Where rows have leverage the noise is larger by the factor phi.
+    The noise is larger by the factor phi at rows of high leverage.
     """
-    basis = seen.basis
-    # phi / kappa stands for 1 / kappa.
+    basis = observed.basis
+    # phi enters as phi / kappa in place of 1 / kappa.
     precision = phi / scales.kappa[:, None] + basis.lam
-    means = basis.sigma * seen.projection / precision
+    means = basis.sigma * observed.projection / precision
     mean = scales.weight @ means
     return Reference(
         basis,
@@ -97,23 +97,23 @@ def linear_reference(seen: Seen, scales: Scales, phi: float) -> Reference:
 
 
 def reference_risk_curve(
-    seen: Seen,
+    observed: ObservedRows,
     weights: Array,
-    belief: Belief,
-    noise: Noise,
+    scale_prior: ScalePrior,
+    noise: NoiseModel,
     risk: Risk,
     intensity: Intensity = careful_intensity,
 ) -> ReferenceCurve:
-    """Curve that a reference expects of rows that were seen; see :func:`reference_rows`."""
-    scales = likely_scales(seen.spectrum, belief)
-    deletions = deletions_for(seen, scales)
+    """Return the risk curve expected by the reference; see :func:`reference_rows`."""
+    scales = likely_scales(observed.spectrum, scale_prior)
+    deletions = deletions_for(observed, scales)
     rows, plan = reference_rows(deletions, scales, weights, risk, intensity)
     fresh = rows_of(rows)
     curve = choose(fresh, plan, noise, risk) or plain_curve(fresh, plan, noise, risk)
     left_out = None
     if deletions.shared is not None and np.all(weights == 1):
         each = LeaveOneOutPlan(weights)
-        left_out = summed_curve(deletions.shared, noise, risk, seen.rows, each)
+        left_out = summed_curve(deletions.shared, noise, risk, observed.rows, each)
     return ReferenceCurve(
         curve.evaluate,
         curve.rows,
@@ -131,39 +131,39 @@ def reference_rows(
     risk: Risk,
     intensity: Intensity = careful_intensity,
 ) -> tuple[Array, Plan]:
-    r"""Whitened rows [Z r]: those that train, then those of a new observation; and their plan.
+    r"""Return whitened rows [Z r], training rows first, then new observations, and their plan.
 
-    The second moment of a new row is ``(1 - rho) Z'Z/n + rho diag(Z'Z/n)``: the rows that were
-    seen, and one along each axis.  Its response is one of two points with the right moments; at
-    rows that were seen the noise is that of their own residuals, with the same mean.  Only second
-    moments matter to the Gibbs risk, so that fewer rows stand for those that were seen, in training
-    as well.
+    The second moment of a new row is ``(1 - rho) Z'Z/n + rho diag(Z'Z/n)``: it is one of the
+    observed rows or a row along an axis.  Its response takes one of two values, which have the
+    right moments; at observed rows the noise is that of their own residuals, scaled to the expected
+    mean.  The Gibbs risk depends on second moments only, so fewer rows replace the observed ones,
+    in training as well.
 
     Parameters
     ----------
     deletions : Deletions
-        Of the rows that were seen.
+        Of the observed rows.
     scales : Scales
-        What is known of the reference's scales.
+        Posterior of the reference's scales.
     weights : array of shape (n,)
-        How much each row counts in the posterior that is judged.
+        Weight of each row in the posterior whose risk is estimated.
     risk : {"gibbs", "predictive"}
     intensity : function
-        What gives rho.
+        Returns rho.
     """
-    seen = deletions.seen
-    reference = linear_reference(seen, scales, noise_at_leverage(deletions, scales))
-    axes, beyond = _along_axes(seen)
-    rho = intensity(deletions, axes, beyond)
-    train, trained = _training(seen, weights, risk)
-    old, share, noise = _once_more(deletions, scales, reference, risk)
+    observed = deletions.observed
+    reference = linear_reference(observed, scales, noise_at_leverage(deletions, scales))
+    axes, outside = _along_axes(observed)
+    rho = intensity(deletions, axes, outside)
+    train, trained = _training(observed, weights, risk)
+    old, share, noise = _observed_again(deletions, scales, reference, risk)
     inside = np.concatenate([old, axes])
-    across = np.concatenate([np.zeros(len(old)), beyond])
+    across = np.concatenate([np.zeros(len(old)), outside])
     location = reference.location(inside)
     noise = np.concatenate([noise, np.full(len(axes), reference.noise)])
     deviation = np.sqrt(reference.predictor_variance(inside, across) + noise)
     fresh = inside
-    if across.any():  # one more coordinate, in which no row trains
+    if across.any():  # one more coordinate, zero in all training rows
         fresh, train = np.column_stack([inside, across]), np.insert(train, -1, 0.0, axis=1)
     rows = np.concatenate(
         [
@@ -180,26 +180,26 @@ def reference_rows(
     )
 
 
-def _training(seen: Seen, weights: Array, risk: Risk) -> tuple[Array, Array]:
-    """Rows [Z r] that train as those that were seen do with their weights, and weights of these."""
+def _training(observed: ObservedRows, weights: Array, risk: Risk) -> tuple[Array, Array]:
+    """Return rows [Z r] with the second moments of the weighted observed rows, and weights."""
     rows = None
-    if risk == "gibbs" and 0 < len(seen.basis.sigma) < len(weights):
-        if np.array_equal(weights, seen.counts):
-            rows = seen.basis.condensed(seen.projection, seen.remainder)
+    if risk == "gibbs" and 0 < len(observed.basis.sigma) < len(weights):
+        if np.array_equal(weights, observed.counts):
+            rows = observed.basis.condensed(observed.projection, observed.remainder)
         else:
-            rows = triangle_of_gram(seen.rows.gram(weights=weights))
+            rows = triangle_of_gram(observed.rows.gram(weights=weights))
     if rows is None:
-        return np.column_stack([seen.coordinates, seen.rows.response]), weights
+        return np.column_stack([observed.coordinates, observed.rows.response]), weights
     equal = np.full(len(rows), float(weights.sum()) / len(rows))
     return rows / np.sqrt(equal)[:, None], equal
 
 
-def _once_more(
+def _observed_again(
     deletions: Deletions, scales: Scales, reference: Reference, risk: Risk
 ) -> tuple[Array, Array, Array]:
-    """Rows that stand for those that were seen, their shares of 1, and the noise at each."""
-    seen = deletions.seen
-    basis, counts = seen.basis, seen.counts
+    """Return rows in place of the observed ones, their shares, and the noise at each."""
+    observed = deletions.observed
+    basis, counts = observed.basis, observed.counts
     rank, share = len(basis.sigma), counts / counts.sum()
     if risk == "gibbs" and 0 < rank < len(counts):
         rows = np.sqrt(rank / counts.sum()) * basis.sigma[:, None] * basis.directions.T
@@ -207,25 +207,25 @@ def _once_more(
     noise = deletions.row_noise(scales.kappa, scales.weight)
     mean = float(share @ noise)
     noise = noise * (reference.noise / mean) if mean > 0 else np.full(len(counts), reference.noise)
-    return seen.coordinates, share, noise
+    return observed.coordinates, share, noise
 
 
-def _along_axes(seen: Seen) -> tuple[Array, Array]:
-    """Rows sqrt(d a_j) e_j'L along the axes, in the coordinates of those that were seen.
+def _along_axes(observed: ObservedRows) -> tuple[Array, Array]:
+    """Return rows sqrt(d a_j) e_j'L along the axes, in the coordinates of the observed rows.
 
-    And how far they reach across these: one more coordinate, of which only the square matters.
+    Also the lengths of their parts outside these coordinates.
     """
-    squares, prior = seen.mean_squares, seen.prior
+    squares, prior = observed.mean_squares, observed.prior
     d = len(squares)
     length = np.sqrt(d * squares)
-    if seen.along is None:
+    if observed.along is None:
         return length[:, None] * prior.unwhiten(np.eye(d)), np.zeros(d)
     if prior.root.ndim == 1:
         length = length * prior.root
-        return length[:, None] * seen.along, length * np.sqrt(squares_across(seen.along))
-    inside, beyond = np.empty(seen.along.shape), np.empty(d)
-    for part in batches(d, d, 8 * CACHED):  # not all at once: they are d x d
+        return length[:, None] * observed.along, length * np.sqrt(squares_across(observed.along))
+    inside, outside = np.empty(observed.along.shape), np.empty(d)
+    for part in batches(d, d, 8 * CACHED):  # in batches: the matrix is d x d
         axes = length[part, None] * prior.rows(part)
-        inside[part] = axes @ seen.along
-        beyond[part] = np.linalg.norm(axes - inside[part] @ seen.along.T, axis=1)
-    return inside, beyond
+        inside[part] = axes @ observed.along
+        outside[part] = np.linalg.norm(axes - inside[part] @ observed.along.T, axis=1)
+    return inside, outside

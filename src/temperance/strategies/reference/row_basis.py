@@ -1,10 +1,10 @@
-r"""Weighted rows in the basis in which the posteriors of all scales are diagonal.
+r"""Weighted rows in the basis in which the posterior covariances of all scales are diagonal.
 
 For rows Z of weights w and kappa = t / s the posterior covariance, in units of the noise, is
 
     V_kappa = (I / kappa + Z'WZ)^-1,
 
-diagonal in the right singular vectors of W^1/2 Z, and kappa I across them.
+which is diagonal in the right singular vectors of W^1/2 Z, and kappa I orthogonal to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from temperance.models.linear.rows import CACHED, MANY_ELEMENTS
 from temperance.models.linear.singular import singular_values
 from temperance.types import Array, batches
 
-TALL = 4  # rows to a column from which Gram matrices pay
+TALL = 4  # rows per column from which Gram matrices are faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class RowBasis:
     ----------
     inputs : array of shape (n, k)
     rotation : array of shape (k, rank), or None
-        What takes inputs to left singular vectors, less the roots of the weights:
+        Matrix that maps inputs to left singular vectors divided by the roots of the weights:
         W^1/2 Z = left diag(sigma) directions', left = W^1/2 inputs rotation.  None if the inputs
         are the left vectors.
     sigma, directions : arrays of shape (rank,), (k, rank)
@@ -47,16 +47,16 @@ class RowBasis:
 
     @classmethod
     def of(cls, rows: Array, weights: Array, gram: Array | None = None) -> Self:
-        """Decompose rows (n, k); directions that rounding alone makes are left out.
+        """Decompose rows (n, k); directions with singular values at rounding level are dropped.
 
-        The weighted second moments are told by ``gram`` where they are known.
+        ``gram`` are the weighted second moments, if they are known.
         """
         n, k = rows.shape
         if n < TALL * k or rows.size <= MANY_ELEMENTS:
             root = None
         else:
-            known = (rows.T * weights) @ rows if gram is None else gram
-            root = triangle_of_gram(known)
+            moments = (rows.T * weights) @ rows if gram is None else gram
+            root = triangle_of_gram(moments)
         if root is None:
             left, sigma, right = singular_values(np.sqrt(weights)[:, None] * rows)
         else:
@@ -68,9 +68,9 @@ class RowBasis:
         return cls(rows, directions / sigma, sigma, directions, weights)
 
     def parts(self, width: int) -> Iterator[tuple[slice, Array]]:
-        """Yield left vectors (rank, rows) of as many rows as stay in a cache with ``width`` more.
+        """Yield left vectors (rank, rows) in batches that fit into a cache with ``width`` more.
 
-        Rows are neighbours in memory: what follows is done for many of them at a time.
+        Rows are contiguous in memory, so that operations run over many of them at a time.
         """
         for part in batches(len(self.inputs), len(self.sigma) + width, CACHED):
             if self.rotation is None:
@@ -83,12 +83,12 @@ class RowBasis:
 
     @cached_property
     def weighted(self) -> bool:
-        """Whether rows count other than once."""
+        """Whether some weights differ from 1."""
         return bool(np.any(self.weights != 1))
 
     @property
     def spans_rows(self) -> bool:
-        """Whether any response lies in the span: differences would leave rounding there."""
+        """Whether the rows have full rank n, so that no response has a residual."""
         return len(self.inputs) == len(self.sigma)
 
     @property
@@ -103,7 +103,7 @@ class RowBasis:
         return ((self.weights * response) @ self.inputs) @ self.rotation
 
     def outside(self, response: Array, projection: Array) -> Array:
-        """Return what of W^1/2 r lies outside, shape (n,)."""
+        """Return the part of W^1/2 r outside the span, shape (n,)."""
         if self.spans_rows:
             return np.zeros_like(response)
         if self.rotation is None:
@@ -111,7 +111,7 @@ class RowBasis:
         return np.sqrt(self.weights) * (response - self.inputs @ (self.rotation @ projection))
 
     def condensed(self, projection: Array, remainder: float) -> Array:
-        """Return the fewest rows [Z r] whose second moments are the weighted ones of all."""
+        """Return the fewest rows [Z r] with the weighted second moments of all rows."""
         rows = np.zeros((len(self.sigma) + 1, len(self.directions) + 1))
         rows[:-1, :-1] = self.sigma[:, None] * self.directions.T
         rows[:-1, -1], rows[-1, -1] = projection, np.sqrt(remainder)
@@ -122,25 +122,25 @@ class RowBasis:
         return 1 / (1 + np.multiply.outer(kappa, self.lam))
 
     def total_leverage(self, kappa: Array) -> Array:
-        """Return the leverage of all rows together, sum_j kappa lam_j / (1 + kappa lam_j)."""
+        """Return the total leverage of all rows, sum_j kappa lam_j / (1 + kappa lam_j)."""
         return kappa * (self.shrinkage(kappa) @ self.lam)
 
     def variance(self, rows: Array, across: Array, kappa: Array) -> Array:
-        """Return z'V z (m, kappas) of rows (m, k) that reach ``across`` beyond the coordinates."""
+        """Return z'V z (m, kappas) of rows (m, k) with length ``across`` outside."""
         inside, outside = self.resolve(rows, across)
         return inside**2 @ (kappa[:, None] * self.shrinkage(kappa)).T + np.multiply.outer(
             outside, kappa
         )
 
     def resolve(self, rows: Array, across: Array) -> tuple[Array, Array]:
-        """Coordinates of rows in this basis (m, rank), and the squared length outside it (m,)."""
+        """Return coordinates of rows in this basis (m, rank), and squared lengths outside (m,)."""
         inside = rows @ self.directions
         rest = rows - inside @ self.directions.T  # a difference of squares would cancel
         return inside, (rest**2).sum(axis=1) + across**2
 
 
 def mean_squares(Z: Array, share: Array) -> Array:
-    """Mean square of each column, the rows weighed by shares that sum to 1."""
+    """Return the mean square of each column, weighted by shares that sum to 1."""
     n, d = Z.shape
     squares = np.zeros(d)
     for part in batches(n, d, CACHED):
@@ -149,7 +149,7 @@ def mean_squares(Z: Array, share: Array) -> Array:
 
 
 def second_moments(Z: Array, share: Array) -> Array:
-    """Mean products of the columns (d, d), the rows weighed by shares that sum to 1."""
+    """Return the mean products of the columns (d, d), weighted by shares that sum to 1."""
     n, d = Z.shape
     products = np.zeros((d, d))
     for part in batches(n, d, CACHED):

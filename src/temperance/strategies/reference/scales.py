@@ -3,7 +3,7 @@ r"""The scales of a linear reference model: noise variance s and prior factor t,
     y = Z theta + e,    e ~ N(0, s I),    theta ~ N(mu_0, t S_0).
 
 In the eigenbasis of the weighted, whitened rows, with eigenvalues lam, projections g of the
-responses and rho^2 what lies outside (see :mod:`temperance.models.linear.eigenbasis`),
+responses and squared residual rho^2 (see :mod:`temperance.models.linear.eigenbasis`),
 
     Q(kappa) = rho^2 + sum_j g_j^2 / (1 + kappa lam_j),    |I + kappa Z S_0 Z'| = prod_j (1 + kappa
     lam_j),
@@ -25,15 +25,16 @@ from temperance.types import Array
 SPREAD = 1.5  # prior standard deviation of the logarithm of each free scale
 COARSE = np.linspace(-30.0, 30.0, 121)
 FINE = 41
-NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
-# Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
+NEGLIGIBLE = 30.0  # difference in log weight from the most likely scale beyond which one is dropped
+# Nodes of the integral over log s, in standard deviations from its mode; the right tail is longer.
 NODES = np.linspace(-7.0, 13.0, 41)
-# A scale that lies farther out than this many deviations widens the belief, by a tenth at least.
-FAR, LEAST_WIDENING = 2.5, 1.1
+# A scale more than this many prior standard deviations above its prior mean widens the prior, by a
+# tenth at least.
+MOST_DEVIATIONS, LEAST_WIDENING = 2.5, 1.1
 
 
 class Spectrum(NamedTuple):
-    """What the data say about kappa: eigenvalues, projections, remainder and their number."""
+    """Sufficient statistics for kappa: eigenvalues, projections, remainder, sample size."""
 
     lam: Array
     projection: Array
@@ -51,22 +52,22 @@ class Spectrum(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Scales that the data leave possible: kappa, weight (sums to 1) and E[s | kappa]."""
+    """Posterior of the scales on a grid: kappa, weight (sums to 1) and E[s | kappa]."""
 
     kappa: Array
     weight: Array
     noise: Array
 
 
-class Belief(Protocol):
-    """What is believed of the scales before the data."""
+class ScalePrior(Protocol):
+    """Prior of the scales."""
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
-        """Return the logarithm of the weight of each kappa, up to a constant, and E[s | kappa]."""
+        """Return the log weight of each kappa, up to a constant, and E[s | kappa]."""
         ...
 
     def widened(self, scales: Scales) -> Self | None:
-        """Return a wider belief if the scales lie far above what is believed."""
+        """Return a wider prior if the scales lie far above it, otherwise None."""
         ...
 
 
@@ -77,7 +78,7 @@ class AroundKnownVariance:
     spread: float = SPREAD
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
-        """Integrate over log s around its mode."""
+        """Return log weights and noise by integrating over log s around its mode."""
         half, misfit = spectrum.size / 2, spectrum.misfit(np.exp(log_kappa))
         log_s = self._mode(half, misfit, log_kappa)
         curvature = misfit / 2 * np.exp(-log_s) + 2 / self.spread**2
@@ -95,27 +96,27 @@ class AroundKnownVariance:
         return log_weight - spectrum.log_determinant(np.exp(log_kappa)) / 2, noise
 
     def _mode(self, half: float, misfit: Array, log_kappa: Array) -> Array:
-        """Maximise -half l - (Q/2) e^-l - (l^2 + (l + log kappa)^2) / 2 spread^2.
+        """Return the maximiser of -half l - (Q/2) e^-l - (l^2 + (l + log kappa)^2) / 2 spread^2.
 
-        The slope is zero where (Q/2) e^-l = a + b l, an equation that Wright's omega solves.
+        The slope is zero where (Q/2) e^-l = a + b l; the solution is Wright's omega function.
         """
         b = 2 / self.spread**2
         shift = half / b + log_kappa / 2
-        with np.errstate(divide="ignore"):  # no misfit: log 0 is right
+        with np.errstate(divide="ignore"):  # zero misfit: -inf is correct
             return wrightomega(np.log(misfit / (2 * b)) + shift) - shift
 
     def widened(self, scales: Scales) -> Self | None:
-        """Widen until s and t are no more than some deviations larger than believed.
+        """Return a prior so wide that s and t are at most ``MOST_DEVIATIONS`` above its mean.
 
-        Wrong units would otherwise drag the reference with them.  Scales below do no harm: the
-        prior or the noise that was assumed is too large to matter, whatever they are.
+        Otherwise data in other units would distort the reference.  Scales far below do no harm: the
+        assumed prior or noise is then too large to matter.
         """
         log_s = float(scales.weight @ np.log(scales.noise))
         log_t = log_s + float(scales.weight @ np.log(scales.kappa))
-        wanted = max(log_s, log_t) / FAR
-        if wanted <= self.spread:
+        needed = max(log_s, log_t) / MOST_DEVIATIONS
+        if needed <= self.spread:
             return None
-        return replace(self, spread=max(wanted, LEAST_WIDENING * self.spread))
+        return replace(self, spread=max(needed, LEAST_WIDENING * self.spread))
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class UnknownVariance:
     spread: float = SPREAD * 2**0.5
 
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
-        """Weigh by Q^(-n/2), the integral over s; the mean is Q / (n - 2)."""
+        """Return log weights Q^(-n/2), the integral over s, and the mean Q / (n - 2)."""
         if spectrum.size <= 2:
             raise ValueError(
                 "X and y must hold more than 2 observations for a reference of unknown variance, "
@@ -144,21 +145,21 @@ class UnknownVariance:
         return log_weight, misfit / (spectrum.size - 2)
 
     def widened(self, scales: Scales) -> None:
-        """Return none: s has no unit here, and t / s needs its prior where rows are fitted."""
+        """Return None: s has no unit, and t / s needs its prior if all responses are fitted."""
 
 
-def likely_scales(spectrum: Spectrum, belief: Belief) -> Scales:
-    """Weigh the scales; where they lie far above what is believed, believe less, and again."""
-    wider: Belief | None = belief
-    while wider is not None:
-        scales = _weighed(spectrum, wider)
-        wider = wider.widened(scales)
+def likely_scales(spectrum: Spectrum, scale_prior: ScalePrior) -> Scales:
+    """Return the posterior of the scales; the prior is widened as often as necessary."""
+    widened: ScalePrior | None = scale_prior
+    while widened is not None:
+        scales = _weighed(spectrum, widened)
+        widened = widened.widened(scales)
     return scales
 
 
-def _weighed(spectrum: Spectrum, belief: Belief) -> Scales:
-    """Put a fine grid where the weight of log kappa is not negligible."""
-    log_weight, _ = belief.posterior(spectrum, COARSE)
+def _weighed(spectrum: Spectrum, scale_prior: ScalePrior) -> Scales:
+    """Return a fine grid over the kappas of non-negligible weight."""
+    log_weight, _ = scale_prior.posterior(spectrum, COARSE)
     if not np.isfinite(log_weight.max()):
         raise ValueError(
             "y must be of a size whose squares are finite, and not all zero, in the units of the "
@@ -167,6 +168,6 @@ def _weighed(spectrum: Spectrum, belief: Belief) -> Scales:
     likely = np.flatnonzero(log_weight > log_weight.max() - NEGLIGIBLE)
     first, last = max(likely[0] - 1, 0), min(likely[-1] + 1, len(COARSE) - 1)
     grid = np.linspace(COARSE[first], COARSE[last], FINE)
-    log_weight, noise = belief.posterior(spectrum, grid)
+    log_weight, noise = scale_prior.posterior(spectrum, grid)
     weight = np.exp(log_weight - log_weight.max())
     return Scales(np.exp(grid), weight / weight.sum(), noise)

@@ -1,4 +1,4 @@
-r"""The rows that a linear reference learns from, and what it asks of them as a whole."""
+r"""The observed rows of a linear reference model, and statistics of all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.models.linear.fast.decomposition import Decomposition
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
-from temperance.models.linear.rows import Rows, rescaled, whitened_rows
+from temperance.models.linear.rows import WhitenedRows, rescaled, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.strategies.reference.row_basis import RowBasis, mean_squares, second_moments
 from temperance.strategies.reference.scales import Spectrum
@@ -17,18 +17,18 @@ from temperance.types import Array, LeaveOneOutPlan
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """Rows that were seen, before and after whitening.
+class ObservedRows:
+    """Observed rows, before and after whitening.
 
     Parameters
     ----------
     Z : array of shape (n, d)
         Rows in any unit.
     counts : array of shape (n,)
-        How many observations each row is for the reference.
+        Number of observations that each row is for the reference.
     prior : GaussianPrior
     rows : Rows
-        The same, whitened, in units of the noise and in the coordinates of their span.
+        The same rows, whitened, in units of the noise and in the coordinates of their span.
     along : array of shape (d, k), or None
         The basis of that span; see :func:`temperance.models.linear.rows.whitened_rows`.
     noise_variance : float
@@ -38,49 +38,59 @@ class Seen:
     Z: Array
     counts: Array
     prior: GaussianPrior
-    rows: Rows
+    rows: WhitenedRows
     along: Array | None
     noise_variance: float
 
     @cached_property
-    def once(self) -> LeaveOneOutMoments | None:
-        """Leave-one-out of the rows, if each counts once: it is then the reference's own."""
+    def leave_one_out(self) -> LeaveOneOutMoments | None:
+        """Leave-one-out of the rows, if each counts once; None otherwise."""
         if np.any(self.counts != 1):
             return None
         return LeaveOneOutMoments(self.rows, LeaveOneOutPlan(self.counts))
 
     @property
-    def _known(self) -> Decomposition | None:
-        """What leave-one-out knows of them."""
-        return None if self.once is None else self.once.from_gram
+    def _decomposition(self) -> Decomposition | None:
+        """Decomposition that leave-one-out uses, if it comes from a Gram matrix."""
+        return None if self.leave_one_out is None else self.leave_one_out.from_gram
 
     @cached_property
     def basis(self) -> RowBasis:
-        """RowBasis of the whitened rows."""
-        rows, known = self.rows, self._known
-        if known:
-            directions = known.factor * known.sigma / rows.scale[:, None]
-            return RowBasis(rows.inputs, known.factor, known.sigma, directions, self.counts)
+        """Eigenbasis of the whitened rows."""
+        rows, decomposition = self.rows, self._decomposition
+        if decomposition:
+            directions = decomposition.factor * decomposition.sigma / rows.scale[:, None]
+            return RowBasis(
+                rows.inputs, decomposition.factor, decomposition.sigma, directions, self.counts
+            )
         return RowBasis.of(self.coordinates, self.counts, self._gram)
 
     @cached_property
     def projection(self) -> Array:
         """Projections of the responses on the basis, shape (rank,)."""
-        return self._known.projection if self._known else self.basis.project(self.rows.response)
+        return (
+            self._decomposition.projection
+            if self._decomposition
+            else self.basis.project(self.rows.response)
+        )
 
     @cached_property
     def outside(self) -> Array:
-        """What of the responses lies outside the basis, shape (n,)."""
+        """Part of the responses outside the basis, shape (n,)."""
         return self.basis.outside(self.rows.response, self.projection)
 
     @cached_property
     def remainder(self) -> float:
-        """Square of what lies outside."""
-        return self._known.remainder if self._known else float(self.outside @ self.outside)
+        """Squared length of the part outside."""
+        return (
+            self._decomposition.remainder
+            if self._decomposition
+            else float(self.outside @ self.outside)
+        )
 
     @property
     def spectrum(self) -> Spectrum:
-        """What the rows say of the scales."""
+        """Statistics that determine the posterior of the scales."""
         size = float(self.counts.sum())
         return Spectrum(self.basis.lam, self.projection, self.remainder, size)
 
@@ -92,7 +102,7 @@ class Seen:
 
     @cached_property
     def moments(self) -> Array | None:
-        """Mean of zz' before whitening, shape (d, d); nothing for fewer rows than columns."""
+        """Mean of zz' before whitening, shape (d, d); None for fewer rows than columns."""
         if self._gram is None:
             return None
         share = self.counts / self.counts.sum()
@@ -115,20 +125,20 @@ class Seen:
         """Second moments of the whitened rows, shape (k, k)."""
         if len(self.Z) < self.Z.shape[1]:
             return None
-        weights = None if self.once else self.counts
+        weights = None if self.leave_one_out else self.counts
         both = self.rows.second_moments if weights is None else self.rows.gram(weights=weights)
         return both[:-1, :-1]
 
 
-def seen_rows(
+def observed_rows(
     Z: Array,
     y: Array,
     counts: Array,
     prior: GaussianPrior,
     noise_variance: float = 1.0,
     expected_variance: float | None = None,
-) -> Seen:
-    """Whiten the rows that were seen."""
+) -> ObservedRows:
+    """Return the observed rows, whitened."""
     Z, prior = rescaled(Z, prior.graded(Z))
     rows, along = whitened_rows(Z, y, prior, noise_variance, expected_variance)
-    return Seen(Z, counts, prior, rows, along, noise_variance)
+    return ObservedRows(Z, counts, prior, rows, along, noise_variance)

@@ -1,4 +1,4 @@
-r"""Reference risk: the risk that a model with free scales expects, with leave-one-out's veto."""
+r"""Reference risk: the risk expected by a model with free scales, checked by leave-one-out."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from temperance.strategies.selection import conclude, minimum_of, warn_of_minimu
 from temperance.types import Array, Data, HasReference, LeaveOneOutPlan, Model, Risk
 from temperance.validation import one_of, positive
 
-STORED_AS = "temperance.strategies.reference_risk"  # where studies know the class
-HALVINGS = 30  # of the range in which a veto ends
+STORED_AS = "temperance.strategies.reference_risk"  # module path that studies store
+HALVINGS = 30  # of the interval that contains the end of the accepted range
 
 
 @dataclass(frozen=True)
 class ReferenceRisk:
-    r"""Minimise the risk that a reference model expects, unless leave-one-out objects.
+    r"""Minimise the risk expected by a reference model, within what leave-one-out accepts.
 
     .. math::
 
         \hat\beta = \arg\min_\beta E\bigl[ E_{\theta \sim \pi_\beta} l(\theta, X) \bigr],
 
-    where the outer expectation is over a new X under the posterior of the reference: the same
-    model, whose noise variance and whose prior's scale are free and learnt from the data.  Of the
-    betas whose leave-one-out risk is within ``veto`` paired standard errors of the least, the
+    where the outer expectation is over a new X under the posterior of the reference model.  That is
+    the same model with unknown noise variance and prior scale, both learnt from the data.  Among
+    the betas whose leave-one-out risk is within ``veto`` paired standard errors of its minimum, the
     choice is the one closest to the reference's, in log beta.
 
-    The reported risk is the reference's; the standard errors are those of leave-one-out, and there
-    are none without the veto.  For linear models; others need a method ``reference_curve``.
+    The reported risk is the reference's.  The standard errors are those of leave-one-out; without
+    the veto there are none.  For linear models; others need a method ``reference_curve``.
 
     Parameters
     ----------
     veto : float or None
-        Standard errors that leave-one-out allows; ``None`` for no veto.
+        Number of standard errors that leave-one-out allows; ``None`` for no check.
     duplicates : {"auto", "together", "apart"}
         Whether identical rows are copies of one observation, which the reference and the veto then
         count once, or different observations; as in :class:`KFold`.
@@ -61,7 +61,7 @@ class ReferenceRisk:
     duplicates: Literal["auto", "together", "apart"] = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse a veto that is none."""
+        """Refuse a veto that is not positive."""
         if self.veto is not None:
             positive("veto", self.veto)
         one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
@@ -75,7 +75,7 @@ class ReferenceRisk:
         risk: Risk = "gibbs",
         optimiser: str = "deterministic",
     ) -> Calibration:
-        """Choose beta within ``bounds``; no randomness is needed."""
+        """Return the calibration with beta within ``bounds``; no randomness is needed."""
         if optimiser != "deterministic":
             raise ValueError(
                 f"optimiser must be 'deterministic' for ReferenceRisk, got {optimiser!r}"
@@ -103,7 +103,7 @@ class ReferenceRisk:
         return calibration
 
     def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> ReferenceCurve:
-        """Return the risk that the reference expects of distinct rows; see ``HasReference``."""
+        """Return the reference risk curve of distinct rows; see ``HasReference``."""
         if not isinstance(model, HasReference):
             raise ValueError(
                 "model must have a reference for ReferenceRisk, as linear models of a given prior "
@@ -127,7 +127,7 @@ def _leave_one_out(rows: Data) -> LeaveOneOutPlan:
 
 
 def _observations(rows: Data) -> Data:
-    """Tear rows into pieces of about one observation each."""
+    """Return the rows divided into pieces of about one observation each."""
     pieces = np.clip(np.ceil(rows.weights), 1, PIECES_PER_ROW).astype(int)
     X, y, weights = (np.repeat(part, pieces, axis=0) for part in (rows.X, rows.y, rows.weights))
     return Data(X, y, weights / np.repeat(pieces, pieces))
@@ -135,7 +135,7 @@ def _observations(rows: Data) -> Data:
 
 @dataclass(frozen=True, eq=False)
 class _Total:
-    """One row that has all the risk: without tested rows nothing is known of its error."""
+    """A single row with the total risk: without tested rows its error is unknown."""
 
     reference: RiskCurve
 
@@ -145,7 +145,7 @@ class _Total:
 
 @dataclass(frozen=True, eq=False)
 class _Scattered:
-    """Losses that scatter like those of leave-one-out, around the reference's risk."""
+    """Losses with the scatter of leave-one-out around the reference's risk."""
 
     reference: RiskCurve
     left_out: RiskCurve
@@ -165,7 +165,7 @@ def closest_tolerated(
 ) -> Minimum:
     r"""Return the point closest to the choice that a curve does not rule out.
 
-    Distances are those of log beta, as far as beta matters (:class:`search.log_scale.Ruler`).
+    Distances are those of log beta, on the search scale (:class:`search.log_scale.Ruler`).
 
     Beta is ruled out when its mean loss exceeds that at the curve's minimum by more than
     ``errors`` standard errors of that difference, paired over rows.
@@ -173,13 +173,13 @@ def closest_tolerated(
     Parameters
     ----------
     choice : Minimum
-        What is returned if nothing speaks against it.
+        Returned if the curve does not rule it out.
     curve : RiskCurve
-        Of leave-one-out.
+        The curve of leave-one-out.
     least : float
-        Where its minimum is.
+        Beta at its minimum.
     weights : array of shape (n,)
-        Observations that each row of the curve stands for.
+        Number of observations that each row of the curve represents.
     bounds : (float, float)
     errors : float
     """
@@ -190,14 +190,14 @@ def closest_tolerated(
 
     def tolerated(beta: float) -> bool:
         difference, error = mean_and_error(curve.rows(beta)[0] - smallest, share, weights)
-        return not difference > errors * error  # too few rows for an error rule nothing out
+        return not difference > errors * error  # a nan error rules nothing out
 
     def distance(beta: float) -> float:
         return float(abs(ruler.t(beta) - ruler.t(choice.beta)))
 
     if tolerated(choice.beta):
         return choice
-    outside = {True: choice.beta, False: choice.beta}  # the last that was ruled out, on each side
+    outside = {True: choice.beta, False: choice.beta}  # last beta ruled out on each side
     scan = ruler.scan(curve.search.points, curve.search.step)
     for beta in sorted({*scan.tolist(), least}, key=distance):
         if tolerated(beta):

@@ -1,7 +1,7 @@
-r"""Rows that share their weights in every pair of a plan, and their second moments.
+r"""Groups of rows that have equal weights in every pair of a plan, and their second moments.
 
 Such rows enter quadratic losses by their second moments alone: ten folds of a million rows in d
-columns become ten Gram matrices of d + 1 columns, and the rows that train a pair are a sum of them.
+columns become ten Gram matrices of d + 1 columns, and the training set of a pair is a sum of them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from temperance.duplicates import first_places, members_of, number_distinct
 from temperance.models.linear.fast.grams import triangle, triangles_of_grams
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.rows import WhitenedRows
 from temperance.types import Array, FoldPlan, Labels, Plan, all_ones
 
-MOST_PAIRS = 64
-SAMPLE = 1000
+MOST_PAIRS = 64  # beyond them rows rarely share their weights
+SAMPLE = 1000  # rows from which the distinct weight profiles are guessed
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Blocks of rows, and what a block weighs in each pair, relative to the rows' weights."""
+    """Blocks of rows, and the weight of a block in each pair, relative to the rows' weights."""
 
     labels: Labels  # (n,): the block of each row
     weights: Array  # (n,)
@@ -33,66 +33,66 @@ class Partition:
 
     @property
     def blocks(self) -> int:
-        """Their number."""
+        """Number of blocks."""
         return self.train.shape[1]
 
     @cached_property
-    def different(self) -> Array | None:
-        """The weights of the rows, unless all are 1."""
+    def unequal_weights(self) -> Array | None:
+        """The weights of the rows, or None if all are 1."""
         return None if all_ones(self.weights) else self.weights
 
     @cached_property
     def members(self) -> list[NDArray[np.intp]]:
-        """The rows of each block, in order."""
+        """Indices of the rows of each block, in order."""
         return members_of(self.labels, self.blocks)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Second moments of blocks of weighted rows [Z r], and square roots of those asked for."""
+    """Second moments of blocks of weighted rows [Z r], and cached square roots of them."""
 
-    rows: Rows
+    rows: WhitenedRows
     partition: Partition
     grams: Array  # (blocks, k + 1, k + 1)
-    counts: NDArray[np.intp]  # (blocks,): how many rows they have
+    counts: NDArray[np.intp]  # (blocks,): number of rows
     _factors: dict[int, Array] = field(default_factory=dict)
 
     @property
     def sizes(self) -> Array:
-        """What all rows of each block weigh, (blocks,)."""
-        labels, weights = self.partition.labels, self.partition.different
+        """Total weight of the rows of each block, (blocks,)."""
+        labels, weights = self.partition.labels, self.partition.unequal_weights
         if weights is None:
             return self.counts.astype(float)
         return np.bincount(labels, weights, len(self.counts)).astype(float)
 
     def factors(self, which: NDArray[np.intp]) -> list[Array]:
-        """Square roots of the second moments of some blocks, of at most k + 1 rows each."""
+        """Return square roots of the second moments of some blocks, at most k + 1 rows each."""
         asked = which.tolist()
         missing = [block for block in asked if block not in self._factors]
         if missing:
-            self._factors.update(self._found(missing))
+            self._factors.update(self._computed(missing))
         return [self._factors[block] for block in asked]
 
-    def _found(self, which: list[int]) -> Iterator[tuple[int, Array]]:
-        # Fewer rows than columns are their own factor.
+    def _computed(self, which: list[int]) -> Iterator[tuple[int, Array]]:
+        # A block with fewer rows than columns is its own factor.
         tall = [block for block in which if self.counts[block] > self.grams.shape[1]]
         known = dict(zip(tall, triangles_of_grams(self.grams[tall]), strict=True))
         for block in which:
             factor = known.get(block)
             if factor is None:
-                members, weights = self.partition.members[block], self.partition.different
+                members, weights = self.partition.members[block], self.partition.unequal_weights
                 factor = triangle(self.rows.take(members, weights))
             yield block, factor
 
 
-def blocks_of(rows: Rows, partition: Partition) -> Blocks:
-    """Sum up the rows of each block."""
-    moments = rows.grams(partition.labels, partition.blocks, partition.different)
+def blocks_of(rows: WhitenedRows, partition: Partition) -> Blocks:
+    """Return the second moments of each block."""
+    moments = rows.grams(partition.labels, partition.blocks, partition.unequal_weights)
     return Blocks(rows, partition, *moments)
 
 
 def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
-    """Find blocks of rows of equal weights; nothing when there are too many to be worth it."""
+    """Return blocks of rows of equal weights; None if there are too many to gain time."""
     if isinstance(plan, FoldPlan):
         test = np.eye(plan.n_folds)[plan.start :]
         train = (1 - test) * plan.exponents[:, None]
@@ -104,7 +104,7 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
     weights = weightings.max(axis=0)
     used = weightings > 0
     profile: Array | NDArray[np.bool_] = used
-    if not np.all((weightings == weights) | ~used):  # not all or nothing
+    if not np.all((weightings == weights) | ~used):  # some rows have partial weights
         profile = np.round(weightings / np.where(weights > 0, weights, 1.0), 13)
     labels, count = _number_columns(profile)
     if count > max(2 * pairs, n // columns):
@@ -114,7 +114,7 @@ def partition_of(plan: Plan | FoldPlan, columns: int) -> Partition | None:
 
 
 def _number_columns(profile: Array | NDArray[np.bool_]) -> tuple[NDArray[np.intp], int]:
-    """Give numbers to the distinct columns: by their bits, or by a random projection, checked."""
+    """Return a number for each distinct column, by bits or a random projection, and the count."""
     if profile.dtype == bool and len(profile) <= 8:
         bits = np.zeros(profile.shape[1], dtype=np.uint8)
         for place, row in enumerate(profile):

@@ -1,8 +1,8 @@
-r"""One decomposition of all rows, and the leverage of each: see leave-one-out.
+r"""One decomposition of all rows, and their leverages, for leave-one-out.
 
-B = A diag(sigma) U' are the rows scaled by the roots of their weights, g = A'r.  The Gram matrix
-tells U and sigma where it is well-conditioned, and A = B U / sigma is made of the rows as needed;
-else a singular value decomposition tells all three.
+B = A diag(sigma) U' are the rows scaled by the square roots of their weights, g = A'r.  If the Gram
+matrix is well-conditioned, it gives U and sigma, and A = B U / sigma is computed from the rows as
+needed.  Otherwise a singular value decomposition gives all three.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.fast.grams import eigenbasis_of_grams
-from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import outside, singular_values
 from temperance.types import Array, batches
 
-CLEAR = 0.5  # leverage up to which 1 - h is no difference of near-equals
+MODERATE = 0.5  # leverage h up to which 1 - h loses no digits
 
 
 class Decomposition(NamedTuple):
@@ -29,17 +29,17 @@ class Decomposition(NamedTuple):
     projection: Array  # (rank,): g
     response: Array  # (n,)
     remainder: float  # |o|^2
-    factor: Array  # (n, rank): A, or (k, rank): what makes the inputs A
-    rotates: bool
+    factor: Array  # (n, rank): A, or (k, rank): F with A = W^(1/2) inputs F
+    rotates: bool  # whether the factor is F
 
     @property
     def square(self) -> bool:
-        """Whether the rows span everything."""
+        """Whether the rows have full rank n."""
         return len(self.response) == len(self.sigma)
 
 
-def from_gram(rows: Rows, weights: Array | None) -> Decomposition | None:
-    """Take A = Z U / sigma of rows of these weights, or of weight 1, if the Gram matrix tells U."""
+def from_gram(rows: WhitenedRows, weights: Array | None) -> Decomposition | None:
+    """Return A = Z U / sigma of weighted rows; None if the Gram matrix is ill-conditioned."""
     if len(rows) <= rows.width:
         return None
     gram = rows.second_moments if weights is None else rows.gram(weights=weights)
@@ -53,14 +53,14 @@ def from_gram(rows: Rows, weights: Array | None) -> Decomposition | None:
     return Decomposition(sigma, spectrum.projection[0], response, remainder, rotation, True)
 
 
-def from_rows(rows: Rows, weights: Array | None) -> Decomposition:
-    """Decompose the rows themselves."""
+def from_rows(rows: WhitenedRows, weights: Array | None) -> Decomposition:
+    """Return the singular value decomposition of the weighted rows."""
     scaled, response = rows.take(slice(None), weights), _weighted(rows.response, weights)
     left, sigma, _ = singular_values(scaled[:, :-1])
     left, sigma = left[:, sigma > 0], sigma[sigma > 0]
     g = left.T @ response
     if left.shape[0] == left.shape[1]:
-        # The rows span everything: exact zeros, where differences would leave rounding noise.
+        # Full rank: the remainder is exactly zero, and a difference would leave rounding errors.
         return Decomposition(sigma, g, response, 0.0, left, False)
     remainder = float((outside(left, response, g) ** 2).sum())
     return Decomposition(sigma, g, response, remainder, left, False)
@@ -72,17 +72,17 @@ def _weighted(response: Array, weights: Array | None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Leverages:
-    """Leverages sum_j A_ij^2 of rows, without a prior, from their decomposition.
+    """Leverages sum_j A_ij^2 of rows (without a prior), from their decomposition.
 
     Parameters
     ----------
     rows : Rows
     weights : array of shape (n,), or None where all are 1
     decomposition : Decomposition
-        Of the rows scaled by the roots of their weights.
+        Of the rows scaled by the square roots of their weights.
     """
 
-    rows: Rows
+    rows: WhitenedRows
     weights: Array | None
     decomposition: Decomposition
 
@@ -95,24 +95,24 @@ class Leverages:
         return rotated if self.weights is None else rotated * np.sqrt(self.weights[part])[:, None]
 
     @cached_property
-    def most(self) -> float:
-        """Bound on all: by the rows' lengths if that says enough, else exact."""
-        bound = self._by_length(slice(None))
-        return bound if bound < CLEAR else float(1 - self.slack.min())
+    def largest(self) -> float:
+        """Upper bound on all leverages: from the row norms if that is small, otherwise exact."""
+        bound = self._norm_bound(slice(None))
+        return bound if bound < MODERATE else float(1 - self.slack.min())
 
-    def most_of(self, which: slice, enough: float) -> float:
-        """Bound those of some rows: by their lengths if that is below ``enough``, else exact."""
-        bound = self._by_length(which)
+    def largest_of(self, which: slice, enough: float) -> float:
+        """Return an upper bound for some rows: from their norms if below ``enough``, else exact."""
+        bound = self._norm_bound(which)
         return bound if bound < enough else float(1 - self._slack_of(which).min())
 
     @cached_property
     def slack(self) -> Array:
-        """What is left of each row's length, 1 - sum_j A_ij^2."""
+        """Complement of the leverage of each row, 1 - sum_j A_ij^2."""
         return self._slack_of(slice(None))
 
     @cached_property
     def outside(self) -> Array:
-        """What of the responses, times the roots of the weights, lies outside the span, (n,)."""
+        """Part of the weighted responses outside the column span, (n,)."""
         parts = self.decomposition
         if parts.square:
             return np.zeros(len(self.rows))
@@ -121,8 +121,8 @@ class Leverages:
         fit = self.rows.inputs @ (parts.factor @ parts.projection)
         return parts.response - (fit if self.weights is None else fit * np.sqrt(self.weights))
 
-    def _by_length(self, which: slice) -> float:
-        """Bound those of some rows by their lengths."""
+    def _norm_bound(self, which: slice) -> float:
+        """Return an upper bound on the leverages of some rows from their norms."""
         inputs = self.rows.inputs[which]
         squares, longest = self.rows.scale**2, 0.0
         for part in batches(len(inputs), self.rows.width, CACHED):

@@ -1,11 +1,12 @@
-r"""Sums over the deletions of all rows, which share an exponent: see leave-one-out.
+r"""Sums over the deletions of all rows, with one exponent for all: see leave-one-out.
 
-With c the exponent of all training sets, s = 1/(1 + c sigma^2) and A = B U / sigma made of the rows
-as needed, in columns: what is done to each row is then done to many at a time,
+With c the exponent of all training sets, s = 1/(1 + c sigma^2) and A = B U / sigma computed from
+the rows as needed and stored by columns, so that each operation runs over many rows,
 
     e_i = r_i - sum_j A_ij g_j (1 - s_j),    c h_i = sum_j A_ij^2 (1 - s_j),    kappa_i = 1 - c h_i,
 
-and the sums are those of (e_i / kappa_i)^2 and h_i / kappa_i.  Weights cancel: A has their roots.
+and the sums are those of (e_i / kappa_i)^2 and h_i / kappa_i.  The weights cancel, since A contains
+their square roots.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from temperance.models.linear.eigenbasis import shrinkage
-from temperance.models.linear.fast.decomposition import CLEAR, Leverages
-from temperance.models.linear.fast.interpolant import FAR, Variable
+from temperance.models.linear.fast.decomposition import MODERATE, Leverages
+from temperance.models.linear.fast.interpolant import LARGEST_START, Variable
 from temperance.models.linear.fast.interpolated_sums import (
     InterpolatedSums,
     interpolate_sums,
@@ -28,30 +29,29 @@ from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import CACHED, LARGE_PROBLEM
 from temperance.types import Array, LeaveOneOutPlan, batches
 
-# How many rows are asked for their lengths, and how much leverage they may make expect, lest it
-# take more betas than need be.
-SOME, LITTLE = 2**12, 0.02
-TALLEST = 2**13  # rows of few columns whose rotation BLAS does as they lie, twice as fast
+SAMPLED_ROWS = 2**12  # rows whose norms are used to guess the largest leverage
+SMALL_LEVERAGE = 0.02  # guesses above it would take more interpolation nodes than necessary
+MOST_ROWS = 2**13  # in a batch: with few columns BLAS multiplies these twice as fast
 TINY = float(np.finfo(float).tiny)
 SCAN = np.geomspace(1e-6, 1.0, 49)
-DOUBT = 0.5  # share of what deletions are expected to add, by which they may add more
+MARGIN = 0.5  # relative error allowed in the expected increase of the risk by deletion
 
 
 @dataclass(frozen=True, eq=False)
 class DeletionSums:
-    """Sums of all rows, none of which determines a direction alone."""
+    """Sums over all rows, if no row has a leverage close to one."""
 
     plan: LeaveOneOutPlan
     leverages: Leverages
 
     def sums(self, beta: Array) -> Iterator[Sums]:
-        """Yield the sums."""
+        """Yield the sums, interpolated where possible."""
         if self.interpolated is not None:
             return iter([self.interpolated.at(beta, self.direct)])
         return self.direct(beta)
 
-    def kept(self, beta: Array) -> Iterator[Sums]:
-        """Yield the sums of rows that are not deleted, kappa = 1, which are smaller."""
+    def undeleted(self, beta: Array) -> Iterator[Sums]:
+        """Yield the sums without deletion, kappa = 1, which are smaller."""
         parts, (_, s, ds) = self.leverages.decomposition, self._shrinkage(beta)
         squares = parts.projection**2
         value = parts.remainder + s**2 @ squares, s @ self._squares
@@ -59,18 +59,22 @@ class DeletionSums:
         yield sums_of(np.array([value, slope]), self.exposure, self.plan.size)
 
     @cached_property
-    def reach(self) -> float:
-        """Beta, or a little less, from which on few others determine the sums."""
-        variable = Variable.upwards(*self._eigenvalues, lowest=self._wanted)
+    def lowest_interpolated(self) -> float:
+        """Smallest beta covered by the interpolant, or a lower bound on it."""
+        variable = Variable.upwards(*self._eigenvalues, lowest=self._lowest_needed)
         return np.inf if variable is None else variable.lowest
 
-    def reaching(self, lowest: float) -> Variable | None:
-        """Choose a variable in which few betas determine the sums from the lowest on, or so."""
-        most = self.leverages.most
-        return self._supposing(most, min(lowest, self._wanted)) if most <= CLEAR else None
+    def variable_from(self, lowest: float) -> Variable | None:
+        """Return a variable that interpolates the sums from about ``lowest`` on, or None."""
+        largest = self.leverages.largest
+        return (
+            self._variable_for(largest, min(lowest, self._lowest_needed))
+            if largest <= MODERATE
+            else None
+        )
 
     def fitted(self, beta: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield e and c h of parts of the rows, (g, rows) each, free to be changed."""
+        """Yield e and c h of batches of rows, (g, rows) each; the caller may overwrite them."""
         weight = (self._exponent * beta)[:, None] * self._squares
         weight /= 1.0 + weight  # 1 - s
         residual = -weight * self.leverages.decomposition.projection
@@ -82,7 +86,7 @@ class DeletionSums:
 
     @property
     def exposure(self) -> float:
-        """Weight of all training sets together."""
+        """Total weight of all training sets."""
         return self._exponent * (len(self.plan.weights) - 1) * self.plan.size
 
     @cached_property
@@ -96,90 +100,96 @@ class DeletionSums:
         return c, s, -self._exponent * self._squares * s**2
 
     @cached_property
-    def _wanted(self) -> float:
-        """Beta from which on the sums are worth knowing: below, rows that are kept say enough.
+    def _lowest_needed(self) -> float:
+        """Smallest beta at which the sums are needed: below it the lower bound is sufficient.
 
-        Their sums fall with beta; so it is where these are larger than the minimum that
-        generalised cross-validation, with the same kappa for all rows, makes expect.
+        The sums without deletion decrease with beta.  Below this beta they exceed the minimum that
+        generalised cross-validation predicts, which has the same kappa for all rows.
         """
         if self.leverages.rows.inputs.size <= LARGE_PROBLEM:
             return 0.0
-        (kept,) = self.kept(SCAN)
-        (square,), (spread,) = kept.square, kept.spread
+        (undeleted,) = self.undeleted(SCAN)
+        (square,), (spread,) = undeleted.square, undeleted.spread
         kappa = 1.0 - self._exponent * SCAN * spread / len(self.plan.weights)
         expected, floor = square / kappa**2 + spread / kappa, square + spread
         best = int(np.argmin(expected))
-        least = expected[best] + DOUBT * (expected[best] - floor[best])
+        least = expected[best] + MARGIN * (expected[best] - floor[best])
         below = np.count_nonzero(floor > least)
-        return min(float(SCAN[below - 1]), FAR) if below else 0.0
+        return min(float(SCAN[below - 1]), LARGEST_START) if below else 0.0
 
-    def _supposing(self, leverage: float, lowest: float) -> Variable | None:
-        """Choose a variable as if no row had more leverage."""
+    def _variable_for(self, leverage: float, lowest: float) -> Variable | None:
+        """Return a variable that is valid if no row has a larger leverage."""
         low, high = self._eigenvalues
         return Variable.upwards(low * _least_share(leverage), high, self._contrast(lowest), lowest)
 
     @cached_property
     def _eigenvalues(self) -> tuple[float, float]:
-        """The least and the largest."""
+        """Smallest and largest eigenvalue, times the exponent."""
         lam = self._exponent * self._squares
         return float(lam.min()), float(lam.max())
 
     def _contrast(self, lowest: float) -> float:
-        """How much larger sums may be than elsewhere, as those of rows that are kept say."""
+        """Return a bound on the ratio of the largest to the smallest sum, without deletion."""
         parts, lam = self.leverages.decomposition, self._squares
         s = shrinkage(lam, self._exponent * lowest)
-        most, least = s @ (parts.projection**2 * s + lam), max(parts.remainder, TINY)
-        return 1.0 + float(most) / least
+        largest, least = s @ (parts.projection**2 * s + lam), max(parts.remainder, TINY)
+        return 1.0 + float(largest) / least
 
     @cached_property
     def interpolated(self) -> InterpolatedSums | None:
-        """The sums from few betas, where these determine them; no row is then alone.
+        """Interpolated sums; None if too many nodes are needed or a leverage is near one.
 
-        How many do depends on the largest leverage, which a look at all rows tells beside their
-        sums: the lengths of some say what to expect, and all are looked at again if it takes more.
+        The number of nodes depends on the largest leverage, which is known only after a pass over
+        all rows.  The norms of some rows give a first guess; a second pass follows if it was low.
         """
-        if self.reach > FAR:
+        if self.lowest_interpolated > LARGEST_START:
             return None
-        every = len(self.plan.weights) // SOME
+        every = len(self.plan.weights) // SAMPLED_ROWS
         if every > 1:
-            # The largest of many grows no faster than this where leverages have two moments.
-            expected = np.sqrt(every) * self.leverages.most_of(slice(None, None, every), LITTLE)
-            variable = self._supposing(expected, self.reach) if expected < LITTLE else None
+            # If leverages have a finite second moment, the largest grows no faster than this.
+            expected = np.sqrt(every) * self.leverages.largest_of(
+                slice(None, None, every), SMALL_LEVERAGE
+            )
+            variable = (
+                self._variable_for(expected, self.lowest_interpolated)
+                if expected < SMALL_LEVERAGE
+                else None
+            )
             if variable is not None:
-                found, most = self._through(variable)
-                least = self._eigenvalues[0] * _least_share(most)
-                if most <= CLEAR and variable.size_with(least) <= variable.size:
+                found, largest = self._through(variable)
+                least = self._eigenvalues[0] * _least_share(largest)
+                if largest <= MODERATE and variable.size_with(least) <= variable.size:
                     return found
-        variable = self.reaching(self.reach)
+        variable = self.variable_from(self.lowest_interpolated)
         return None if variable is None else self._through(variable)[0]
 
     def _through(self, variable: Variable) -> tuple[InterpolatedSums | None, float]:
-        """Interpolate the sums in a variable, if it resolves them, and bound the leverages."""
-        values, most = self._values(variable.nodes)
+        """Return the interpolated sums, None if not resolved, and a bound on the leverages."""
+        values, largest = self._values(variable.nodes)
         if values is None:
-            return None, most
-        return interpolate_sums(variable, values, self.exposure, self.plan.size), most
+            return None, largest
+        return interpolate_sums(variable, values, self.exposure, self.plan.size), largest
 
     def _values(self, beta: Array) -> tuple[Array | None, float]:
-        """Sum up squares and variances (2, g), and bound sum_j A_ij^2; no sums if it is large.
+        """Return sums of squares and variances (2, g), None if a leverage is large, and its bound.
 
-        The bound is c h_i at the last beta, over the least 1 - s_j.
+        The bound on sum_j A_ij^2 is c h_i at the last beta divided by the least 1 - s_j.
         """
-        total, most = np.zeros((2, len(beta))), 0.0
+        total, largest = np.zeros((2, len(beta))), 0.0
         for error, leverage in self.fitted(beta):
-            most = max(most, float(leverage[-1].max()))
-            if most > CLEAR:
-                return None, most
+            largest = max(largest, float(leverage[-1].max()))
+            if largest > MODERATE:
+                return None, largest
             kappa = 1.0 - leverage
             error /= kappa
             leverage /= kappa
             total += np.einsum("gi,gi->g", error, error), leverage.sum(axis=1)
         total[1] /= self._exponent * beta
         least = float(beta[-1]) * self._eigenvalues[0]
-        return total, most * (1.0 + least) / least
+        return total, largest * (1.0 + least) / least
 
     def direct(self, beta: Array) -> Iterator[Sums]:
-        """Yield the sums from every row at every beta."""
+        """Yield the sums, computed from every row at every beta."""
         lam, exponent = self._squares, self._exponent
         c, s, ds = self._shrinkage(beta)
         g = self.leverages.decomposition.projection
@@ -203,26 +213,26 @@ class DeletionSums:
         yield sums_of(total, self.exposure, self.plan.size)
 
     def _products(self, residual: Array, weight: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield residual [A r]' and weight (A^2)' of parts of the rows, free to be changed."""
+        """Yield residual [A r]' and weight (A^2)' of batches of rows; both may be overwritten."""
         rows, weights, parts = (
             self.leverages.rows,
             self.leverages.weights,
             self.leverages.decomposition,
         )
         rank = len(parts.sigma)
-        # Columns that are a power of two apart would shut each other out of a cache.
-        height = min(2 * CACHED // (rank + 3 * len(weight)), TALLEST) | 8
+        # A column stride that is a power of two would cause cache conflicts.
+        height = min(2 * CACHED // (rank + 3 * len(weight)), MOST_ROWS) | 8
         for part in batches(len(rows), 1, height):
-            known = np.empty((rank + 1, part.stop - part.start))  # A' and r': rows in memory
-            a, known[-1] = known[:-1], parts.response[part]
+            columns = np.empty((rank + 1, part.stop - part.start))  # A' and r': rows in memory
+            a, columns[-1] = columns[:-1], parts.response[part]
             np.matmul(parts.factor.T, rows.inputs[part].T, out=a)
             if weights is not None:
                 a *= np.sqrt(weights[part])
-            error = residual @ known
+            error = residual @ columns
             a *= a
             yield error, weight @ a
 
 
 def _least_share(leverage: float) -> float:
-    """Return what the least eigenvalue keeps at least without a row of such leverage."""
+    """Return a bound on the share of the least eigenvalue that remains without such a row."""
     return 1.0 - min(leverage, 1.0)

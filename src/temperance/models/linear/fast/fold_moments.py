@@ -1,8 +1,8 @@
-r"""Moments of the rows of folds: each in the eigenbasis of those that train it.
+r"""Moments of the rows of folds, each in the eigenbasis of its training rows.
 
-With U the eigenvectors of the rows that do not belong to a fold, and A = Z U of those that do, in
-columns, error r - A m and variance A^2 s at a beta are two products; see
-:mod:`temperance.models.linear.eigenbasis`.  A is kept: it is as large as the rows.
+With U the eigenvectors of the rows outside a fold and A = Z U of the rows in it, stored by columns,
+the errors r - A m and variances A^2 s at a beta are two products; see
+:mod:`temperance.models.linear.eigenbasis`.  A is cached: it is as large as the rows.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from numpy.typing import NDArray
 from temperance.duplicates import members_of
 from temperance.models.linear.eigenbasis import Misfits
 from temperance.models.linear.fast.pairs import PairMoments
-from temperance.models.linear.moments import Moments, Sums
-from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.moments import PredictionMoments, Sums
+from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.types import Array, FoldPlan, batches
 
 
 @dataclass(frozen=True, eq=False)
-class FoldMoments:
+class FoldPlanMoments:
     """Moments of many whitened rows under a plan of folds."""
 
-    reach: ClassVar[float] = 0.0
-    rows: Rows
+    lowest_interpolated: ClassVar[float] = 0.0
+    rows: WhitenedRows
     plan: FoldPlan
 
     def sums(self, beta: Array, pairwise: bool = True) -> Iterator[Sums]:
         """Yield the sums of batches of folds."""
         return self._pairs.sums(beta, pairwise)
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
         """Yield the moments of parts of each fold."""
         summary = self._pairs.summary
         for pair, (members, rotated) in enumerate(self._rotated):
@@ -48,7 +48,7 @@ class FoldMoments:
                 fit, d_fit = np.split(mean @ a, 2)
                 variance, d_variance = np.split(shrinkage @ (a * a), 2)
                 weight = self.plan.weights[members[part]]
-                yield Moments(
+                yield PredictionMoments(
                     error=(response - fit).T[None],
                     variance=variance.T[None],
                     misfit=state.misfit,
@@ -63,12 +63,12 @@ class FoldMoments:
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
-        """The least positive eigenvalue of all training sets, and the largest."""
+        """Smallest positive and largest eigenvalue of all training sets."""
         return self._pairs.eigenvalues
 
     @property
     def misfits(self) -> Misfits:
-        """What decides at which betas the misfits of the training sets move."""
+        """Quantities that determine at which betas the misfits of the training sets change."""
         return self._pairs.misfits
 
     @cached_property
@@ -77,7 +77,7 @@ class FoldMoments:
 
     @cached_property
     def _rotated(self) -> list[tuple[NDArray[np.intp], Array]]:
-        """The rows of each tested fold, and [A r]', shape (k + 1, rows)."""
+        """Row indices of each tested fold, and [A r]', shape (k + 1, rows)."""
         folds = members_of(self.plan.fold, self.plan.n_folds)[self.plan.start :]
         vectors = self._pairs.summary.training.spectrum.vectors
         found: list[tuple[NDArray[np.intp], Array]] = []

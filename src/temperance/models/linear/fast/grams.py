@@ -1,10 +1,11 @@
-r"""Gram matrices in place of rows: triangular factors and eigenbases, where these keep the digits.
+r"""Triangular factors and eigenbases from Gram matrices, where these are accurate.
 
-The Cholesky factor R, R'R = B'B, of a Gram matrix scaled to unit diagonal, of condition number
-kappa, is (I + E) R with norm of E about kappa eps: it costs a fifth of a QR of the rows, and is as
-good where kappa is small.  The eigenvectors of B'B are the right singular vectors of B at a
-fraction of the cost, but small singular values drown in rounding.  Both serve where the condition
-number is below ``WORST_CONDITION``; elsewhere the rows themselves are decomposed.
+The Cholesky factor of a Gram matrix B'B, scaled to unit diagonal, of condition number kappa, is
+(I + E) R with R'R = B'B and norm of E about kappa eps.  It costs a fifth of a QR decomposition of
+the rows and is as accurate where kappa is small.  The eigenvectors of B'B are the right singular
+vectors of B at a fraction of the cost, but small singular values are lost in rounding errors.  Both
+are used where the condition number is below ``WORST_CONDITION``; otherwise the rows themselves are
+decomposed.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from temperance.models.linear.eigenbasis import Eigenbasis
 from temperance.models.linear.singular import by_length
 from temperance.types import Array
 
-WORST_CONDITION = 1e5  # of a Gram matrix that stands for its rows: relative errors of 1e-11
+WORST_CONDITION = 1e5  # of a Gram matrix used instead of its rows: relative errors of 1e-11
 
 
 def triangle(rows: Array) -> Array:
-    """Keep the second moments of rows in the fewest rows."""
+    """Return at most k rows with the same second moments."""
     if rows.shape[-2] <= rows.shape[-1]:
         return rows
     order = by_length(rows)
@@ -33,18 +34,18 @@ def triangle(rows: Array) -> Array:
 
 
 def triangle_of_gram(gram: Array) -> Array | None:
-    """Return the triangular factor of a Gram matrix; nothing when only the rows can tell it."""
+    """Return the triangular factor of a Gram matrix; None if it is ill-conditioned."""
     return triangles_of_grams(gram[None])[0]
 
 
 def triangles_of_grams(grams: Array) -> list[Array | None]:
-    """Return the triangular factors of stacked Gram matrices (m, k, k), where they can be told."""
+    """Return the triangular factors of Gram matrices (m, k, k); None for ill-conditioned ones."""
     scale = np.sqrt(grams.diagonal(axis1=1, axis2=2))
     empty = scale == 0
     unit = 1.0 / (scale + empty)
     scaled = grams * unit[:, None, :] * unit[:, :, None]
     if empty.any():
-        # A column of zeros is replaced by one of its own, and taken out again by its scale.
+        # A zero column gets a unit diagonal; multiplying by its scale 0 removes it again.
         np.einsum("mii->mi", scaled)[...] += empty
     try:
         roots = np.linalg.cholesky(scaled)
@@ -61,7 +62,7 @@ def triangles_of_grams(grams: Array) -> list[Array | None]:
 
 def _reciprocal_condition(root: Array, norm: float) -> float:
     """Estimate 1 / (|K| |K^-1|) for K = root root' with the largest column sum ``norm``."""
-    reciprocal, _ = lapack.dpocon(root.T, norm)  # the upper triangle, as Fortran has it in memory
+    reciprocal, _ = lapack.dpocon(root.T, norm)  # root.T is the upper triangle in Fortran order
     return float(reciprocal)
 
 
@@ -70,27 +71,27 @@ def eigenbasis_of_grams(
 ) -> tuple[Eigenbasis, NDArray[np.bool_]]:
     """Decompose stacked second moments (m, k + 1, k + 1) of ``counts`` rows (m,) each.
 
-    Returns the decompositions, and which of them are as good as those of the rows.
+    Returns the decompositions, and which of them are as accurate as those of the rows.
     """
     k = grams.shape[-1] - 1
     ascending, vectors = np.linalg.eigh(grams[:, :k, :k])
     cross = (grams[:, k:, :k] @ vectors)[:, 0, ::-1]
     eigenvalues, vectors = np.maximum(ascending[:, ::-1], 0.0), vectors[:, :, ::-1]
     least = eigenvalues[:, -1]
-    if (counts < k).any():  # fewer rows than directions span no more than they are
+    if (counts < k).any():  # n < k rows span at most n directions
         spanned = np.arange(k) < counts[:, None]
         least = np.where(spanned, eigenvalues, np.inf).min(axis=1)
         eigenvalues *= spanned
     sigma = np.sqrt(eigenvalues)
     projection = np.divide(cross, sigma, out=np.zeros(cross.shape), where=sigma > 0)
     square = grams[:, k, k]
-    # As many independent rows as directions, or fewer, leave nothing outside.
+    # With at most k independent rows there is no residual.
     remainder = np.where(counts > k, square - (projection**2).sum(axis=1), 0.0)
     safe = (least * WORST_CONDITION > eigenvalues[:, 0]) & (
         (remainder * WORST_CONDITION >= square) | (counts <= k)
     )
     if (counts < k).any():
-        # Directions that no row spans are as exact as the longest column allows.
+        # Null directions are accurate unless the column lengths differ too much.
         squares = grams.diagonal(axis1=1, axis2=2)[:, :k]
         shortest = np.where(squares > 0, squares, np.inf).min(axis=1)
         safe &= (squares.max(axis=1) <= WORST_CONDITION**2 * shortest) | (counts >= k)
@@ -110,7 +111,7 @@ def factor_of(basis: Eigenbasis) -> Array:
 def guarded_eigenbasis(
     grams: Array, counts: NDArray[np.intp], factor: Callable[[int], Array]
 ) -> Eigenbasis:
-    """Decompose Gram matrices (m, k + 1, k + 1), or the square roots of those that are unsafe."""
+    """Return the decompositions of Gram matrices (m, k + 1, k + 1), from rows where unsafe."""
     basis, safe = eigenbasis_of_grams(grams, counts)
     unsafe = np.flatnonzero(~safe)
     if len(unsafe):
@@ -121,7 +122,7 @@ def guarded_eigenbasis(
 
 
 def padded(factors: list[Array]) -> Array:
-    """Stack square roots of different heights, with rows of zeros below the lower."""
+    """Stack square roots of different heights, with rows of zeros at the end."""
     if len(factors) == 1:
         return factors[0][None]
     stacked = np.zeros((len(factors), max(map(len, factors)), factors[0].shape[1]))

@@ -14,9 +14,9 @@ n_{t-1} = S_{t-1} sum_{i<t} z_i r_i, the derivatives in beta are
 where a_t'z_i = -(L^-1)_ti / beta for the rows i < t of the block; the misfit of the rows up to t
 grows by beta e_t^2 / (1 + beta v_t).
 
-The pivots 1 + beta v_t carry a rounding error of beta h_t eps, h_t = T_t'diag(s) T_t.  Blocks where
-beta h_t is beyond ``TAME`` (a vague prior met for the first time, columns on very different scales)
-get a spectrum for each of their rows instead.
+The pivots 1 + beta v_t have a rounding error of beta h_t eps, h_t = T_t'diag(s) T_t.  Blocks where
+beta h_t exceeds ``MOST_GROWTH`` (the first rows under a vague prior, columns on very different
+scales) get a spectrum for each of their rows instead.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from temperance.models.linear.fast.grams import eigenbasis_of_grams, guarded_eig
 from temperance.models.linear.rows import CACHED
 from temperance.types import Array, batches
 
-TAME = 1e5
+MOST_GROWTH = 1e5
 SMALLEST_BLOCK = 32
-LEAST_SHRINKAGE = 1e-25  # beta times the largest eigenvalue that stands for 0
-LEAST_BETA = 1e-150  # whose square is no zero
+LEAST_SHRINKAGE = 1e-25  # beta times the largest eigenvalue: smaller values are replaced by it
+LEAST_BETA = 1e-150  # its square does not underflow
 
 
 class Innovations(NamedTuple):
@@ -52,7 +52,7 @@ class Innovations(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OrderedBlocks:
-    """Rows [Z r] in order, scaled by the roots of their weights, in blocks with their prefixes."""
+    """Ordered rows [Z r] in blocks, scaled by the square roots of their weights."""
 
     rows: Array  # (blocks, size, k + 1)
     spectrum: Eigenbasis  # of the earlier rows
@@ -60,36 +60,36 @@ class OrderedBlocks:
     largest: Array  # (blocks,): largest eigenvalue of any training set in the block
 
     def take(self, blocks: NDArray[np.intp]) -> OrderedBlocks:
-        """Return some of the blocks, without copies if they are neighbours."""
+        """Return some of the blocks, without copies if they are consecutive."""
         neighbours = blocks[-1] - blocks[0] == len(blocks) - 1
         which = slice(blocks[0], blocks[-1] + 1) if neighbours else blocks
         return OrderedBlocks(
             self.rows[which], self.spectrum.take(which), self.rotated[which], self.largest[which]
         )
 
-    def tame(self, beta: Array) -> NDArray[np.bool_]:
-        """Tell which blocks keep beta h_t within ``TAME`` up to their beta (blocks,)."""
-        # beta / (1 + beta lam), at infinity as well
+    def well_conditioned(self, beta: Array) -> NDArray[np.bool_]:
+        """Return which blocks keep beta h_t below ``MOST_GROWTH`` up to their beta (blocks,)."""
+        # beta / (1 + beta lam), valid at infinity as well
         with np.errstate(divide="ignore"):
             share = 1.0 / (1.0 / beta[:, None] + self.spectrum.sigma**2)
-        return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= TAME
+        return (self.rotated**2 @ share[:, :, None]).max(axis=(1, 2)) <= MOST_GROWTH
 
     @property
     def _least(self) -> Array:
-        """Betas (blocks,) that stand for 0: gains within a block are ratios of terms in beta."""
+        """Betas (blocks,) used in place of 0: gains within a block are ratios of terms in beta."""
         largest = np.where(self.largest > 0, self.largest, 1.0)
         return np.maximum(LEAST_SHRINKAGE / largest, LEAST_BETA)
 
     def sums_after(self, skipped: int, beta: float) -> tuple[float, float]:
-        """Sum up the squared errors and the variances of all rows but the first, at one beta > 0.
+        """Return the sums of squared errors and variances after the first rows, at one beta > 0.
 
         With K = I + beta T diag(s) T' = R R' the errors are diag(R) R^-1 (r_b - T x), and beta v_t
-        is what the columns before t leave of K_tt - 1.
+        is K_tt - 1 minus the squares of R_ti over the columns i before t.
         """
         spectrum = self.spectrum
         s = shrinkage(spectrum.sigma**2, beta)
         scaled = self.rotated * np.sqrt(beta * s)[:, None, :]
-        kernel = scaled @ scaled.swapaxes(1, 2)  # one matrix, twice: half the work
+        kernel = scaled @ scaled.swapaxes(1, 2)  # a symmetric product costs half
         diagonal = np.einsum("bii->bi", kernel)
         growth = diagonal.copy()
         diagonal += 1.0
@@ -105,7 +105,7 @@ class OrderedBlocks:
         return float(error @ error), float(growth.sum()) / beta
 
     def innovations(self, beta: Array) -> Innovations:
-        """Predict every row from the rows before it, one beta per block: (blocks, size)."""
+        """Return the prediction of every row from the rows before it, (blocks, size)."""
         beta = np.maximum(beta, self._least)
         spectrum = self.spectrum
         state = spectrum.at(beta[:, None])
@@ -116,12 +116,12 @@ class OrderedBlocks:
         np.einsum("bii->bi", kernel)[...] += 1.0
         inverse = _inverse_of_unit_root(kernel)
         gap = self.rows[..., -1] - (self.rotated @ x[:, :, None])[..., 0]
-        # The gains come times beta.
+        # This gain is a_t times beta.
         gain, error = inverse @ scaled, (inverse @ gap[..., None])[..., 0]
 
         growth = np.einsum("bij,bij->bi", gain, self.rotated)
         variance, pivot = growth / at, 1.0 + growth
-        # n before the block is x / beta = g sigma s; within it grows by a_t e_t / (1 + beta v_t).
+        # Before the block n = x / beta = g sigma s; row t adds a_t e_t / (1 + beta v_t).
         start = (spectrum.projection * spectrum.sigma * s)[:, :, None]
         earlier = gain @ gain.swapaxes(1, 2)
         earlier *= np.tri(earlier.shape[1], k=-1)
@@ -147,7 +147,7 @@ class OrderedBlocks:
 
 
 def _inverse_of_unit_root(kernel: Array) -> Array:
-    """Invert L of K = L D L', unit lower triangular, for stacked K."""
+    """Return the inverse of the unit lower triangular L of K = L D L', for stacked K."""
     root = np.linalg.cholesky(kernel)
     root /= np.einsum("bii->bi", root)[:, None, :].copy()
     for each in root:
@@ -156,7 +156,7 @@ def _inverse_of_unit_root(kernel: Array) -> Array:
 
 
 def _sum_before(steps: Array) -> Array:
-    """Sum of the earlier steps in each block, over the second axis."""
+    """Return the sum of the earlier steps in each block, along the second axis."""
     sums = np.empty_like(steps)
     sums[:, 0] = 0.0
     np.cumsum(steps[:, :-1], axis=1, out=sums[:, 1:])
@@ -164,9 +164,9 @@ def _sum_before(steps: Array) -> Array:
 
 
 def blocks_of(rows: Array) -> OrderedBlocks:
-    """Cut ordered rows [Z r], scaled by the roots of their weights, into blocks."""
+    """Return ordered rows [Z r], scaled by the square roots of their weights, in blocks."""
     n, width = rows.shape
-    # For each row a decomposition costs d^3 / size, its predictions at a few betas d size.
+    # Per row, the decompositions cost d^3 / size and the predictions at a few betas d * size.
     size = min(n, max(SMALLEST_BLOCK, 3 * (width - 1) // 4))
     count = -(-n // size)
     cut = np.pad(rows, ((0, count * size - n), (0, 0))).reshape(count, size, width)
@@ -176,7 +176,7 @@ def blocks_of(rows: Array) -> OrderedBlocks:
 
 
 def _prefix_spectra(cut: Array) -> tuple[Eigenbasis, float]:
-    """Decompose the rows before each block; also the largest eigenvalue of all rows."""
+    """Return decompositions of the rows before each block, and the largest eigenvalue of all."""
     count, size, width = cut.shape
     grams = np.zeros((count + 1, width, width))
     for before, block, after in zip(grams, cut, grams[1:], strict=False):
@@ -184,7 +184,7 @@ def _prefix_spectra(cut: Array) -> tuple[Eigenbasis, float]:
     spectrum, safe = eigenbasis_of_grams(grams[:-1], size * np.arange(count))
     unsafe = np.flatnonzero(~safe)
     if len(unsafe):
-        # The factors of the prefixes follow from one another, up to the last that is needed.
+        # The factor of each prefix is updated from the one before, up to the last that is needed.
         factors = np.zeros((unsafe[-1] + 1, width, width))
         for block, after, before in zip(cut, factors[1:], factors, strict=False):
             factor = triangle(np.concatenate([before, block]))
@@ -196,7 +196,7 @@ def _prefix_spectra(cut: Array) -> tuple[Eigenbasis, float]:
 
 @dataclass(frozen=True, eq=False)
 class RowSpectra:
-    """One spectrum for the training set of each of some rows."""
+    """Decompositions of the rows before each of some rows."""
 
     spectrum: Eigenbasis
     rotated: Array  # (size, k)
@@ -204,7 +204,7 @@ class RowSpectra:
 
     @classmethod
     def joined(cls, parts: list[RowSpectra]) -> RowSpectra:
-        """Put parts behind one another."""
+        """Return the concatenation of several parts."""
         return cls(
             joined([each.spectrum for each in parts]),
             np.concatenate([each.rotated for each in parts]),
@@ -216,7 +216,7 @@ class RowSpectra:
         return RowSpectra(self.spectrum.take(part), self.rotated[part], self.response[part])
 
     def innovations(self, beta: Array) -> Innovations:
-        """Predict every row at betas (g,) or its own (size, g)."""
+        """Return the prediction of every row at betas (g,), or (size, g) with one row for each."""
         state = self.spectrum.at(beta)
         squared, g2 = self.rotated**2, self.spectrum.projection**2
 
@@ -234,7 +234,10 @@ class RowSpectra:
 
 
 def row_spectra(prefix: Array, count: int, rows: Array) -> RowSpectra:
-    """Decompose the rows before each of some, given a square root of all before and their count."""
+    """Decompose the rows before each of some rows.
+
+    ``prefix`` is a square root of the ``count`` rows before all of them.
+    """
     before, parts = prefix.T @ prefix, []
     for part in batches(len(rows), 4 * rows.shape[1] ** 2):
         some = rows[part]
@@ -252,15 +255,15 @@ def row_spectra(prefix: Array, count: int, rows: Array) -> RowSpectra:
     sigma, projection, remainder, rotated = (
         np.concatenate(each) for each in zip(*parts, strict=True)
     )
-    none = np.empty((len(rows), 0, 0))  # the directions themselves would be k times as large
+    none = np.empty((len(rows), 0, 0))  # eigenvectors would take k times the memory
     return RowSpectra(Eigenbasis(sigma, none, projection, remainder), rotated, rows[:, -1])
 
 
 def at_shared_beta(blocks: OrderedBlocks, beta: Array) -> Innovations:
-    """Moments (rows, g) when all prefixes have the same beta."""
+    """Return the moments (rows, g) when all prefixes have the same beta."""
     count = len(blocks.rows)
     parts = []
-    # Small blocks are repeated, so that one call does for many betas.
+    # Blocks are repeated, so that one call computes many betas.
     for part in batches(len(beta), blocks.rows.size + count * blocks.rows.shape[1] ** 2, CACHED):
         some = beta[part]
         repeated = blocks.take(np.tile(np.arange(count), len(some)))

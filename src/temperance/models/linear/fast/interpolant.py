@@ -1,24 +1,25 @@
-r"""Functions of beta at every point of an interval, from few.
+r"""Interpolation of functions of beta on an interval, from their values at few points.
 
-Sums over rows of what a posterior says are rational functions of beta whose poles lie at
+Sums of squared errors and variances over rows are rational functions of beta with poles at
 -1/lambda, lambda an eigenvalue of a training set.  If all lambda lie in [low, high] and beta in
 [a, 1/e], where e may be 0, there is a
 
     x = (T (beta - a) - (1 - e beta)) / (T (beta - a) + (1 - e beta))
 
-that takes the interval to [-1, 1] and the poles to |x| >= s, as far out as any such map can:
+that maps the interval to [-1, 1] and the poles to |x| >= s, with s as large as possible:
 
     q^2 = (1 + a high)(low + e) / ((1 + a low)(high + e)),    s = (1 + q) / (1 - q),
     T = q (high + e) / (1 + a high),                          rho = (1 + sqrt q) / (1 - sqrt q).
 
-A function that is analytic within the ellipse of semi-axes' sum rho, and at most M there, misses
-its polynomial of degree p through Chebyshev points by at most 4 M rho^-p / (rho - 1).  The poles
-lie on its edge, where no M is: the coefficients of a pole of order j fall like p^(j-1) rho^-p, so
-that two points more are taken than rho^-p asks for, and what the last coefficients let expect of
-those left out must be a small share of the least value.
+A function that is analytic within the ellipse with foci -1 and 1 whose semi-axes sum to rho, and at
+most M there, differs from its polynomial of degree p through Chebyshev points by at most
+4 M rho^-p / (rho - 1).  Here the poles lie on the ellipse itself, where no M exists: the
+coefficients of a pole of order j decrease like p^(j-1) rho^-p.  So two more points are used than
+rho^-p requires, and the truncation error, estimated from the last coefficients, must be a small
+share of the least value of the function.
 
-Like eigenvalues need a handful of betas for all from 0 to infinity, others as many for those beyond
-about 0.1 / low: below, small eigenvalues have a say of their own.
+If the eigenvalues are similar, a few points suffice for all betas from 0 to infinity.  Otherwise
+they suffice for betas above about 0.1 / low: below, the small eigenvalues matter separately.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from temperance.types import Array
 
 TOLERANCE = 1e-12
 EPSILON = float(np.finfo(float).eps)
-LEFT_OUT = 1e-11  # share of a function's least value that coefficients left out may have
-MOST_POINTS = 24  # beyond them the betas themselves are as cheap
-FAR = 0.3  # beta by which an interval must begin to be worth its points
+TRUNCATION = 1e-11  # largest truncation error, relative to the least value of a function
+MOST_POINTS = 24  # with more, direct evaluation is as fast
+LARGEST_START = 0.3  # interpolation pays only if the interval starts at or below this beta
 
 
 class Variable(NamedTuple):
@@ -46,13 +47,13 @@ class Variable(NamedTuple):
     inverse: float  # e
     factor: float  # T
     root: float  # sqrt q
-    contrast: float  # largest value of a function, in units of the least
+    contrast: float  # ratio of the largest to the least value of a function
 
     @classmethod
     def between(
         cls, lowest: float, highest: float, low: float, high: float, contrast: float = 1.0
     ) -> Self:
-        """Choose x for beta in [lowest, highest], where highest may be infinite."""
+        """Return x for beta in [lowest, highest]; highest may be infinite."""
         inverse = 1 / highest
         q = math.sqrt((1 + lowest * high) * (low + inverse) / (1 + lowest * low) / (high + inverse))
         factor = q * (high + inverse) / (1 + lowest * high)
@@ -62,31 +63,31 @@ class Variable(NamedTuple):
     def upwards(
         cls, low: float, high: float, contrast: float = 1.0, lowest: float = 0.0
     ) -> Self | None:
-        """Choose x for beta from the lowest, or from where few points determine all, if any."""
+        """Return x for beta from ``lowest`` on, or from where ``MOST_POINTS`` suffice; or None."""
         if not (0 < low <= high < np.inf and contrast < 1 / EPSILON):
             return None
         rho = (contrast / TOLERANCE) ** (1 / (MOST_POINTS - 2))
         square = ((rho - 1) / (rho + 1)) ** 4  # q^2 = (1 + a high) low / ((1 + a low) high)
-        reach = (square - low / high) / (low * (1 - square))
-        return cls.between(max(lowest, reach), np.inf, low, high, contrast)
+        needed = (square - low / high) / (low * (1 - square))
+        return cls.between(max(lowest, needed), np.inf, low, high, contrast)
 
     @property
     def rho(self) -> float:
-        """How much smaller each coefficient is than the one before."""
+        """Rate at which the coefficients decrease."""
         return (1 + self.root) / max(1 - self.root, 1e-6)
 
     @property
     def size(self) -> float:
-        """How many points determine a function; infinite where a pole may lie at the end."""
+        """Number of points needed; infinite if a pole may lie at an end of the interval."""
         return self._points(self.rho)
 
     def size_with(self, eigenvalue: float) -> float:
-        """Return how many points it takes if there is such an eigenvalue as well."""
+        """Return the number of points needed if there is this eigenvalue as well."""
         s = abs(float(self.at(np.array(-1 / eigenvalue)))) if eigenvalue > 0 else 1.0
         return max(self.size, self._points(s + math.sqrt(s**2 - 1)))
 
     def at(self, beta: Array) -> Array:
-        """Return x."""
+        """Return x at betas."""
         above, below = self._sides(beta)
         return (above - below) / (above + below)
 
@@ -96,17 +97,17 @@ class Variable(NamedTuple):
         return 2 * self.factor * (1 - self.inverse * self.lowest) / (above + below) ** 2
 
     def beta(self, x: Array) -> Array:
-        """Return the beta at x, within (-1, 1)."""
+        """Return the beta at x in (-1, 1)."""
         ratio = (1 + x) / (1 - x)
         return (ratio + self.factor * self.lowest) / (self.factor + ratio * self.inverse)
 
     @property
     def nodes(self) -> Array:
-        """The betas that determine a function, ascending."""
+        """Interpolation points in beta, ascending."""
         return self.beta(chebyshev_points(int(self.size)).x)
 
     def _points(self, rho: float) -> float:
-        """Return how many points determine a function whose coefficients fall like this."""
+        """Return the number of points needed if coefficients decrease at this rate."""
         rate = math.log(rho)
         return math.ceil(math.log(self.contrast / TOLERANCE) / rate) + 2 if rate > 0 else math.inf
 
@@ -122,7 +123,7 @@ class Interpolant(NamedTuple):
 
     @classmethod
     def through(cls, variable: Variable, values: Array) -> Self:
-        """Pass polynomials through values (functions, points) at the variable's nodes."""
+        """Return interpolants of values (functions, points) at the variable's nodes."""
         points = chebyshev_points(values.shape[1])
         return cls(variable, np.stack([points.transform, points.derivative], 1) @ values.T)
 
@@ -138,7 +139,7 @@ class Interpolant(NamedTuple):
 
 
 class ChebyshevPoints(NamedTuple):
-    """Chebyshev points, and what takes values there to a series."""
+    """Chebyshev points, and linear maps from values there to series."""
 
     x: Array  # (points,)
     transform: Array  # (points, points): to the series of the function
@@ -148,7 +149,7 @@ class ChebyshevPoints(NamedTuple):
 
 @cache
 def chebyshev_points(count: int) -> ChebyshevPoints:
-    """Return so many Chebyshev points."""
+    """Return ``count`` Chebyshev points."""
     x = chebyshev.chebpts1(count)
     # Discrete orthogonality on the Chebyshev points.
     transform = chebyshev.chebvander(x, count - 1).T * (2.0 / count)
@@ -160,17 +161,17 @@ def chebyshev_points(count: int) -> ChebyshevPoints:
 
 
 def resolved(variable: Variable, values: Array) -> bool:
-    """Whether positive functions with values (functions, points) at the nodes need no more points.
+    """Return whether the nodes resolve positive functions with these values (functions, points).
 
-    So it is unless their last coefficients say otherwise, or a function is so much smaller at one
-    point than at another that rounding would show.
+    They do not if the last coefficients are too large, or if a function is so much smaller at one
+    point than at another that rounding errors matter.
     """
     points = chebyshev_points(values.shape[1])
     before_last, last = np.abs(points.transform[-2:] @ values.T)
     following = np.maximum(before_last / variable.rho, last) / variable.rho
     rounding = EPSILON * np.abs(values).max(axis=1)
     least = np.minimum(values.min(axis=1), (points.ends @ values.T).min(axis=0))
-    return bool((np.maximum(following, rounding) <= LEFT_OUT * least).all())
+    return bool((np.maximum(following, rounding) <= TRUNCATION * least).all())
 
 
 def _evaluated(series: Array, x: Array) -> Array:

@@ -1,8 +1,8 @@
-r"""Sums of moments at every beta, from few where these determine them.
+r"""Sums of moments at every beta, by interpolation where possible.
 
-With a known noise variance the sums over tested rows are functions of the kind of
-:mod:`temperance.models.linear.fast.interpolant`: from some beta on, their values at few betas
-determine them and their slopes.  At smaller betas they are computed one by one.
+With a known noise variance the sums over tested rows are functions of the kind described in
+:mod:`temperance.models.linear.fast.interpolant`: above some beta, their values at few betas
+determine them and their slopes.  At smaller betas they are computed directly.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from temperance.types import Array
 
 
 class InterpolatedSums(NamedTuple):
-    """Sums of tested rows from some beta on."""
+    """Sums over tested rows, interpolated from some beta on."""
 
-    known: Callable[[Array], Array]  # from betas (g,) to square and spread, with slopes, (2, 2, g)
+    interpolant: Callable[[Array], Array]  # betas (g,) -> square, spread and slopes (2, 2, g)
     lowest: float
     exposure: float
     tested: float
 
     def at(self, beta: Array, below: Callable[[Array], Iterable[Sums]]) -> Sums:
-        """Return the sums at betas (g,); parts of those at lower betas are said ``below``."""
+        """Return the sums at betas (g,); ``below`` yields parts of the sums at lower betas."""
         far = beta >= self.lowest
         if far.all():
-            return sums_of(self.known(beta), self.exposure, self.tested)
+            return sums_of(self.interpolant(beta), self.exposure, self.tested)
         found = np.zeros((2, 2, len(beta)))
-        found[:, :, far] = self.known(beta[far])
+        found[:, :, far] = self.interpolant(beta[far])
         for each in below(beta[~far]):
             found[0][:, ~far] += np.concatenate([each.square, each.spread])
             found[1][:, ~far] += np.concatenate([each.d_square, each.d_spread])
@@ -41,15 +41,15 @@ class InterpolatedSums(NamedTuple):
 def interpolate_sums(
     variable: Variable, values: Array, exposure: float, tested: float
 ) -> InterpolatedSums | None:
-    """Interpolate square and spread (2, points) at a variable's nodes, if these resolve the sum."""
+    """Return interpolated sums from square and spread (2, points) at the nodes, if resolved."""
     if not resolved(variable, values.sum(axis=0, keepdims=True)):
         return None
-    known = Interpolant.through(variable, values).with_slope
-    return InterpolatedSums(known, variable.lowest, exposure, tested)
+    interpolant = Interpolant.through(variable, values).with_slope
+    return InterpolatedSums(interpolant, variable.lowest, exposure, tested)
 
 
 def sums_of(found: Array, exposure: float, tested: float) -> Sums:
-    """Take square and spread, and their slopes, (2, 2, g), as sums of all pairs."""
+    """Return square and spread, with their slopes, (2, 2, g), as sums of all pairs."""
     (square, spread), (d_square, d_spread) = found[:, :, None]
     none = np.zeros_like(square)
     return Sums(

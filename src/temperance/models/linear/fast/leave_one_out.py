@@ -1,27 +1,28 @@
-r"""Moments of leave-one-out: each row's deletion is a rank-one downdate of one decomposition.
+r"""Moments of leave-one-out: deleting a row is a rank-one downdate of one decomposition.
 
-With B = A diag(sigma) U' the rows scaled by the roots of their weights, c_i the exponent of the
+With B = A diag(sigma) U' the rows scaled by the square roots of their weights, c_i the exponent of
+the
 training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
 
     residual  e_i = r_i - sum_j A_ij g_j (1 - s_j) = o_i + sum_j A_ij g_j s_j,    o = r - A g,
     leverage  h_i = sum_j A_ij^2 sigma_j^2 s_j,    kappa_i = 1 - c_i h_i,
 
-the first form of the residual keeps the digits of r_i where little is learnt.  Without row i the
+The first form of the residual keeps the digits of r_i where beta is small.  Without row i the
 error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i e_i^2 / kappa_i.
-Where little is left of the misfit, that is a difference of near-equals, and a sum takes its place:
-the fit of the others stays as it is if r_i becomes their prediction r_i - d_i, so that with
+Where that difference cancels digits of the misfit, a sum of squares is used instead.  The fit to
+the other rows does not change if r_i is replaced by their prediction r_i - d_i, so that with
 t_i = 1 - sum_j A_ij^2
 
     Q_-i = c_i (R_i + t_i (d_i - o_i / t_i)^2 + sum_j (g_j - A_ij d_i)^2 s_j),
     R_i  = |o|^2 - o_i^2 / t_i,
 
-and the derivative in c_i has s_j^2 for s_j, and no factor.  A row is deleted for real where these
-would be differences of near-equals as well:
+and the derivative in c_i has s_j^2 for s_j, and no factor.  A row is deleted explicitly (a
+decomposition without it) where these would lose digits as well:
 
-* kappa_i, when t_i, its least value, is below ``ALONE``; unless the rows span everything: then
+* kappa_i, if t_i, its least value, is below ``LEAST_SLACK``; unless the rows have full rank n: then
   kappa_i = sum_j A_ij^2 s_j, without a difference, and so is its derivative;
-* R_i, or r without row i: rounding errors are some eps |r| |o|, and must not be ``OUTLIER`` times
-  those of the rows without row i, which are some eps |r_-i| R_i^(1/2).
+* R_i, or r without row i: rounding errors are about eps |r| |o|, and must not be ``OUTLIER`` times
+  those of the rows without row i, which are about eps |r_-i| R_i^(1/2).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 
 from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage, union
 from temperance.models.linear.fast.decomposition import (
-    CLEAR,
+    MODERATE,
     Decomposition,
     Leverages,
     from_gram,
@@ -45,17 +46,17 @@ from temperance.models.linear.fast.decomposition import (
 from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.fast.sums import summed
-from temperance.models.linear.moments import Moments, Sums
-from temperance.models.linear.rows import CACHED, MANY_ELEMENTS, Rows
+from temperance.models.linear.moments import PredictionMoments, Sums
+from temperance.models.linear.rows import CACHED, MANY_ELEMENTS, WhitenedRows
 from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
 
-ALONE = 1e-4
+LEAST_SLACK = 1e-4
 OUTLIER = 1e2
-DIFFERENCE = 1e-2  # share of the misfit that is left from which on it is a difference
+CANCELLATION = 1e-2  # share of the misfit below which the difference loses too many digits
 
 
 class Deletion(NamedTuple):
-    """Fit to all rows at g betas, and what it says of each row's deletion; (rows, g) each."""
+    """Fit to all rows at g betas, and its changes by deleting each row; (rows, g) each."""
 
     c: Array  # (rows or 1, g)
     exponent: Array  # (rows or 1, 1)
@@ -70,13 +71,13 @@ class Deletion(NamedTuple):
 
     @property
     def predictions(self) -> tuple[Array, Array, Array, Array]:
-        """Error and variance of the deleted rows, and their derivatives."""
+        """Error and variance of the deleted rows' predictions, and their derivatives."""
         error, variance = self.residual / self.kappa, self.leverage / self.kappa
         d_error = (self.d_residual - error * self.d_kappa) / self.kappa
         return error, variance, d_error, (self.d_leverage - variance * self.d_kappa) / self.kappa
 
     def misfit(self, error: Array) -> tuple[Array, Array]:
-        """Misfit of the other rows and its derivative, as a difference, given the errors."""
+        """Return the misfit of the other rows and its derivative, as a difference."""
         drop = self.c * self.residual * error
         d_drop = error * (
             self.exponent * self.residual
@@ -85,34 +86,34 @@ class Deletion(NamedTuple):
         )
         return self.c * self.quadratic - drop, self.exponent * self.d_misfit - d_drop
 
-    def doubtful(self, misfit: Array) -> NDArray[np.bool_]:
-        """Tell of which rows so little misfit is left that rounding may show."""
-        return np.any(misfit < DIFFERENCE * self.c * self.quadratic, axis=1)
+    def cancels(self, misfit: Array) -> NDArray[np.bool_]:
+        """Return for which rows the difference loses digits of the misfit."""
+        return np.any(misfit < CANCELLATION * self.c * self.quadratic, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutMoments:
-    """Moments of whitened rows [Z r] of k columns and a response."""
+    """Leave-one-out moments of whitened rows [Z r]."""
 
-    rows: Rows
+    rows: WhitenedRows
     plan: LeaveOneOutPlan
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
-        """Yield the moments of batches of rows; rows that stand alone are deleted for real."""
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
+        """Yield the moments of batches of rows; those of leverage near one come last."""
         return self._moments(beta, misfit=True)
 
-    def _moments(self, beta: Array, misfit: bool) -> Iterator[Moments]:
+    def _moments(self, beta: Array, misfit: bool) -> Iterator[PredictionMoments]:
         weights, exponents, size = self.plan.weights, self.plan.exponents, self.plan.size
         shared, uniform = self._shared, self._weights is None
         none = np.empty((0, len(beta)))
-        # A sum of squares: what a Gram matrix says is a difference.
+        # A sum of squares: the Gram matrix would give a difference.
         remainder = float(self._leverages.outside @ self._leverages.outside) if misfit else 0.0
-        alone = self._alone | self._outliers if misfit else self._alone
-        together = np.flatnonzero(~alone) if alone.any() else None
-        count, k = len(weights) - int(alone.sum()), self.rows.width
+        explicit = self._near_one | self._outliers if misfit else self._near_one
+        downdated = np.flatnonzero(~explicit) if explicit.any() else None
+        count, k = len(weights) - int(explicit.sum()), self.rows.width
         for part in batches(count, k + len(beta) * (6 if shared else 6 + 3 * k), CACHED):
-            rows = np.arange(part.start, part.stop) if together is None else together[part]
-            which = part if together is None else rows
+            rows = np.arange(part.start, part.stop) if downdated is None else downdated[part]
+            which = part if downdated is None else rows
             tested = weights[which]
             unit = tested[:, None]
             own = exponents[:1] if shared else exponents[which]
@@ -123,7 +124,7 @@ class LeaveOneOutMoments:
                 root = np.sqrt(unit)
                 error, variance = error / root, variance / unit
                 d_error, d_variance = d_error / root, d_variance / unit
-            yield Moments(
+            yield PredictionMoments(
                 error=error[:, None],
                 variance=variance[:, None],
                 misfit=total,
@@ -135,42 +136,44 @@ class LeaveOneOutMoments:
                 tested=tested,
                 rows=rows[:, None],
             )
-        if alone.any():
+        if explicit.any():
             yield from self._deletions(misfit).moments(beta)
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of several."""
-        together = None if pairwise else self.together
-        if together is not None and (together.interpolated or not self._alone.any()):
-            return together.sums(beta)
+        deletion_sums = None if pairwise else self.deletion_sums
+        if deletion_sums is not None and (deletion_sums.interpolated or not self._near_one.any()):
+            return deletion_sums.sums(beta)
         return (summed(moments, pairwise) for moments in self._moments(beta, misfit=pairwise))
 
     def floor(self, beta: Array) -> Iterator[Sums]:
-        """Yield sums over all rows that are nowhere larger and cost no more."""
-        together = self.together
-        if together is None or together.interpolated is None:
+        """Yield sums over all rows that are lower bounds and cost no more."""
+        deletion_sums = self.deletion_sums
+        if deletion_sums is None or deletion_sums.interpolated is None:
             return self.sums(beta, pairwise=False)
-        return iter([together.interpolated.at(beta, together.kept)])
+        return iter([deletion_sums.interpolated.at(beta, deletion_sums.undeleted)])
 
     @property
-    def reach(self) -> float:
-        """Beta, or a little less, from which on few others determine the sums."""
-        return np.inf if self.together is None else self.together.reach
+    def lowest_interpolated(self) -> float:
+        """Smallest beta covered by the interpolant, or a lower bound on it."""
+        return np.inf if self.deletion_sums is None else self.deletion_sums.lowest_interpolated
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
-        """Bounds on the least positive eigenvalue of all training sets, and the largest."""
+        """Bounds on the smallest positive and the largest eigenvalue of all training sets."""
         low, high = positive_range(self._decomposition.sigma**2)
         slack = 1.0 if self._decomposition.square else self._least_slack
         exponents = positive_range(self.plan.exponents)
         bounds = (low * exponents[0] * slack, high * exponents[1])
-        return union([bounds, self._without_outliers.eigenvalues]) if self._alone.any() else bounds
+        return (
+            union([bounds, self._without_outliers.eigenvalues]) if self._near_one.any() else bounds
+        )
 
     @property
     def misfits(self) -> Misfits:
-        """What decides at which betas the misfits of the training sets move, or bounds on it."""
+        """Ranges that determine at which betas the misfits change, or bounds on them."""
         parts, o, exponents = self._decomposition, self._leverages.outside, self.plan.exponents
-        kept = ~(self._alone | self._outliers)
+        undeleted = ~(self._near_one | self._outliers)
         squares = parts.response**2
         left, slack = float(o @ o), self._least_slack
         remainder = 0.0
@@ -178,24 +181,24 @@ class LeaveOneOutMoments:
             remainder = max(left - float((o**2).max()) / slack, left / OUTLIER**2)
         length = float((parts.projection**2 / parts.sigma**2).sum())
         ranges = Misfits(
-            positive_range((exponents * (self.plan.size - self.plan.weights))[kept]),
-            positive_range((exponents * (squares.sum() - squares))[kept]),
+            positive_range((exponents * (self.plan.size - self.plan.weights))[undeleted]),
+            positive_range((exponents * (squares.sum() - squares))[undeleted]),
             positive_range(remainder * exponents.min(), left * exponents.max()),
             positive_range(length, length / slack),
         )
-        if kept.all():
+        if undeleted.all():
             return ranges
         others = self._with_outliers.misfits
         return Misfits(*(union(pair) for pair in zip(ranges, others, strict=True)))
 
     @property
     def _least_slack(self) -> float:
-        """Bound on what rows that are not deleted for real leave of an eigenvalue."""
-        return max(1.0 - self._leverages.most, ALONE)
+        """Lower bound on the slack of rows that are not deleted explicitly."""
+        return max(1.0 - self._leverages.largest, LEAST_SLACK)
 
     @cached_property
-    def together(self) -> DeletionSums | None:
-        """Sums of rows that share an exponent, where a Gram matrix tells their decomposition."""
+    def deletion_sums(self) -> DeletionSums | None:
+        """Sums of rows that share an exponent, if the Gram matrix is well-conditioned."""
         if not self._shared or self.from_gram is None:
             return None
         return DeletionSums(self.plan, self._leverages)
@@ -203,13 +206,13 @@ class LeaveOneOutMoments:
     def _deleted(
         self, part: slice | NDArray[np.intp], beta: Array, exponents: Array, remainder: float
     ) -> Deletion:
-        """Delete each of some rows that have these exponents, or one for all of them.
+        """Return the deletion of each of some rows, with their exponents or one for all.
 
-        What lies outside the span of all rows, squared, matters to their misfit alone.
+        ``remainder``, the squared part of the responses outside the span, enters the misfit only.
         """
         parts = self._decomposition
         g, lam = parts.projection[:, None], (parts.sigma**2)[:, None]
-        # c and s have one row for all tested rows when these share their exponent.
+        # c and s have one row if all tested rows share their exponent.
         c = np.multiply.outer(exponents, beta)
         s = shrinkage(lam, c[:, None, :])
         ds = -exponents[:, None, None] * lam * s**2
@@ -218,8 +221,8 @@ class LeaveOneOutMoments:
 
         def total(coefficients: Array, factor: Array) -> Array:
             if len(factor) == 1:
-                # Columns in memory: what follows is then done for many rows at a time, not for the
-                # few betas of one row.
+                # Column order: later operations run over many rows at a time, not over the few
+                # betas of one row.
                 return (factor[0].T @ coefficients.T).T
             return (coefficients[:, None, :] @ factor)[:, 0]
 
@@ -231,9 +234,9 @@ class LeaveOneOutMoments:
         fit = -c[:, None, :] * lam * s
         response = parts.response[part][:, None]
         if parts.square:
-            # What is learnt by halves or more leaves sums of little, without a response.
-            much = c * lam.max() > 1
-            fit, response = np.where(much[:, None, :], s, fit), np.where(much, 0.0, response)
+            # Once most is learnt, sum_j A_ij g_j s_j has small terms and needs no response.
+            learnt = c * lam.max() > 1
+            fit, response = np.where(learnt[:, None, :], s, fit), np.where(learnt, 0.0, response)
         residual, d_residual = halves(total(a, g * np.concatenate([fit, ds], axis=2)))
         residual += response
         if parts.square:
@@ -257,11 +260,11 @@ class LeaveOneOutMoments:
     def _misfit(
         self, rows: NDArray[np.intp], beta: Array, found: Deletion, error: Array
     ) -> tuple[Array, Array]:
-        """Misfit without each of some rows and its derivative, (rows, g) each."""
+        """Return the misfit without each of some rows and its derivative, (rows, g) each."""
         total, d_total = found.misfit(error)
-        doubtful = found.doubtful(total)
-        if doubtful.any():
-            which = np.flatnonzero(doubtful)
+        cancelled = found.cancels(total)
+        if cancelled.any():
+            which = np.flatnonzero(cancelled)
             exponents = (
                 found.exponent[:, 0] if len(found.exponent) == 1 else found.exponent[which, 0]
             )
@@ -273,7 +276,7 @@ class LeaveOneOutMoments:
     def _summed_misfit(
         self, rows: NDArray[np.intp], beta: Array, exponents: Array, error: Array
     ) -> tuple[Array, Array]:
-        """Misfit without each of some rows and its derivative, as sums of what is not negative."""
+        """Return the misfit without each of some rows and its derivative, as sums of squares."""
         parts, outside = self._decomposition, np.zeros(error.shape)
         if not parts.square:
             slack, o = self._leverages.slack[rows, None], self._leverages.outside[rows, None]
@@ -291,7 +294,7 @@ class LeaveOneOutMoments:
 
     @cached_property
     def _shared(self) -> bool:
-        """Whether all training sets have one exponent."""
+        """Whether all training sets have the same exponent."""
         return self.plan.transfer == "beta" or bool(np.ptp(self.plan.weights) == 0)
 
     @cached_property
@@ -299,49 +302,49 @@ class LeaveOneOutMoments:
         return Leverages(self.rows, self._weights, self._decomposition)
 
     @cached_property
-    def _alone(self) -> NDArray[np.bool_]:
-        """Rows that determine a direction alone."""
-        if self._decomposition.square or self._leverages.most < 1 - ALONE:
+    def _near_one(self) -> NDArray[np.bool_]:
+        """Rows of leverage near one: they alone determine a direction."""
+        if self._decomposition.square or self._leverages.largest < 1 - LEAST_SLACK:
             return np.zeros(len(self.rows), dtype=bool)
-        return self._leverages.slack < ALONE
+        return self._leverages.slack < LEAST_SLACK
 
     @cached_property
     def _remainders(self) -> Array:
-        """What lies outside their span of the others, squared, without each row: R, (n,)."""
+        """Squared remainder R of the other rows without each row, (n,)."""
         parts, o = self._decomposition, self._leverages.outside
         if len(self.rows) == len(parts.sigma) + 1:
-            return np.zeros(len(o))  # the others span everything
+            return np.zeros(len(o))  # the other rows have full rank
         slack = self._leverages.slack
         gone = np.divide(o**2, slack, out=np.zeros(len(o)), where=slack > 0)
         return np.maximum(o @ o - gone, 0.0)
 
     @cached_property
     def _outliers(self) -> NDArray[np.bool_]:
-        """Rows without which the responses, or what is left of them, are far smaller."""
+        """Rows without which the responses, or their remainder, are far smaller."""
         parts = self._decomposition
         squares = parts.response**2
         whole, others = squares.sum(), squares.sum() - squares
         if len(self.rows) <= len(parts.sigma) + 1:
             return whole > OUTLIER**2 * others
-        o, most = self._leverages.outside, self._leverages.most
+        o, most = self._leverages.outside, self._leverages.largest
         left = float(o @ o)
-        if most < CLEAR:  # slack is no less than 1 - most
+        if most < MODERATE:  # slack is no less than 1 - most
             least = left - o**2 / (1.0 - most)
             if (whole * left <= OUTLIER**2 * others * least).all():
                 return np.zeros(len(o), dtype=bool)
         return whole * left > OUTLIER**2 * others * self._remainders
 
     def _deletions(self, misfit: bool) -> PairMoments:
-        """Delete rows for real: those that stand alone and, for the misfit, outliers."""
+        """Return explicit deletions: rows of leverage near one and, for the misfit, outliers."""
         return self._with_outliers if misfit else self._without_outliers
 
     @cached_property
     def _with_outliers(self) -> PairMoments:
-        return self._delete(self._alone | self._outliers)
+        return self._delete(self._near_one | self._outliers)
 
     @cached_property
     def _without_outliers(self) -> PairMoments:
-        return self._delete(self._alone)
+        return self._delete(self._near_one)
 
     def _delete(self, chosen: NDArray[np.bool_]) -> PairMoments:
         rows = np.flatnonzero(chosen)
@@ -352,7 +355,7 @@ class LeaveOneOutMoments:
 
     @cached_property
     def from_gram(self) -> Decomposition | None:
-        """Decomposition of many rows, where their Gram matrix tells it."""
+        """Decomposition of many rows, if their Gram matrix is well-conditioned."""
         many = self.rows.inputs.size > MANY_ELEMENTS
         return from_gram(self.rows, self._weights) if many else None
 

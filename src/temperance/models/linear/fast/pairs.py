@@ -1,4 +1,4 @@
-r"""Moments of explicit pairs: one decomposition per pair, then any beta at O(k^2)."""
+r"""Moments of explicit pairs: one decomposition per pair, then O(k^2) operations per beta."""
 
 from __future__ import annotations
 
@@ -12,24 +12,28 @@ from numpy.typing import NDArray
 
 from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage
 from temperance.models.linear.fast.blocks import blocks_of, partition_of
-from temperance.models.linear.fast.training import Training, training_of_blocks, training_of_weights
-from temperance.models.linear.moments import Moments, Sums
-from temperance.models.linear.rows import Rows
+from temperance.models.linear.fast.training import (
+    TrainedPairs,
+    training_of_blocks,
+    training_of_weights,
+)
+from temperance.models.linear.moments import PredictionMoments, Sums
+from temperance.models.linear.rows import WhitenedRows
 from temperance.types import Array, FoldPlan, Plan, batches
 
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    r"""Sums over what each of m pairs tests, from square roots T = [Z r] of its second moments.
+    r"""Sums over the tested rows of m pairs, from square roots T = [Z r] of their second moments.
 
-    With B = Z U in the eigenbasis U of what a pair learnt, c_j = g_j sigma_j and b_j the columns of
-    B (see :mod:`temperance.models.linear.eigenbasis`), all of them are linear in s or in s^2:
+    With B = Z U in the eigenbasis U of a pair's training set, c_j = g_j sigma_j and b_j the columns
+    of B (see :mod:`temperance.models.linear.eigenbasis`), all of them are linear in s or in s^2:
 
         error  = r - beta sum_j b_j c_j s_j,    spread  =  sum_j |b_j|^2 s_j,
         error' =   - sum_j b_j c_j s_j^2,       spread' = -sum_j |b_j|^2 sigma_j^2 s_j^2.
     """
 
-    training: Training
+    training: TrainedPairs
     exposure: Array  # (m,)
     tested: Array  # (m,)
 
@@ -70,7 +74,7 @@ class PairSums:
 
     @cached_property
     def _responses(self) -> Array:
-        """What the errors are at beta = 0, (m, e, 1)."""
+        """Errors at beta = 0, (m, e, 1)."""
         response = self.training.tests[..., -1:]
         count = len(self.tested)
         return response if len(response) == count else np.repeat(response, count, axis=0)
@@ -80,11 +84,11 @@ class PairSums:
 class PairMoments:
     """Moments of whitened rows under a plan."""
 
-    rows: Rows
+    rows: WhitenedRows
     plan: Plan | FoldPlan
-    reach: ClassVar[float] = 0.0
+    lowest_interpolated: ClassVar[float] = 0.0
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
         """Yield the moments of batches of pairs."""
         pairs, k = len(self.summary.tested), self.rows.width
         index, weight = self._tested
@@ -97,22 +101,24 @@ class PairMoments:
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
-        """The least positive eigenvalue of all training sets, and the largest."""
+        """Smallest positive and largest eigenvalue of all training sets."""
         return positive_range(self.summary.training.spectrum.sigma**2)
 
     @property
     def misfits(self) -> Misfits:
-        """What decides at which betas the misfits of the training sets move."""
+        """Quantities that determine at which betas the misfits of the training sets change."""
         return Misfits.of(self.summary.training.spectrum, self.summary.exposure)
 
-    def _batch(self, part: slice, index: NDArray[np.intp], weight: Array, beta: Array) -> Moments:
+    def _batch(
+        self, part: slice, index: NDArray[np.intp], weight: Array, beta: Array
+    ) -> PredictionMoments:
         summary = self.summary
         spectrum = summary.training.spectrum.take(part)
         state = spectrum.at(beta)
         tests = self.rows.whole[index]
         rotated = tests[..., :-1] @ spectrum.vectors
         squared = rotated**2
-        return Moments(
+        return PredictionMoments(
             error=tests[..., -1:] - rotated @ state.mean,
             variance=squared @ state.shrinkage,
             misfit=state.misfit,
@@ -131,7 +137,7 @@ class PairMoments:
 
     @cached_property
     def summary(self) -> PairSums:
-        """What the pairs learnt, and the second moments of what they test."""
+        """Decomposed training sets, and the second moments of the tested rows."""
         partition = partition_of(self.plan, self.rows.width + 1)
         if partition is None:
             pairs = self.plan.pairs()

@@ -1,8 +1,8 @@
 r"""Moments of SafeBayes: every row is predicted from the rows before it, in blocks.
 
 Rows that share their beta are predicted in blocks
-(:mod:`temperance.models.linear.fast.innovations`); those with a beta of their own, when alpha is
-held, from a decomposition of the rows before each of them.
+(:mod:`temperance.models.linear.fast.innovations`).  If alpha is kept, each row has its own beta and
+is predicted from a decomposition of the rows before it.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from temperance.models.linear.fast.innovations import (
     blocks_of,
     row_spectra,
 )
-from temperance.models.linear.fast.interpolant import FAR, Variable
+from temperance.models.linear.fast.interpolant import LARGEST_START, Variable
 from temperance.models.linear.fast.interpolated_sums import InterpolatedSums, interpolate_sums
 from temperance.models.linear.fast.sums import summed
-from temperance.models.linear.moments import Moments, Sums
-from temperance.models.linear.rows import CACHED, Rows
+from temperance.models.linear.moments import PredictionMoments, Sums
+from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import singular_values
 from temperance.types import Array, PrefixPlan, batches
 
-SMALLEST_PART = 32  # times smaller than a cache is a part whose sums are worth an interpolation
+SMALLEST_PART = 32  # a part must have at least a cache's size divided by this to be interpolated
 
 
 @dataclass(frozen=True, eq=False)
 class PrefixMoments:
     """Moments of whitened rows [Z r]."""
 
-    reach: ClassVar[float] = 0.0  # of most blocks
-    rows: Rows
+    lowest_interpolated: ClassVar[float] = 0.0  # holds for most blocks
+    rows: WhitenedRows
     plan: PrefixPlan
     _kept: dict[tuple[int, int], RowSpectra] = field(default_factory=dict)
     _sums: dict[tuple[int, int], InterpolatedSums | None] = field(default_factory=dict)
 
     @property
     def eigenvalues(self) -> tuple[float, float]:
-        """Bounds on the eigenvalues of the prefixes: of the shortest, and of those of blocks."""
+        """Bounds on the eigenvalues of the prefixes, from the shortest and those of blocks."""
         k, start = self.rows.width, self.plan.start
         sizes = {start, k // 2, k - 1, k, k + 1, 2 * k}
         found = []
@@ -65,14 +65,14 @@ class PrefixMoments:
                     * self._blocks[which].spectrum.sigma[self._tested_blocks] ** 2
                 )
             )
-            # The trace is no less than the largest eigenvalue.
+            # The trace is an upper bound of the largest eigenvalue.
             traces = np.cumsum((rows[:, :-1] ** 2).sum(axis=1))
             found.append((0.0, float((exponent[start : len(rows)] * traces[start - 1 : -1]).max())))
         return union(found)
 
     @property
     def misfits(self) -> Misfits:
-        """What decides at which betas the misfits of the prefixes move, or bounds on it."""
+        """Ranges that determine at which betas the misfits of the prefixes change, or bounds."""
         found = []
         for which, rows in enumerate(self._ordered):
             exponent, start = self._exponents[which], self.plan.start
@@ -93,7 +93,7 @@ class PrefixMoments:
             )
         return Misfits(*(union(ranges) for ranges in zip(*found, strict=True)))
 
-    def moments(self, beta: Array) -> Iterator[Moments]:
+    def moments(self, beta: Array) -> Iterator[PredictionMoments]:
         """Yield the moments of batches of blocks, one order of the rows at a time."""
         for which in range(len(self.plan.orders)):
             yield from self._of_blocks(which, self._tested_blocks, beta)
@@ -116,11 +116,11 @@ class PrefixMoments:
     def _direct(
         self, which: int, blocks: NDArray[np.intp], pairwise: bool, beta: Array
     ) -> Iterator[Sums]:
-        """Yield the sums of some blocks of one order from every row at every beta."""
+        """Yield the sums of some blocks of one order, computed from every row at every beta."""
         return (summed(moments, pairwise) for moments in self._of_blocks(which, blocks, beta))
 
     def _interpolated(self, which: int, part: slice) -> InterpolatedSums | None:
-        """Interpolate the sums over some blocks, where few betas determine them."""
+        """Return the interpolated sums over some blocks; None if they need too many betas."""
         key = (which, part.start)
         if key not in self._sums:
             self._sums[key] = self._interpolate(which, self._tested_blocks[part])
@@ -130,43 +130,45 @@ class PrefixMoments:
         blocks = self._blocks[which].take(chosen)
         low = float((blocks.spectrum.sigma**2).min(initial=np.inf))
         variable = Variable.upwards(low, float(blocks.largest.max()))
-        if variable is None or variable.lowest > FAR:
+        if variable is None or variable.lowest > LARGEST_START:
             return None
-        # What is left of the responses must not drown in the rounding of what is explained.
+        # The remainder must be larger than the rounding error of the explained part.
         explained = (blocks.spectrum.projection**2).sum(axis=1)
         clear = np.all(blocks.spectrum.remainder * WORST_CONDITION >= explained)
-        if not clear or not blocks.tame(np.full(len(chosen), np.inf)).all():
+        if not clear or not blocks.well_conditioned(np.full(len(chosen), np.inf)).all():
             return None
         size = blocks.rows.shape[1]
         first, last = chosen[0] * size, min((chosen[-1] + 1) * size, len(self.rows))
-        skipped = max(self.plan.start - first, 0)  # rows that only train
+        skipped = max(self.plan.start - first, 0)  # rows that are never tested
         weight = self.plan.weights[self.plan.orders[which]]
         tested = weight[first + skipped : last]
         before = np.cumsum(weight)[first + skipped - 1 : last - 1]
-        # The weights cancel: the rows have their roots.  Rows beyond the last are zero.
+        # The weights cancel: the rows contain their square roots.  Rows beyond the last are zero.
         values = np.array([blocks.sums_after(skipped, float(at)) for at in variable.nodes]).T
         return interpolate_sums(variable, values, float(before.sum()), float(tested.sum()))
 
-    def _of_blocks(self, which: int, selected: NDArray[np.intp], beta: Array) -> Iterator[Moments]:
+    def _of_blocks(
+        self, which: int, selected: NDArray[np.intp], beta: Array
+    ) -> Iterator[PredictionMoments]:
         """Yield the moments of some blocks of one order."""
         blocks = self._blocks[which]
         size = blocks.rows.shape[1]
         if self.plan.transfer == "alpha":
             yield from self._with_own_betas(which, beta)
             return
-        tame = blocks.take(selected).tame(np.full(len(selected), beta.max()))
-        for block in selected[~tame]:
+        stable = blocks.take(selected).well_conditioned(np.full(len(selected), beta.max()))
+        for block in selected[~stable]:
             found = self._spectra(which, int(block)).innovations(beta)
             yield self._assemble(which, np.arange(block * size, (block + 1) * size), beta, found)
-        calm = selected[tame]
-        for part in batches(len(calm), self._elements, CACHED):
-            chosen = calm[part]
+        stable_blocks = selected[stable]
+        for part in batches(len(stable_blocks), self._elements, CACHED):
+            chosen = stable_blocks[part]
             rows = (chosen[:, None] * size + np.arange(size)).ravel()
             found = at_shared_beta(blocks.take(chosen), beta)
             yield self._assemble(which, rows, beta, found)
 
-    def _with_own_betas(self, which: int, beta: Array) -> Iterator[Moments]:
-        """Yield the moments of all tested blocks of one order, whose rows have their own betas."""
+    def _with_own_betas(self, which: int, beta: Array) -> Iterator[PredictionMoments]:
+        """Yield the moments of all tested blocks of one order if each row has its own beta."""
         spectra, start = self._all_spectra(which), self.plan.start
         before = start - int(self._tested_blocks[0]) * self._blocks[which].rows.shape[1]
         for part in batches(len(self.rows) - start, 6 * self.rows.width * len(beta), CACHED):
@@ -177,7 +179,7 @@ class PrefixMoments:
 
     @cached_property
     def _exponents(self) -> list[Array]:
-        """Factor on beta of each place in each order, 0 where it is not tested."""
+        """Factor on beta at each position of each order, 0 where it is not tested."""
         count, size = self._blocks[0].rows.shape[:2]
         found = np.zeros((len(self.plan.orders), count * size))
         for exponent, order in zip(found, self.plan.orders, strict=True):
@@ -192,10 +194,10 @@ class PrefixMoments:
 
     @cached_property
     def _parts(self) -> list[slice]:
-        """Blocks after blocks: as many as stay in a cache, and no more than a third of the earlier.
+        """Consecutive blocks: as many as fit into a cache, and at most a third of the earlier ones.
 
-        So their training sets have much the same size, and few betas determine their sums.  Before
-        that is worth it all blocks are one part.
+        The training sets of a part then have similar sizes, and few betas determine its sums.  The
+        first blocks, where that does not pay, are one part.
         """
         count, most = len(self._tested_blocks), max(1, CACHED // self._elements)
         parts = [slice(0, min(count, 3 * (1 + most // SMALLEST_PART)))]
@@ -211,7 +213,7 @@ class PrefixMoments:
         return size * (size + self.rows.width)
 
     def _spectra(self, which: int, block: int) -> RowSpectra:
-        """Decompose the rows before each row of a block."""
+        """Return decompositions of the rows before each row of a block."""
         key = (which, block)
         if key not in self._kept:
             blocks = self._blocks[which]
@@ -221,7 +223,7 @@ class PrefixMoments:
         return self._kept[key]
 
     def _all_spectra(self, which: int) -> RowSpectra:
-        """Decompose the rows before each row of all tested blocks."""
+        """Return decompositions of the rows before each row of all tested blocks."""
         key = (which, -1)
         if key not in self._kept:
             self._kept[key] = RowSpectra.joined(
@@ -233,8 +235,8 @@ class PrefixMoments:
 
     def _assemble(
         self, which: int, position: NDArray[np.intp], beta: Array, found: Innovations
-    ) -> Moments:
-        """Restrict the moments of places in an order to those tested, and undo their scaling."""
+    ) -> PredictionMoments:
+        """Return the moments of the tested positions of an order, with the weights divided out."""
         order, exponent = self.plan.orders[which], self._exponents[which]
         tested = (position >= self.plan.start) & (position < len(order))
         position = position[tested]
@@ -242,7 +244,7 @@ class PrefixMoments:
         weight = self.plan.weights[order][position][:, None]
         factor = exponent[position, None]
         before = np.cumsum(self.plan.weights[order])[position - 1]
-        return Moments(
+        return PredictionMoments(
             error=(found.error / np.sqrt(weight))[:, None],
             variance=(found.variance / weight)[:, None],
             misfit=factor * beta * found.misfit,
@@ -257,7 +259,7 @@ class PrefixMoments:
 
     @property
     def _starts(self) -> NDArray[np.intp]:
-        """First tested place of each tested block."""
+        """First tested position of each tested block."""
         return np.maximum(self._tested_blocks * self._blocks[0].rows.shape[1], self.plan.start)
 
     @property

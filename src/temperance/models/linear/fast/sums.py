@@ -1,4 +1,4 @@
-r"""Sums over tested rows, which are all that Gibbs risks need, and cheaper than the rows'."""
+r"""Sums over tested rows: Gibbs risks need no more, and sums are cheaper than single rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from temperance.models.linear.moments import Moments, MomentSource, Sums
-from temperance.models.linear.noise import Noise
+from temperance.models.linear.moments import MomentSource, PredictionMoments, Sums
+from temperance.models.linear.noise import NoiseModel
 from temperance.types import Array
 
 
@@ -16,12 +16,12 @@ class SummedSource(MomentSource, Protocol):
     """Moments of a plan, and their sums."""
 
     @property
-    def reach(self) -> float:
-        """Smallest beta covered by an interpolant of the sums: infinite without one."""
+    def lowest_interpolated(self) -> float:
+        """Smallest beta covered by the interpolant of the sums; infinite without one."""
         ...
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
-        """Yield sums of each pair or, unless ``pairwise``, of several without a misfit."""
+        """Yield the sums of each pair or, unless ``pairwise``, of several, without a misfit."""
         ...
 
 
@@ -30,12 +30,12 @@ class HasFloor(Protocol):
     """A source with a cheap lower bound."""
 
     def floor(self, beta: Array) -> Iterator[Sums]:
-        """Yield sums of all pairs that are nowhere larger, and cheaper."""
+        """Yield cheap lower bounds of the sums over all pairs."""
         ...
 
 
-def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: Noise) -> tuple[Array, Array]:
-    """Average the Gibbs loss over all pairs; the value and its derivative, (g,) each."""
+def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: NoiseModel) -> tuple[Array, Array]:
+    """Return the mean Gibbs loss over all pairs and its derivative, (g,) each."""
     value, slope, total = np.zeros(len(beta)), np.zeros(len(beta)), 0.0
     for sums in parts:
         found, d_found = noise.summed(beta, sums)
@@ -45,8 +45,8 @@ def mean_gibbs(beta: Array, parts: Iterable[Sums], noise: Noise) -> tuple[Array,
     return value / total, slope / total
 
 
-def summed(moments: Moments, pairwise: bool) -> Sums:
-    """Sum over the tested rows of each pair, or of all pairs."""
+def summed(moments: PredictionMoments, pairwise: bool) -> Sums:
+    """Return the sums over the tested rows of each pair, or of all pairs."""
     if not pairwise:
         return _summed_over_pairs(moments)
     weight = moments.weight[:, :, None]
@@ -63,7 +63,7 @@ def summed(moments: Moments, pairwise: bool) -> Sums:
     )
 
 
-def _summed_over_pairs(moments: Moments) -> Sums:
+def _summed_over_pairs(moments: PredictionMoments) -> Sums:
     error, d_error, variance, d_variance = (
         part.reshape(-1, part.shape[-1])
         for part in (moments.error, moments.d_error, moments.variance, moments.d_variance)

@@ -1,7 +1,7 @@
-r"""The training sets of a plan, decomposed, and square roots of what each pair tests.
+r"""Decomposed training sets of a plan, and square roots of the tested second moments.
 
-Gram matrices come first; a pair whose Gram matrix is too ill-conditioned to tell its directions
-apart is decomposed from square roots of its rows instead.
+Gram matrices are used first.  If the Gram matrix of a pair is too ill-conditioned, a square root of
+its rows is decomposed instead.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from temperance.models.linear.fast.grams import guarded_eigenbasis, padded, tria
 from temperance.types import Array, batches
 
 
-class Training(NamedTuple):
-    """What m pairs learnt and what they test."""
+class TrainedPairs(NamedTuple):
+    """Decomposed training sets of m pairs, and what they test."""
 
     spectrum: Eigenbasis
     tests: Array  # (m or 1, e, k + 1): square roots of the second moments that are tested
 
 
-def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
-    """Train and test pairs on blocks that weigh ``train`` and ``test`` (pairs, blocks)."""
+def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> TrainedPairs:
+    """Return pairs whose blocks have weights ``train`` and ``test`` (pairs, blocks)."""
     spectra, flat = [], blocks.grams.reshape(len(blocks.grams), -1)
     for part in batches(len(train), flat.shape[1]):
         grams = (train[part] @ flat).reshape(-1, *blocks.grams.shape[1:])
@@ -34,12 +34,12 @@ def training_of_blocks(blocks: Blocks, train: Array, test: Array) -> Training:
             return _stacked(blocks, train[at + pair])
 
         spectra.append(guarded_eigenbasis(grams, counts, factor))
-    blocks.factors(np.flatnonzero(test.any(axis=0)))  # those of all tests at once
-    return Training(joined(spectra), padded([_stacked(blocks, each) for each in test]))
+    blocks.factors(np.flatnonzero(test.any(axis=0)))  # the factors of all tests in one call
+    return TrainedPairs(joined(spectra), padded([_stacked(blocks, each) for each in test]))
 
 
-def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
-    """Train and test pairs on rows [Z r] that weigh ``train`` and ``test`` (pairs, n)."""
+def training_of_weights(rows: Array, train: Array, test: Array) -> TrainedPairs:
+    """Return pairs whose rows [Z r] have weights ``train`` and ``test`` (pairs, n)."""
     spectra = []
     for part in batches(len(train), rows.size):
         weighted = np.sqrt(train[part])[:, :, None] * rows
@@ -50,13 +50,13 @@ def training_of_weights(rows: Array, train: Array, test: Array) -> Training:
             return triangle(parts[pair])
 
         spectra.append(guarded_eigenbasis(grams, counts, factor))
-    different = test[:1] if np.all(test == test[0]) else test
-    factors = [triangle(np.sqrt(each)[:, None] * rows) for each in different]
-    return Training(joined(spectra), padded(factors))
+    distinct = test[:1] if np.all(test == test[0]) else test
+    factors = [triangle(np.sqrt(each)[:, None] * rows) for each in distinct]
+    return TrainedPairs(joined(spectra), padded(factors))
 
 
 def _stacked(blocks: Blocks, weights: Array) -> Array:
-    """Square root of the weighted sum of the blocks' second moments."""
+    """Return the square root of the weighted sum of the blocks' second moments."""
     (used,) = weights.nonzero()
     factors = blocks.factors(used)
     if len(used) == 1 and weights[used[0]] == 1.0:
