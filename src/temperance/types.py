@@ -352,6 +352,11 @@ class Preferences(NamedTuple):
     spread_of_beta: float = 0.5
     only_curves: bool = False
 
+    @property
+    def wide(self) -> bool:
+        """Whether betas far from 1 are worth a look."""
+        return self.spread_of_beta > Preferences().spread_of_beta
+
 
 @runtime_checkable
 class HasPreferences(Protocol):

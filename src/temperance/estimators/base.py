@@ -25,7 +25,7 @@ from temperance.estimators.stored import without_data
 from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
 from temperance.strategies.default import average_for, fitting, holding
 from temperance.strategies.selection import stack
-from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer
+from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer, preferences_of
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "draws"]
@@ -63,7 +63,7 @@ class GibbsEstimator(BaseEstimator):
     def _bounds(self, model: Model) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
-        far = self._risk() == "predictive" and hasattr(model, "spread_of_beta")
+        far = self._risk() == "predictive" and preferences_of(model).wide
         return FAR_BOUNDS if far else BOUNDS
 
     def _learns_scale(self) -> bool:

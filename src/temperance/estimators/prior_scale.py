@@ -18,7 +18,7 @@ from temperance.models.hierarchical.model import PRIOR_LEVEL, SCALES
 from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.strategies.default import fitting
 from temperance.strategies.k_fold import KFold
-from temperance.types import Array, Data, Preferences, preferences_of
+from temperance.types import Array, Data, preferences_of
 
 CLASS_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
 CLASS_LEVEL = 100.0  # prior variance of an intercept
@@ -70,8 +70,7 @@ def most_predictive_classes(
         return kind(prior_cov=prior_variances(scale, CLASS_LEVEL, rows.shape[1], intercept))
 
     def best_risk(model: Any) -> float:
-        wide = preferences_of(model).spread_of_beta > Preferences().spread_of_beta
-        betas = np.array(FAR_BETAS if wide else [1.0])
+        betas = np.array(FAR_BETAS if preferences_of(model).wide else [1.0])
         return float(model.risk_curve(folds, plan, "predictive")(betas).min())
 
     found = optimize.minimize_scalar(
