@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from temperance.search.log_scale import Cubics, Point, Ruler
 from temperance.search.minimise import (
+    ROUNDING,
     THRIFTY,
     Curve,
     Evaluate,
@@ -32,7 +33,6 @@ from temperance.search.minimise import (
     lowest,
     minimise,
     minimum_at,
-    rounding_of,
     scan,
     turning_point,
 )
@@ -101,7 +101,7 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
     points, values, _ = curve
     heights = values - bottom.value
     turned = abs(first.slope - bottom.slope) * (bottom.beta + ruler.grain)
-    error = TRUST * (abs(first.value - bottom.value) + turned) + rounding_of(values)
+    error = TRUST * (abs(first.value - bottom.value) + turned) + ROUNDING * np.abs(values)
     around = np.pad(heights, 1, constant_values=np.inf)
     valleys = (heights <= around[:-2]) & (heights <= around[2:])
     low = (heights <= error) | (valleys & (heights <= MUCH * np.ptp(values)))
@@ -115,14 +115,17 @@ def _unsure(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArray[
 def _corrected(
     evaluate: Evaluate, sketched: Curve, unsure: NDArray[np.bool_], first: Point
 ) -> Curve:
-    """Ask the curve where the sketch is unsure; elsewhere it errs as it does next to there."""
+    """Ask the curve where the sketch is unsure; elsewhere it errs as it does next to there.
+
+    What is surely higher stays so: an error is at most half a height.
+    """
     points, sketch, slopes = sketched
     values, slopes, known = sketch.copy(), slopes.copy(), points == first.beta
     values[known], slopes[known] = first[1:]
     values[unsure], slopes[unsure] = evaluate_finite(evaluate, points[unsure])
     known |= unsure
     errors = np.interp(points, points[known], (sketch - values)[known])
-    values[~known] -= errors[~known]
+    values[~known] -= np.minimum(errors, (sketch - sketch.min()) / 2)[~known]
     return points, values, slopes
 
 
