@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 from test_optimise import KNOWN, SEVERAL, curve, least, well
 
-from temperance.search.log_scale import Ruler
+from temperance.search.log_scale import Point, Ruler
 from temperance.search.minimise import THOROUGH, THRIFTY, Minimum, evaluate_at
-from temperance.search.with_sketch import MOST_POINTS, Valley, _newton_minimum, _or_bound
+from temperance.search.with_sketch import (
+    MOST_POINTS,
+    Valley,
+    _corrected,
+    _newton_minimum,
+    _or_bound,
+)
 from temperance.search.with_sketch import minimise_by_sketch as by_sketch
 
 GRAIN = 1e-3
@@ -189,3 +195,12 @@ def test_a_bound_next_to_the_bottom_is_asked():
 
     found = minimise_by_sketch(evaluate, wrong_at_the_bound, (0, 3))
     assert 3.0 in asked and found.at_bound and found.beta == 3.0
+
+
+def test_errors_of_a_sketch_where_it_is_high_say_nothing_of_where_it_is_low():
+    points, values = np.array([0.0, 1e-9, 1.0]), np.array([1e9, 10.0, 1.0])
+    unsure, slopes = np.array([True, False, False]), np.zeros(3)
+    _, corrected, _ = _corrected(
+        lambda beta: (0.5e9 + beta, beta), (points, values, slopes), unsure, Point(1.0, 1.0, 0.0)
+    )
+    np.testing.assert_array_equal(corrected, [0.5e9, 5.5, 1.0])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from temperance.search.log_scale import Cubics, Point, Ruler
 from temperance.search.minimise import (
+    ROUNDING,
     THRIFTY,
     Curve,
     Evaluate,
@@ -31,7 +32,6 @@ from temperance.search.minimise import (
     lowest,
     minimise,
     minimum_at,
-    rounding_of,
     scan,
     turning_point,
 )
@@ -102,7 +102,9 @@ def _uncertain(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArr
     points, values, _ = curve
     heights = values - bottom.value
     slope_error = abs(first.slope - bottom.slope) * (bottom.beta + ruler.offset)
-    error = ERROR_FACTOR * (abs(first.value - bottom.value) + slope_error) + rounding_of(values)
+    error = ERROR_FACTOR * (abs(first.value - bottom.value) + slope_error) + ROUNDING * np.abs(
+        values
+    )
     around = np.pad(heights, 1, constant_values=np.inf)
     valleys = (heights <= around[:-2]) & (heights <= around[2:])
     low = (heights <= error) | (valleys & (heights <= LARGE_GAP * np.ptp(values)))
@@ -116,14 +118,17 @@ def _uncertain(curve: Curve, bottom: Point, first: Point, ruler: Ruler) -> NDArr
 def _corrected(
     evaluate: Evaluate, sketched: Curve, uncertain: NDArray[np.bool_], first: Point
 ) -> Curve:
-    """Return the curve at uncertain points, and elsewhere the sketch with interpolated errors."""
+    """Return the curve at uncertain points, and elsewhere the sketch with interpolated errors.
+
+    Points that are certainly higher stay higher: an error is at most half the height.
+    """
     points, sketch, slopes = sketched
     values, slopes, known = sketch.copy(), slopes.copy(), points == first.beta
     values[known], slopes[known] = first[1:]
     values[uncertain], slopes[uncertain] = evaluate_finite(evaluate, points[uncertain])
     known |= uncertain
     errors = np.interp(points, points[known], (sketch - values)[known])
-    values[~known] -= errors[~known]
+    values[~known] -= np.minimum(errors, (sketch - sketch.min()) / 2)[~known]
     return points, values, slopes
 
 
