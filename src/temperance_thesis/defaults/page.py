@@ -1,6 +1,6 @@
 r"""Which strategy should be the default: the study behind ``docs/how-to-choose.md``.
 
-Its rivals are judged in ``docs/reference-risk.md``.
+Its rivals are evaluated in ``docs/reference-risk.md``.
 
 python -m temperance_thesis.defaults.page --repeats 400 --jobs 16 --out docs
 """
@@ -95,7 +95,7 @@ PAGE = "how-to-choose.md"
 
 
 class Part(NamedTuple):
-    """One part of the study: settings, strategies, and the tables that are made of its summary."""
+    """One part of the study: settings, strategies, and the tables made from its summary."""
 
     groups: Mapping[str, default_settings.Group]
     strategies: Mapping[str, Strategy]
@@ -122,7 +122,7 @@ PARTS = (*SIMULATIONS, REAL)
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the study, go on where it was, and write its summaries and the tables of its page."""
+    """Run or resume the study, and write its summaries and the tables of its page."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repeats", type=int, default=400, help="data sets of each setting")
     parser.add_argument("--splits", type=int, default=25, help="splits of each real data set")
@@ -148,7 +148,7 @@ def main(words: Sequence[str] | None = None) -> None:
             numbers = _measured(part, asked.repeats, asked.splits, asked.seed, asked.jobs, store)
             content = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
             write_whole(asked.out / f"default-{part}.csv", content)
-    # From the files in either case, so that page and files cannot disagree.
+    # Always from the files, so that page and files cannot disagree.
     _write_page(asked.out, asked.parts)
     print(f"{time.perf_counter() - began:.0f} s")
 
