@@ -139,19 +139,19 @@ def _listed() -> Grid:
     return grid
 
 
-def _labels(asked: list[str], all_figures: bool, verdicts: bool) -> list[str]:
+def _labels(requested: list[str], all_figures: bool, verdicts: bool) -> list[str]:
     from difflib import get_close_matches
 
     from temperance_thesis.figures import FIGURES
 
-    for label in asked:
+    for label in requested:
         if label not in FIGURES:
             near = get_close_matches(label, FIGURES, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; --list shows all"
             raise ValueError(f"there is no figure {label!r}{hint}")
-    if not (asked or all_figures or verdicts):
+    if not (requested or all_figures or verdicts):
         raise ValueError("name a figure, or give --all, --verdicts or --list")
-    return list(FIGURES) if all_figures else asked
+    return list(FIGURES) if all_figures else requested
 
 
 def _versions(version: VersionName) -> tuple[Version, ...]:
@@ -184,11 +184,11 @@ def _compared(
     from temperance_thesis.comparisons import StoredStudy
 
     study = StoredStudy(out / "results", jobs)
-    asked = [each for figure, version in drawn for each in figure.comparisons(seed, version)]
-    asked += verdicts.planned(seed) if judged else []
-    if not asked:
+    requested = [each for figure, version in drawn for each in figure.comparisons(seed, version)]
+    requested += verdicts.planned(seed) if judged else []
+    if not requested:
         return study, {}
-    return study, clock.timed("comparisons", lambda: study.run(asked, repeats, seed))
+    return study, clock.timed("comparisons", lambda: study.run(requested, repeats, seed))
 
 
 def _draw(

@@ -18,7 +18,7 @@ from temperance.estimators.inputs import (
     as_groups,
     as_seed,
     refuse_certainty,
-    refuse_strange_units,
+    refuse_extreme_units,
     validated,
 )
 from temperance.estimators.stored import without_data
@@ -63,8 +63,8 @@ class GibbsEstimator(BaseEstimator):
     def _bounds(self, model: Model) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
-        far = self._risk() == "predictive" and hasattr(model, "spread_of_beta")
-        return FAR_BOUNDS if far else BOUNDS
+        far_from_bayes = self._risk() == "predictive" and hasattr(model, "spread_of_beta")
+        return FAR_BOUNDS if far_from_bayes else BOUNDS
 
     def _learns_scale(self) -> bool:
         """Return whether the scale of the prior is learnt."""
@@ -81,7 +81,7 @@ class GibbsEstimator(BaseEstimator):
         return scale**2
 
     def _choose_coordinates(self, X: Array, weights: Array) -> Coordinates:
-        refuse_strange_units("X", X)
+        refuse_extreme_units("X", X)
         degree = whole("degree", self.degree, 1)
         one_of("standardize", self.standardize, (False, True))
         one_of("fit_intercept", self.fit_intercept, (False, True))

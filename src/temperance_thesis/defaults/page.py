@@ -136,20 +136,22 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--redraw", action="store_true", help="take the numbers from the CSV files in the folder"
     )
-    asked = parser.parse_args(words)
-    if min(asked.repeats, asked.splits) < 2:
+    arguments = parser.parse_args(words)
+    if min(arguments.repeats, arguments.splits) < 2:
         parser.error("--repeats and --splits must be at least 2")
-    store = asked.store or asked.out
-    for folder in (asked.out, store):
+    store = arguments.store or arguments.out
+    for folder in (arguments.out, store):
         folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    if not asked.redraw:
-        for part in asked.parts:
-            numbers = _measured(part, asked.repeats, asked.splits, asked.seed, asked.jobs, store)
+    if not arguments.redraw:
+        for part in arguments.parts:
+            numbers = _measured(
+                part, arguments.repeats, arguments.splits, arguments.seed, arguments.jobs, store
+            )
             content = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-            write_whole(asked.out / f"default-{part}.csv", content)
+            write_whole(arguments.out / f"default-{part}.csv", content)
     # Always from the files, so that page and files cannot disagree.
-    _write_page(asked.out, asked.parts)
+    _write_page(arguments.out, arguments.parts)
     print(f"{time.perf_counter() - began:.0f} s")
 
 

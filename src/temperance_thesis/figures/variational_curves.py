@@ -64,11 +64,11 @@ def draw(table: Any) -> Any:
     for name, (words, colour, dashes, marker) in LOOKS.items():
         line: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 2}
         mark: dict[str, Any] = {"marker": marker, "markersize": 8, "markeredgecolor": "white"}
-        mine = table[table.setting == name]
+        own_rows = table[table.setting == name]
         for part, ax in panels.items():
-            rows = mine[mine.part == part].sort_values("beta")
+            rows = own_rows[own_rows.part == part].sort_values("beta")
             ax.plot(rows.beta, rows.risk, **line)
-        best = mine[mine.part == "choice"].iloc[0]
+        best = own_rows[own_rows.part == "choice"].iloc[0]
         panels["generalisation"].plot(
             best.beta, best.risk, color=colour, clip_on=False, zorder=5, **mark
         )

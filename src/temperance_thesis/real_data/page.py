@@ -72,16 +72,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--redraw", action="store_true", help="take the numbers from real-data.csv in the folder"
     )
-    asked = parser.parse_args(words)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    began, numbers = time.perf_counter(), asked.out / "real-data.csv"
-    if not asked.redraw:
-        summary = by_case(splits(repeats=asked.repeats, seed=asked.seed, n_jobs=asked.jobs))
+    arguments = parser.parse_args(words)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    began, numbers = time.perf_counter(), arguments.out / "real-data.csv"
+    if not arguments.redraw:
+        summary = by_case(
+            splits(repeats=arguments.repeats, seed=arguments.seed, n_jobs=arguments.jobs)
+        )
         write_whole(numbers, summary.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     # Always from the file, so that page, picture and file cannot disagree.
     summary = pd.read_csv(numbers)
-    write_whole(asked.out / "real-data.png", real_data.picture(summary))
-    page, contents = asked.out / "real-data.md", tables(summary)
+    write_whole(arguments.out / "real-data.png", real_data.picture(summary))
+    page, contents = arguments.out / "real-data.md", tables(summary)
     if page.exists():
         write_whole(page, filled(page.read_text(encoding="utf-8"), contents))
     else:

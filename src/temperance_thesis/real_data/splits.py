@@ -209,11 +209,11 @@ def splits(
 
     whole("repeats", repeats, 1)
     whole("seed", seed, 0)
-    chosen, asked = tuple(_chosen(strategies).items()), tuple(risks)
-    for risk in asked:
+    chosen, requested = tuple(_chosen(strategies).items()), tuple(risks)
+    for risk in requested:
         one_of("risks", risk, ("gibbs", "predictive"))
     wanted = list(cases)
-    tasks = [Task(case, k, chosen, asked, seed) for k in range(repeats) for case in wanted]
+    tasks = [Task(case, k, chosen, requested, seed) for k in range(repeats) for case in wanted]
     found: dict[tuple[int, Case], list[Result]] = {}
     with reporting(progress, len(tasks)) as report:
         for done, (task, results) in enumerate(_performed(tasks, n_jobs), 1):

@@ -52,12 +52,15 @@ class Evidence:
         self.seconds: dict[str, float] = {}
         self._columns: dict[tuple[str, str, str, str], Array] = {}
 
-    def compare(self, asked: Comparison) -> Any:
+    def compare(self, comparison: Comparison) -> Any:
         """Return a comparison with the evidence's repeats and seed, computed once."""
-        key = (asked.name, asked.setting, *asked.strategies)
+        key = (comparison.name, comparison.setting, *comparison.strategies)
         if key not in self._tables:
             self._tables[key] = self._compare(
-                {asked.name: asked.setting}, asked.strategies, repeats=self.repeats, seed=self.seed
+                {comparison.name: comparison.setting},
+                comparison.strategies,
+                repeats=self.repeats,
+                seed=self.seed,
             )
         return self._tables[key]
 
