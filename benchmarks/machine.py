@@ -7,19 +7,18 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-from threadpoolctl import threadpool_info
+import numpy as np
 
 PACKAGES = ("temperance", "numpy", "scipy", "scikit-learn")
 
 
 def machine() -> dict[str, object]:
     """Describe the processor, and the library behind matrix products."""
-    blas = next((each for each in threadpool_info() if each["user_api"] == "blas"), {})
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "blas": f"{blas.get('internal_api', 'unknown')} {blas.get('version', '')}".strip(),
-        "blas_threads": blas.get("num_threads"),
+        "blas": f"{blas['name']} {blas['version']}",
     }
 
 

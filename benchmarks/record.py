@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Record:
-    """Time of one piece of work, and of one alternative where there is one.
+    """Time of one piece of work on data of one size.
 
-    ``aim`` is the largest accepted ratio ours / theirs; ``extrapolated`` says that the alternative
-    was measured in part, and how it was carried to the whole.
+    ``beside`` names the work of the same section that a user would take instead; it is empty for
+    those alternatives themselves.
     """
 
     section: str
     work: str
-    case: str
-    ours: float
+    size: str
+    seconds: float
     beside: str = ""
-    theirs: float | None = None
-    aim: float | None = None
-    extrapolated: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours over theirs."""
-        return None if self.theirs is None else self.ours / self.theirs
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the aim was reached; nothing without an aim."""
-        return None if self.aim is None or self.ratio is None else self.ratio <= self.aim
 
 
 @dataclass(frozen=True)
@@ -57,16 +44,13 @@ class Results:
         records = [Record(**each) for each in stored.pop("records")]
         return cls(records=records, **stored)
 
-    def updated(self, newer: Results) -> Results:
-        """Replace the sections that were measured again, where they stood; new ones come last."""
-        again = {record.section for record in newer.records}
-        kept = [record for record in self.records if record.section not in again]
-        order = {record.section: None for record in self.records + newer.records}
-        records = [
-            each for section in order for each in kept + newer.records if each.section == section
-        ]
-        return replace(self, records=records)
-
     def of(self, section: str) -> list[Record]:
         """Return the records of a section."""
         return [record for record in self.records if record.section == section]
+
+    def ratio(self, record: Record) -> float | None:
+        """Divide the time of a record by that of its alternative; nothing without one."""
+        for other in self.of(record.section):
+            if other.work == record.beside and other.size == record.size:
+                return record.seconds / other.seconds
+        return None

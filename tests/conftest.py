@@ -35,5 +35,6 @@ def shortcuts(monkeypatch):
     from temperance.strategies.reference import deletions, row_basis
 
     monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
+    monkeypatch.setattr(fast, "MANY_TRAINED", 0)
     for module in (leave_one_out, deletions, row_basis):
         monkeypatch.setattr(module, "MANY_ELEMENTS", 0)

@@ -500,6 +500,11 @@ BAD = {
         "splitter must be an instance with a method split, got 'k-fold'",
     ),
     "splitter without splits": (split(), "splitter must give at least one split, got 0"),
+    "splitter of fewer rows": (
+        linear(strategy=strategies.FromSplitter(model_selection.KFold(13))),
+        "splitter must split the 12 rows of positive weight, got its refusal: Cannot have number "
+        "of splits n_splits=13 greater than the number of samples: n_samples=12.",
+    ),
     "splitter without test rows": (
         split(([0, 1], [2]), ([0, 1], [])),
         "splitter must give test rows from 0 to 11, the rows of positive weight, got none in "

@@ -478,3 +478,35 @@ class TestComparison:
         shown = [*default_page.STRATEGIES, *problems]
         shown.remove("reference risk, copies apart")  # a column
         assert [name for name in shown if f"| {name} |" not in page] == []
+
+
+def mapped():
+    """Return the paths that CONTRIBUTING's map names, from its indentation."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    block = text.split("## Where things live")[1].split("```text\n")[1].split("```")[0]
+    paths, parents = [], []
+    for line in block.splitlines():
+        name = line.split()[0]
+        depth = (len(line) - len(line.lstrip())) // 2
+        parents[depth:] = [name.rstrip("/")]
+        paths.append("/".join(parents))
+    return paths
+
+
+def test_the_map_names_what_is_there():
+    missing = [path for path in mapped() if not (ROOT / path).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("package", ["src/temperance", "src/temperance_thesis"])
+def test_the_map_has_every_package_and_every_file_at_the_top(package):
+    named = set(mapped())
+    folders = {each.parent for each in (ROOT / package).rglob("__init__.py")}
+    wanted = {each.relative_to(ROOT).as_posix() for each in folders}
+    if package == "src/temperance":
+        wanted |= {each.relative_to(ROOT).as_posix() for each in (ROOT / package).glob("*.py")}
+    assert wanted <= named
+
+
+def test_the_top_of_the_library_stays_small():
+    assert len(list((ROOT / "src" / "temperance").glob("*.py"))) <= 14

@@ -10,9 +10,10 @@ from scenarios import LOGISTIC
 from scipy import special
 
 from temperance import calibrate, models, strategies
-from temperance.models.glm import fold_sketch, folds
-from temperance.models.glm.fold_rows import fold_rows
-from temperance.models.glm.system import Rows
+from temperance.models.glm import fast
+from temperance.models.glm.fast import fold_sketch
+from temperance.models.glm.fast.fold_rows import fold_rows
+from temperance.models.glm.rows import Rows
 from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
 from temperance.types import Data, FoldPlan
@@ -24,7 +25,7 @@ BETAS = np.array([0.0, 1e-3, 0.02, 0.3, 1.0, 3.0])
 @pytest.fixture(autouse=True)
 def many_numbers(monkeypatch):
     """Take folds out by Newton steps where it does not pay yet."""
-    monkeypatch.setattr(folds, "MANY_NUMBERS", 0)
+    monkeypatch.setattr(fast, "MANY_NUMBERS", 0)
 
 
 def labelled(n, d=3, signal=1.0, seed=0):
@@ -51,7 +52,7 @@ def whitened(model, data):
 def test_the_curve_is_that_of_explicit_pairs(name, transfer, risk):
     data = labelled(1000)
     plan = uneven(data, transfer)
-    assert folds.many_in_folds(plan, 3)
+    assert fast.many_in_folds(plan, 3)
     found = LOGISTIC[name].risk_curve(data, plan, risk)
     expected = LOGISTIC[name].risk_curve(data, plan.pairs(), risk)
     values, slopes = found(BETAS, derivative=True)
@@ -70,21 +71,20 @@ def test_the_sketch_is_the_displayed_step(name, transfer):
     plan = uneven(data, transfer)
     rows = whitened(model, data)
     weights = plan.pairs().likelihood_weights
-    sketch = fold_sketch.FoldSketch(fold_rows(rows, plan), model)
+    sketch = fold_sketch.FoldSketch(fold_rows(rows, plan), model.approximation)
     found = sketch.at(beta).now
-    u, root = model.approximation(Rows(rows.Z, rows.offset, rows.y, weights.mean(axis=0)[None]))(
-        beta
-    )
-    variance = ((rows.Z @ (np.diag(root) if model.diagonal else root)) ** 2).sum(axis=1)
-    force = model.forces(rows.offset + rows.Z @ u, variance)
+    u, root = model.gaussian(rows.weighted(weights.mean(axis=0)[None]))(beta)
+    is_diagonal = model.approximation.diagonal
+    variance = ((rows.Z @ (np.diag(root) if is_diagonal else root)) ** 2).sum(axis=1)
+    force = model.approximation.forces(rows.offset + rows.Z @ u, variance, rows.y)
     for k, w in enumerate(weights):
         hessian = np.eye(3) + beta * (rows.Z.T * (w * force.hessian)) @ rows.Z
-        pull = rows.Z.T @ (w * (force.pull - rows.y))
+        pull = rows.Z.T @ (w * force.pull)
         mean = u - np.linalg.solve(hessian, u + beta * pull)
         curvature = (rows.Z.T * (w * force.curvature)) @ rows.Z
         # The fit of all rows is itself rough.
         np.testing.assert_allclose(found.mean[k], mean, atol=2e-4)
-        diagonal = np.diagonal(curvature) if model.diagonal else curvature
+        diagonal = np.diagonal(curvature) if is_diagonal else curvature
         np.testing.assert_allclose(found.curvature[k], diagonal, rtol=1e-3, atol=0.05)
 
 
@@ -141,7 +141,7 @@ def test_folds_take_few_newton_steps_from_the_sketch(name, monkeypatch):
     data = labelled(4000)
     even = FoldPlan(data.weights, np.arange(4000) % 4, 4)
     curve = LOGISTIC[name].risk_curve(data, even)
-    kind = type(LOGISTIC[name].system(whitened(LOGISTIC[name], data)))
+    kind = type(LOGISTIC[name].approximation.system(whitened(LOGISTIC[name], data)))
     steps = []
     newton = kind.newton
     monkeypatch.setattr(
@@ -181,9 +181,9 @@ def test_training_sets_are_views():
     ],
 )
 def test_few_rows_or_folds_are_fitted_one_by_one(n, columns, n_folds, start, many, monkeypatch):
-    monkeypatch.setattr(folds, "MANY_NUMBERS", 50_000)
+    monkeypatch.setattr(fast, "MANY_NUMBERS", 50_000)
     plan = FoldPlan(np.ones(n), np.arange(n) % n_folds, n_folds, start=start)
-    assert folds.many_in_folds(plan, columns) == many
+    assert fast.many_in_folds(plan, columns) == many
 
 
 def test_a_calibration_can_be_sent_to_other_processes():
@@ -197,7 +197,9 @@ def test_a_calibration_can_be_sent_to_other_processes():
 def test_the_sketch_forgets_old_betas(monkeypatch):
     data = labelled(1000)
     model = LOGISTIC["laplace"]
-    sketch = fold_sketch.FoldSketch(fold_rows(whitened(model, data), uneven(data)), model)
+    sketch = fold_sketch.FoldSketch(
+        fold_rows(whitened(model, data), uneven(data)), model.approximation
+    )
     first = sketch.at(0.1)
     assert sketch.at(0.1) is first
     monkeypatch.setattr(fold_sketch, "MOST_REMEMBERED", 2 * first.now.curvature.size * 3)

@@ -41,6 +41,18 @@ def test_a_row_that_decides_a_direction_alone_is_left_out(risk):
 
 
 @pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("shape", [(3, 10), (12, 3)])
+def test_a_row_that_is_nearly_the_whole_weight_is_left_out(shape, risk):
+    """Its deviations from the mean are rounding, unless the mean is taken twice."""
+    data = problem(*shape)
+    data.weights[1] = 1e8
+    model, plan = model_of(), LeaveOneOutPlan(data.weights)
+    ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
+    for beta in (1e-6, 0.05):
+        assert ours.rows(beta)[0] == pytest.approx(pairs.rows(beta)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("risk", RISKS)
 def test_slopes_where_rows_span_everything_are_those_of_pairs(risk):
     data = problem(n=4, d=6, intercept=False)
     data.X[0] *= 1e12
@@ -57,6 +69,18 @@ def test_log_evidences_beside_which_their_range_is_rounding():
     far = Data(data.X, data.y + 2e9, data.weights)
     model = models.HierarchicalLinear(1.0, intercept=False)
     assert np.isfinite(model.risk_curve(far, LeaveOneOutPlan(data.weights))(1.0))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("kind", ["leave-one-out", "folds"])
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_below_its_scale_a_curve_is_level(unit, kind, noise):
+    """Huge responses tell of the noise, or of the scales, at tiny betas."""
+    data = problem()
+    data = Data(data.X, unit * data.y, data.weights)
+    curve = model_of(noise).risk_curve(data, plan_of(kind, data), "predictive")
+    values = curve(np.append(0.0, 1e-3 * curve.scale().smallest * 10.0 ** np.arange(30)))
+    assert abs(values[1] - values[0]) < 0.01 * np.ptp(values)
 
 
 @pytest.mark.parametrize(

@@ -286,6 +286,12 @@ def test_numbers_beyond_the_limits_are_named(kind, arguments, options, message):
         model.posterior(arguments[0], arguments[1], 1.0, _weights(arguments))
 
 
+def test_a_singular_value_whose_square_is_zero_is_zero():
+    rows = np.random.default_rng(0).standard_normal((8, 4)) * [1.0, 1e-60, 1e-120, 1e-165]
+    sigma = singular_values(rows)[1]
+    np.testing.assert_array_equal(sigma > 0, sigma**2 > 0)
+
+
 def _weights(arguments):
     return arguments[2] if len(arguments) > 2 else None
 

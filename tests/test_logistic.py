@@ -1,7 +1,5 @@
 """The four Gaussian approximations against naive algorithms, and at their limits."""
 
-import collections
-
 import mpmath as mp
 import numpy as np
 import pytest
@@ -11,24 +9,15 @@ from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.models.glm import (
-    continuation,
-    curve,
-    diagonal_covariance,
-    full_covariance,
-    jaakkola,
-    laplace,
-)
+from temperance.models.glm import full_covariance, jaakkola, newton
 from temperance.models.glm.backprop import Schedule, backprop
-from temperance.models.glm.expected_loss import expected_loss
+from temperance.models.glm.fast import pairs
 from temperance.models.glm.jaakkola import lambda_and_slope
 from temperance.models.glm.krylov import solve_batch
+from temperance.models.glm.loss import Logistic, Predictor
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem
-from temperance.models.glm.system import Predictor, Rows
+from temperance.models.glm.rows import Rows
 from temperance.quadrature import softplus_expectations
-from temperance.search.minimise import THOROUGH, minimise
-from temperance.strategies.selection import minimum_of
-from temperance.types import Data
 
 ALPHA = 40.0
 MEAN = np.array([0.1, -0.2, 0.3, 0.0])
@@ -166,11 +155,15 @@ def test_trajectory_starts_at_the_prior_and_ends_at_the_posterior():
 def test_partials_are_derivatives():
     mean, variance = np.linspace(-6, 6, 13), np.geomspace(1e-3, 30, 13)
     h = 1e-5
-    at = expected_loss(mean, variance)
-    up, down = expected_loss(mean + h, variance), expected_loss(mean - h, variance)
+    y = np.arange(13) % 2.0
+
+    def partials(mean, variance):
+        return Logistic().partials(mean, variance, y)
+
+    at, up, down = (partials(mean + e, variance) for e in (0.0, h, -h))
     np.testing.assert_allclose(at.mean_mean, (up.mean - down.mean) / (2 * h), atol=1e-8)
     np.testing.assert_allclose(at.mean_variance, (up.variance - down.variance) / (2 * h), atol=1e-8)
-    more, less = (expected_loss(mean, variance * (1 + e)) for e in (h, -h))
+    more, less = (partials(mean, variance * (1 + e)) for e in (h, -h))
     slope = (more.variance - less.variance) / (2 * h * variance)
     np.testing.assert_allclose(at.variance_variance, slope, atol=1e-7)
 
@@ -311,27 +304,26 @@ def test_gmres_takes_the_last_step_for_nothing():
 
 
 BY_ROWS = {
-    "full": (full_covariance.FullCovarianceSystem, expected_loss),
-    "jaakkola": (jaakkola.JaakkolaSystem, jaakkola.bounded_loss),
+    "full": (full_covariance.FullCovarianceSystem, Logistic()),
+    "jaakkola": (jaakkola.JaakkolaSystem, jaakkola.JaakkolaBound()),
 }
 
 
 @pytest.mark.parametrize("name", BY_ROWS)
-def test_equations_for_few_and_for_many_rows_have_the_same_solutions(name, monkeypatch):
+def test_equations_for_few_and_for_many_rows_have_the_same_solutions(name):
     """Unknowns at each row, and unknowns that do not grow with the rows."""
-    monkeypatch.setattr(continuation, "TOLERANCE", 1e-12)
     few, loss = BY_ROWS[name]
     data = binary_data(90, 3, seed=4)
     weights = np.stack([data.weights, np.ones(90)])
     rows = Rows(data.X, np.linspace(-1, 1, 90), data.y, weights)
-    systems = few(rows), MeanAndCurvatureSystem(rows, loss)
-    paths = [continuation.Path(system) for system in systems]
+    systems = few(rows, loss), MeanAndCurvatureSystem(rows, loss)
+    paths = [pairs.Path(system, tolerance=1e-12) for system in systems]
     fresh = np.random.default_rng(0).standard_normal((1, 7, 3))
     for beta in (0.0, 0.01, 0.3, 3.0):
         one, other = (
-            path.system.law(found.x, found.tangent, beta).predictor(fresh, np.zeros(7))
-            for path in paths
-            for found in [path.at(beta)]
+            each.system.law(found.x, found.tangent, beta).predictor(fresh, np.zeros(7))
+            for each in paths
+            for found in [each.at(beta)]
         )
         for quantity, same in zip(one, other, strict=True):
             np.testing.assert_allclose(quantity, same, rtol=1e-10, atol=1e-11)
@@ -357,43 +349,6 @@ def test_the_bound_has_the_partials_of_its_equation():
     np.testing.assert_allclose(at.variance_variance, slope, atol=1e-8)
 
 
-def newton_steps(monkeypatch, kind):
-    """Count the Newton steps of each system from now on."""
-    counts = collections.Counter()
-    newton = kind.newton
-
-    def counted(self, x, beta):
-        counts[id(self)] += 1
-        return newton(self, x, beta)
-
-    monkeypatch.setattr(kind, "newton", counted)
-    return counts
-
-
-GUIDED = [
-    ("jaakkola", MeanAndCurvatureSystem, 31),
-    ("full", MeanAndCurvatureSystem, 32),
-    ("laplace", laplace.LaplaceSystem, 27),
-    ("mean-field", diagonal_covariance.DiagonalCovarianceSystem, 29),
-]
-
-
-@pytest.mark.parametrize("name, kind, most", GUIDED)
-def test_folds_guide_each_other(name, kind, most, monkeypatch):
-    """The folds after the first need fewer Newton steps, and arrive at the same solutions."""
-    monkeypatch.setattr(curve, "CACHED", 1)  # each fold stands alone, as with many rows
-    data = binary_data(2000, 3)
-    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
-    betas = np.geomspace(1e-3, 3.0, 9)
-    counts = newton_steps(monkeypatch, kind)
-    guided = LOGISTIC[name].risk_curve(data, plan)(betas)
-    first, *others = counts.values()
-    assert len(others) == 3 and max(others) <= most < first
-    monkeypatch.setattr(curve, "alike", lambda one, other: False)
-    alone = LOGISTIC[name].risk_curve(data, plan)(betas)
-    np.testing.assert_allclose(guided, alone, rtol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
 def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     data = binary_data(14, 3)
@@ -404,61 +359,16 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     np.testing.assert_allclose(LOGISTIC[name].risk_curve(data, plan)(betas), one_by_one, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(24))
-@pytest.mark.slow
-def test_a_sketch_hides_no_minimum_where_labels_are_nearly_noise(seed, monkeypatch):
-    """Heights are small there, and what guides the folds is worth as little as they are."""
-    monkeypatch.setattr(curve, "CACHED", 1)
-    monkeypatch.setattr(curve, "FEW_PAIRS", 1)
-    rng = np.random.default_rng(seed)
-    n, d = 80 + 10 * seed, 2 + seed % 3
-    X = rng.standard_normal((n, d))
-    y = (rng.random(n) < special.expit(0.3 * (seed % 2) * X[:, 0])).astype(float)
-    data = Data(X, y, np.ones(n))
-    model = [models.LaplaceLogistic, models.MeanFieldLogistic, models.JaakkolaLogistic][seed % 3](
-        prior_cov=10 ** rng.uniform(0, 4)
-    )
-    plan = strategies.KFold(5).plan(data, rng)
-    sketched = model.risk_curve(data, plan, "predictive")
-    found = minimum_of(sketched, (0.0, 3.0))
-    exact = model.risk_curve(data, plan, "predictive")
-    best = minimise(exact.evaluate, exact.ruler((0.0, 3.0)), search=THOROUGH)
-    values = exact(np.array([1e-4, 1e-3, 1e-2, 0.1, 0.4, best.beta]))
-    assert exact(found.beta) - exact(best.beta) < 1e-6 * np.ptp(values)
-
-
-@pytest.mark.parametrize("n", [40, 600])
-@pytest.mark.parametrize("name, kind", [(name, kind) for name, kind, _ in GUIDED])
-def test_a_sketch_is_good_to_a_few_digits_and_takes_fewer_steps(name, kind, n, monkeypatch):
-    """And leaves nothing behind in the curve itself."""
-    data = binary_data(n, 3)
-    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
-    betas = np.geomspace(1e-4, 3.0, 14)
-    values, slopes = LOGISTIC[name].risk_curve(data, plan)(betas, derivative=True)
-    counts = newton_steps(monkeypatch, kind)
-    curve = LOGISTIC[name].risk_curve(data, plan)
-    sketch, sketched_slopes = curve.sketch(betas)
-    few = counts.total()
-    np.testing.assert_allclose(sketch, values, rtol=1e-4)
-    np.testing.assert_allclose(sketched_slopes * betas, slopes * betas, atol=2e-3 * np.ptp(values))
-    risks, risk_slopes = curve(betas, derivative=True)
-    np.testing.assert_allclose(risks, values, rtol=1e-10)
-    np.testing.assert_allclose(risk_slopes, slopes, rtol=1e-7, atol=1e-9)
-    counts.clear()
-    LOGISTIC[name].risk_curve(data, plan)(betas)
-    assert few <= 0.75 * counts.total()
-
-
 def test_few_solutions_are_remembered_in_order(monkeypatch):
-    monkeypatch.setattr(continuation, "MOST_REMEMBERED", 1)
+    monkeypatch.setattr(pairs, "MOST_REMEMBERED", 1)
     data = binary_data(14, 3)
     plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
     rows = Rows(data.X, np.zeros(14), data.y, plan.likelihood_weights)
-    path = continuation.Path(jaakkola.JaakkolaSystem(rows))
+    found = pairs.Path(jaakkola.JaakkolaSystem(rows, jaakkola.JaakkolaBound()))
     for beta in (1.0, 3.0, 0.1, 40.0, 0.7, 41.0):
-        assert path.at(beta).beta == beta
-        kept = [anchor.beta for anchor in path._anchors]
-        assert kept == sorted(kept) and kept[0] == 0.0 and len(kept) <= 3
+        assert found.at(beta).beta == beta
+        kept = [solution.beta for solution in found._known]
+        assert kept == sorted(kept) and len(kept) <= 3
 
 
 def test_a_posterior_that_is_not_found_is_refused_in_one_line(monkeypatch):
@@ -466,8 +376,8 @@ def test_a_posterior_that_is_not_found_is_refused_in_one_line(monkeypatch):
     data = binary_data()
     plan = strategies.Naive().plan(data, np.random.default_rng(0))
     curve = models.LaplaceLogistic().risk_curve(data, plan)
-    monkeypatch.setattr(continuation, "MOST_STEPS", 1)
-    monkeypatch.setattr(continuation, "MOST_NEWTON_STEPS", 2)
+    monkeypatch.setattr(newton, "MOST_BETAS", 1)
+    monkeypatch.setattr(newton, "MOST_NEWTON_STEPS", 2)
     refused = pytest.raises(ValueError, match=r"^X must .* beta = 1e\+03, only up to .*prior_cov$")
     with refused:
         curve(1e3)
@@ -478,7 +388,7 @@ def test_a_posterior_that_is_not_found_is_refused_in_one_line(monkeypatch):
     assert curve(1e3) == pytest.approx(fresh(1e3), rel=1e-9)
 
 
-def test_losses_of_vast_predictors_keep_their_digits():
+def test_losses_of_large_predictors_keep_their_digits():
     """A row whose label is right at 7.7 deviations of 1e14: no difference from y f, or from 1."""
     mean, deviation, rise, zero = (np.array([[each]]) for each in (7.7e14, 1e14, 1e13, 0.0))
     # E max(-f, 0) = s [phi(r) - r Phi(-r)], with slope -Phi(-r) in the mean, at r = m / s
@@ -487,7 +397,7 @@ def test_losses_of_vast_predictors_keep_their_digits():
     for y in (1.0, 0.0):
         sign = 2 * y - 1
         moments = Predictor(sign * mean, deviation**2, sign * rise, zero)
-        found = curve.predictor_loss(moments, np.array([[y]]), "gibbs")
+        found = Logistic().risk(moments, np.array([[y]]), "gibbs")
         np.testing.assert_allclose(np.ravel(found), np.array(expected, dtype=float), rtol=1e-9)
 
 
@@ -507,24 +417,24 @@ def test_a_newton_step_finds_the_variances_of_a_mean_field():
     """Their equations are taken by logarithms, nearly linear; else the step's square is left."""
     data = binary_data(20_000, 3)
     rows = Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000)))
-    system = LOGISTIC["mean-field"].system(rows)
-    solution = continuation.Path(system).at(1.0).x
+    system = LOGISTIC["mean-field"].approximation.system(rows)
+    solution = newton.solve(system, 1.0).x
     away = np.array([[0.0, 0.0, 0.0, 0.2, -0.2, 0.1]])
     step, _ = system.newton(solution + away, 1.0)
     np.testing.assert_allclose(step, -away, atol=1e-4)
 
 
-@pytest.mark.parametrize("rough", [False, True])
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
-def test_a_tangent_is_good_beside_its_solution_however_much_data_outweigh_the_prior(name, rough):
+def test_a_tangent_is_good_beside_its_solution_however_much_data_outweigh_the_prior(name):
     """A pull from before the step would err by the step over beta, a thousand tangents here."""
     data, rng = binary_data(20_000, 3), np.random.default_rng(0)
-    system = LOGISTIC[name].system(Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000))))
-    solution = continuation.Path(system).at(1.0)
+    rows = Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000)))
+    system = LOGISTIC[name].approximation.system(rows)
+    solution = newton.solve(system, 1.0)
     away = 3e-3 * system.scale(solution.x, 1.0) * rng.standard_normal(solution.x.shape)
     _, tangent = system.newton(solution.x + away, 1.0)
     # Coefficients, then what their precision is made of.
     for part in (slice(0, 3), slice(3, None)):
         expected = solution.tangent[:, part]
-        error = np.abs(tangent(rough)[:, part] - expected).max(initial=0.0)
+        error = np.abs(tangent()[:, part] - expected).max(initial=0.0)
         assert error <= 0.05 * np.abs(expected).max(initial=0.0)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.search.log_scale import Cubics, Point, Ruler
+from temperance.search.log_scale import Cubics, Point, Ruler, Scale
 from temperance.search.minimise import (
     THOROUGH,
     Minimum,
@@ -19,6 +19,8 @@ from temperance.search.minimise import (
     ruler_for,
     stochastic_minimise,
 )
+from temperance.strategies import selection
+from temperance.types import Plan
 
 TINY = 1e-200
 RULER = Ruler(0.0, 3.0, 0.1)
@@ -151,6 +153,16 @@ def test_a_small_slope_is_not_flat():
     assert least(curve(lambda b: 1 + 1e-12 * b), (0, 3)) == Minimum(
         0.0, at_bound=True, flat=False, value=1.0
     )
+
+
+@pytest.mark.parametrize("deeper, other", [(0.8, 2.3), (2.3, 0.8)])
+def test_rounding_of_a_far_higher_point_hides_no_valley(deeper, other):
+    def f(b):
+        wells = well(b, deeper, 0.2, 1 + 1e-5) + well(b, other, 0.2)
+        return 2 + wells + 1e12 / (1 + (b / 1e-4) ** 10)
+
+    ruler = Ruler(0.0, 3.0, 1e-5)
+    assert minimise(curve(f), ruler).beta == pytest.approx(deeper, abs=0.01)
 
 
 def test_noise_is_not_refined_without_end():
@@ -360,3 +372,33 @@ def test_neighbours_that_are_one_but_for_rounding_are_no_cubic():
     points = np.array([0.0, 1e-9, 1e-9, 2e-9])
     cubics = Cubics(points, np.array([3.0, 2.0, 2.0, 1.0]), np.full(4, -1e9), 1.0)
     assert np.all(np.isfinite(cubics.error)) and np.all(np.isfinite(cubics.depth))
+
+
+class TestDescentNearABound:
+    """Averages of iterates come close to a bound, never onto it."""
+
+    BOUNDS = (0.0, 4.0)
+
+    def descend(self, monkeypatch, slope):
+        rng = np.random.default_rng(0)
+        monkeypatch.setattr(selection, "prior_scale", lambda *about: Scale(1.0))
+        monkeypatch.setattr(
+            selection,
+            "covariance_slope",
+            lambda model, rows, pairs, beta, *more: slope(beta) + rng.normal(),
+        )
+        plan = Plan(np.ones((1, 3)), np.ones((1, 3)), 3.0)
+        return selection._descend(None, None, plan, self.BOUNDS, rng)
+
+    @pytest.mark.parametrize("bound", [0, 1])
+    def test_the_bound_is_the_choice_if_the_risk_falls_towards_it(self, bound, monkeypatch):
+        sign = 1.0 if bound == 0 else -1.0
+        found = self.descend(monkeypatch, lambda beta: sign)
+        assert found.at_bound and found.beta == self.BOUNDS[bound]
+
+    def test_a_minimum_just_inside_stays_there(self, monkeypatch):
+        ruler = Ruler.of_scale(self.BOUNDS, Scale(1.0))
+        inside = float(ruler.beta(0.99 * ruler.t(4.0)))
+        found = self.descend(monkeypatch, lambda beta: 100.0 * (beta - inside))
+        assert not found.at_bound
+        assert found.beta == pytest.approx(inside, abs=0.02)

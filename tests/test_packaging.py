@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,8 @@ def test_the_import_check_sees_a_heavy_module(tmp_path):
     assert "scipy.stats" in run(sys.executable, "-c", script, cwd=tmp_path).split()
 
 
-@pytest.mark.slow
-def test_wheel_works_with_core_dependencies_alone(tmp_path):
+def built(tmp_path, project):
+    """Build the wheel of a project from a copy of what its build needs."""
     tree = tmp_path / "tree"
     tree.mkdir()
     for name in BUILD_INPUTS:
@@ -91,9 +92,27 @@ def test_wheel_works_with_core_dependencies_alone(tmp_path):
             shutil.copytree(source, tree / name, ignore=ignored)
         elif source.exists():
             shutil.copy(source, tree / name)
+    out = tmp_path / "dist"
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", out, tree / project, cwd=tmp_path)
+    (wheel,) = out.glob("*-py3-none-any.whl")
+    return wheel
 
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", tree, cwd=tmp_path)
-    (wheel,) = (tmp_path / "dist").glob("temperance-*-py3-none-any.whl")
+
+@pytest.mark.slow
+def test_the_thesis_is_a_wheel_of_its_own(tmp_path):
+    with zipfile.ZipFile(built(tmp_path, "src/temperance_thesis")) as wheel:
+        names = wheel.namelist()
+        (entries,) = (name for name in names if name.endswith("entry_points.txt"))
+        assert "reproduce = temperance_thesis.command:reproduce" in wheel.read(entries).decode()
+    assert "temperance_thesis/figures/__init__.py" in names
+    assert all(name.startswith("temperance_thesis") for name in names)
+
+
+@pytest.mark.slow
+def test_wheel_works_with_core_dependencies_alone(tmp_path):
+    wheel = built(tmp_path, ".")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if "thesis" in name]
 
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")

@@ -5,7 +5,7 @@ import pytest
 
 from temperance import calibrate, models, strategies
 from temperance.models.linear import fast, gaussian, normal_inverse_gamma
-from temperance.models.linear.fast import deletion_sums, leave_one_out
+from temperance.models.linear.fast import deletion_sums
 from temperance.validation import as_data
 
 MODELS = {
@@ -73,13 +73,11 @@ def test_shortcuts_give_the_numbers_of_the_plain_path(
 
 @pytest.mark.parametrize("name", ["k-fold", "leave-one-out", "split", "safe-bayes"])
 @pytest.mark.parametrize("model", MODELS)
-def test_choices_are_those_of_the_plain_path(model, name, monkeypatch):
+def test_choices_are_those_of_the_plain_path(model, name, shortcuts, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 5))
     y = X @ rng.normal(size=5) + 3 * rng.standard_t(3, size=300)
     task = dict(strategy=STRATEGIES[name], bounds=(0.0, 10.0), seed=1)
-    monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
-    monkeypatch.setattr(leave_one_out, "MANY_ELEMENTS", 0)
     quick = calibrate(MODELS[model], X, y, **task)
     without_shortcuts(monkeypatch)
     plain = calibrate(MODELS[model], X, y, **task)

@@ -502,7 +502,7 @@ def test_the_same_seed_gives_the_same_plan(strategy):
 
 def test_tested_rows_are_listed_and_padded():
     test = np.array([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 3.0, 0.0], [1.0, 1.0, 0.0, 1.0]])
-    rows, weights = Plan(np.ones((3, 4)), test, 4.0).tested()
+    rows, weights = Plan(np.ones((3, 4)), test, 4.0).tested_rows()
     assert rows.shape == weights.shape == (3, 3)
     for listed, weight, row in zip(rows, weights, test, strict=True):
         again = np.zeros(4)
@@ -657,4 +657,4 @@ def test_folds_know_their_rows_and_weights(given):
     plan = FoldPlan(weights, np.array([0, 2, 0, 1, 2], dtype=np.int8), 4, start=1)
     np.testing.assert_array_equal(plan.counts, [2, 1, 2, 0])
     expected = [weights[[3]].sum(), weights[[1, 4]].sum(), 0.0]
-    np.testing.assert_array_equal(plan.tested, expected)
+    np.testing.assert_array_equal(plan.fold_weights, expected)

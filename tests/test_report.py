@@ -684,11 +684,12 @@ def test_intervals_that_miss_are_told(shares, rows, told):
     assert said == (
         told
         * f"Intervals of 50, 80 and 95 % held {first}, {second} and {third} % of the responses "
-        "of rows held out, which is not chance and no β repairs: transform the response (its "
-        "logarithm, say), or take a model whose noise has heavier tails or varies with the inputs."
+        "of rows held out, which is not chance, and choosing β did not repair it: transform the "
+        "response (its logarithm, say), or take a model whose noise has heavier tails or varies "
+        "with the inputs."
     ) or (said == "" and not told)
     known = unrepaired(choice(0.9, model=models.GaussianLinear()), held)
-    assert known.endswith("no β repairs: let the model infer its noise variance.") == told
+    assert known.endswith("did not repair it: let the model infer its noise variance.") == told
     assert unrepaired(choice(0.9, kind="gibbs"), held) == ""
     assert unrepaired(choice(1.0, searched=False), held) == ""
     # Without rows held out, another beta might.

@@ -6,7 +6,7 @@ from scenarios import RISKS, class_data, covariance, naive_curve, naive_softmax
 from scipy import optimize, special, stats
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.models.glm.softmax.leave_one_out import left_out
+from temperance.models.glm.softmax.fast import left_out
 from temperance.models.glm.softmax.quadrature import (
     Logits,
     contrasts,

@@ -11,18 +11,18 @@ from scipy import special
 
 from temperance import calibrate, models, strategies
 from temperance.models.glm import (
-    axes,
-    diagonal_covariance,
+    fast,
     full_covariance,
-    information,
     jaakkola,
     laplace,
-    leave_one_out,
     mean_and_curvature,
-    system,
+    mean_field,
+    scale,
 )
-from temperance.models.glm.expected_loss import expected_loss
-from temperance.models.glm.system import Rows
+from temperance.models.glm import rows as glm_rows
+from temperance.models.glm.fast import leave_one_out
+from temperance.models.glm.loss import Logistic
+from temperance.models.glm.rows import Rows
 from temperance.quadrature import softplus_expectations
 from temperance.types import Data, LeaveOneOutPlan
 
@@ -37,7 +37,7 @@ SYSTEMS = (
     full_covariance.FullCovarianceSystem,
     mean_and_curvature.MeanAndCurvatureSystem,
     laplace.LaplaceSystem,
-    diagonal_covariance.DiagonalCovarianceSystem,
+    mean_field.MeanFieldSystem,
 )
 
 
@@ -234,21 +234,21 @@ def test_dependent_columns_are_turned_and_others_left_alone():
     X, _ = labelled(40, 5)
     X[:, 1] = X[:, 0] + 1e-9 * X[:, 3]
     X[:, 4] *= 1e20
-    turn = axes.principal_axes(X, np.ones(40))
+    turn = glm_rows.principal_axes(X, np.ones(40))
     np.testing.assert_allclose(turn @ turn.T, np.eye(5), atol=1e-14)
     np.testing.assert_array_equal(turn[2:], np.eye(5)[2:])
     cosine = np.corrcoef((X @ turn)[:, :2].T)[0, 1]
     assert abs(cosine) < 0.99
-    coordinates, basis = axes.spanning_axes(X, np.ones(40))
+    coordinates, basis = glm_rows.spanning_axes(X, np.ones(40))
     np.testing.assert_allclose(coordinates @ basis.T, X, rtol=1e-12, atol=1e-12)
     ordinary = X[:, 2:]
-    assert axes.principal_axes(ordinary, np.ones(40)) is None
-    assert axes.spanning_axes(ordinary, np.ones(40)) == (ordinary, None)
+    assert glm_rows.principal_axes(ordinary, np.ones(40)) is None
+    assert glm_rows.spanning_axes(ordinary, np.ones(40)) == (ordinary, None)
 
 
 def test_mean_field_in_the_space_of_rows_takes_the_same_steps(monkeypatch):
     """As with the Jacobian of all columns."""
-    monkeypatch.setattr(system, "principal_axes", lambda Z, weights: None)
+    monkeypatch.setattr(glm_rows, "principal_axes", lambda Z, weights: None)
     rng = np.random.default_rng(0)
     Z, y = rng.standard_normal((6, 9)), np.arange(6) % 2.0
     few = Rows(Z, 0.1 * Z[:, 0], y, rng.uniform(0.5, 2.0, (3, 6)))
@@ -260,13 +260,11 @@ def test_mean_field_in_the_space_of_rows_takes_the_same_steps(monkeypatch):
         np.hstack([few.weights, np.zeros((3, 6))]),
     )
     x = np.concatenate([rng.standard_normal((3, 9)), -rng.random((3, 9))], axis=1)
-    systems = [
-        diagonal_covariance.DiagonalCovarianceSystem(rows, expected_loss) for rows in (few, silent)
-    ]
+    systems = [mean_field.MeanFieldSystem(rows, Logistic()) for rows in (few, silent)]
     for beta in (0.0, 0.3, 40.0):
         (step, tangent), (other_step, other_tangent) = (each.newton(x, beta) for each in systems)
         np.testing.assert_allclose(step, other_step, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(tangent(False), other_tangent(False), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(tangent(), other_tangent(), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("strategy", [strategies.KFold(4), strategies.LeaveOneOut()], ids=str)
@@ -286,7 +284,7 @@ def test_mean_field_of_many_columns_takes_memory_for_the_rows(strategy):
 def test_a_diagonal_gaussian_has_deviations_and_no_matrix():
     X, y = labelled(20, 3)
     rows = Rows(X, np.zeros(20), y, np.ones((1, 20)))
-    mean, deviation = models.MeanFieldLogistic().approximation(rows)(1.0)
+    mean, deviation = models.MeanFieldLogistic().gaussian(rows)(1.0)
     assert mean.shape == deviation.shape == (3,)
     posterior = models.MeanFieldLogistic().posterior(X, y, 20.0)
     np.testing.assert_allclose(posterior.std, deviation, rtol=1e-9)
@@ -326,7 +324,7 @@ def test_a_row_that_alone_tells_a_coefficient_is_left_out_without_dividing_by_ze
     name, monkeypatch
 ):
     """Its leverage is one but for what the prior adds, far below rounding."""
-    monkeypatch.setattr(leave_one_out, "MANY_ROWS", 50)
+    monkeypatch.setattr(fast, "MANY_LEFT_OUT", 50)
     monkeypatch.setattr(leave_one_out, "MOST_REFITS", 0)
     X, y = labelled(80, 3)
     X[:, 2] = np.where(np.arange(80) == 5, 1e9, 0.0)
@@ -380,4 +378,4 @@ def test_every_plan_has_a_scale_of_beta(strategy):
 
 def test_rows_that_say_nothing_have_no_scale_of_beta():
     rows = Rows(np.zeros((4, 2)), np.zeros(4), np.ones(4), np.ones((1, 4)))
-    assert information.beta_scale(rows, models.LaplaceLogistic().forces) == (np.inf, np.inf)
+    assert scale.beta_scale(rows, models.LaplaceLogistic.approximation) == (np.inf, np.inf)

@@ -268,17 +268,20 @@ def _newton(objective: Any, x: Array) -> tuple[Array, float]:
 
 def _jaakkola(Z: Array, offset: Array, y: Array, w: Array) -> Fit:
     d = Z.shape[1]
-    u, S = np.zeros(d), np.eye(d)
+    u, S, v = np.zeros(d), np.eye(d), np.zeros(len(Z))
     for _ in range(1000):
+        last = v
         v = np.sqrt(np.maximum((offset + Z @ u) ** 2 + np.einsum("ij,jk,ik->i", Z, S, Z), 1e-300))
         lam = np.where(v > 1e-4, np.tanh(v / 2) / (4 * np.maximum(v, 1e-4)), 1 / 8 - v**2 / 96)
         precision = np.eye(d) + 2 * (Z.T * (w * lam)) @ Z
         # The offset is part of the predictor: the bound is quadratic in it, too.
         S = np.linalg.inv(precision)
         new = S @ (Z.T @ (w * (y - 0.5 - 2 * lam * offset)))
+        # By symmetry the mean may stay where it is while the covariance moves.
         moved = float(np.abs(new - u).max() * (1 + np.linalg.norm(Z, axis=1).max()))
+        moved = max(moved, float(np.abs(v - last).max()))
         u = new
-        if moved < 1e-14 * (1 + np.abs(offset + Z @ u).max()):
+        if moved < 1e-14 * (1 + np.abs(offset + Z @ u).max() + v.max()):
             # Where curvatures have fallen like 1 / v, steps say nothing of the distance.
             if v[w > 0].max() > 1e3:
                 raise NotSolvedError

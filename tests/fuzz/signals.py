@@ -19,9 +19,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz.stores import FOLDER, NAME, REPEATS, SETTINGS, STRATEGIES, lines, reference, study
 from temperance.diagnostics import StoreWarning
 from temperance.study import Ledger
+
+from .stores import FOLDER, NAME, REPEATS, SETTINGS, STRATEGIES, lines, reference, study
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 

@@ -66,7 +66,7 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     )
     return (
         f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
-        f"chance and no β repairs: {remedy}."
+        f"chance, and choosing β did not repair it: {remedy}."
     )
 
 

@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from temperance.models.glm.full_covariance_logistic import FullCovarianceLogistic
-from temperance.models.glm.jaakkola_logistic import JaakkolaLogistic
-from temperance.models.glm.laplace_logistic import LaplaceLogistic
-from temperance.models.glm.mean_field_logistic import MeanFieldLogistic
+from temperance.models.glm.full_covariance import FullCovarianceLogistic
+from temperance.models.glm.jaakkola import JaakkolaLogistic
+from temperance.models.glm.laplace import LaplaceLogistic
+from temperance.models.glm.mean_field import MeanFieldLogistic
 from temperance.models.glm.softmax.model import SoftmaxLogistic
 from temperance.models.hierarchical.model import HierarchicalLinear
 from temperance.models.linear.gaussian import GaussianLinear

@@ -132,10 +132,12 @@ def lowest(curve: Curve) -> Point:
 def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
     """Return pairs of a falling and a rising neighbour that may have the minimum between them.
 
-    Pairs that are lower by at most a rounding error count only next to the lowest point.
+    Pairs that are lower by at most the rounding error of their own values count only next to the
+    lowest point.
     """
     _, values, slopes = curve
-    lower = cubic.depth - cubic.error < values.min() - rounding_of(values)
+    size = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
+    lower = cubic.depth - cubic.error < values.min() - ROUNDING * size
     least = int(values.argmin())
     lower[max(least - 1, 0) : least + 1] = True
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & lower

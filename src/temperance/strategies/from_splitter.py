@@ -49,7 +49,13 @@ class FromSplitter(CurveStrategy):
                 f"groups must have shape ({n},), one entry for each row of positive weight, got "
                 f"shape {groups.shape}"
             )
-        splits = list(self.splitter.split(data.X, data.y, groups))
+        try:
+            splits = list(self.splitter.split(data.X, data.y, groups))
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(
+                f"splitter must split the {n} rows of positive weight, got its refusal: {reason}"
+            ) from error
         if not splits:
             raise ValueError("splitter must give at least one split, got 0")
         train, test = np.zeros((2, len(splits), n))

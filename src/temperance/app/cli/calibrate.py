@@ -19,7 +19,7 @@ from temperance.app.explanation import unrepaired
 from temperance.app.files import write_whole
 from temperance.app.tables import Table, TableError
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
-from temperance.models.glm.cost import cost_of_fits, fits_to_leave_one_out
+from temperance.models.glm.fast import cost_of_fits, fits_to_leave_one_out
 from temperance.strategies import NAMES, Bootstrap
 from temperance.strategies.safe_bayes import GROWTH
 from temperance.types import HasReference

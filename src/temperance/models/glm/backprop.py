@@ -13,7 +13,7 @@ References: C. Blundell et al., Weight uncertainty in neural networks, ICML 2015
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from temperance.curves import RiskCurve, curve_of_losses
-from temperance.models.glm.curve import predictor_loss
-from temperance.models.glm.system import DiagonalLaw, Rows
+from temperance.models.glm.gaussians import DiagonalLaw
+from temperance.models.glm.loss import Logistic
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, Plan, Risk, batches
 
 START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
@@ -107,18 +108,18 @@ class BackpropLosses:
         value, slope = np.empty((2, *self.index.shape))
         for part in batches(len(self.index), self.rows.Z.size):
             index = self.index[part]
-            rows = replace(self.rows, weights=self.rows.weights[part])
+            rows = self.rows.weighted(self.rows.weights[part])
             fit = backprop(rows, np.array([[beta]]), self.schedule)
             m, s, dm, ds = (field[:, 0] for field in fit)
             predictor = DiagonalLaw(m, s**2, dm, 2 * s * ds).predictor(
                 rows.Z[index], rows.offset[index]
             )
-            value[part], slope[part] = predictor_loss(predictor, rows.y[index], self.risk)
+            value[part], slope[part] = Logistic().risk(predictor, rows.y[index], self.risk)
         return value, slope
 
 
 def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) -> RiskCurve:
     """Curve of the stochastic fits, losses by quadrature."""
     index, _ = plan.tested_rows()
-    losses = BackpropLosses(rows, index, risk, schedule)
+    losses = BackpropLosses(rows.weighted(plan.likelihood_weights), index, risk, schedule)
     return curve_of_losses(plan, losses, "Bayes by Backprop, losses by quadrature", index)

@@ -1,13 +1,14 @@
-r"""Equations of N(u, S) with full covariance, for any expected loss psi(mu, v).
+r"""The best Gaussian approximation N(u, S) of full covariance, for any expected loss L(mu, v).
 
-The minimiser of beta sum_i w_i [psi(mu_i, v_i) - y_i mu_i] + KL(N(u, S) | N(0, I)) satisfies, with
-c = beta w,
+The minimiser of beta sum_i w_i L_i(mu_i, v_i) + KL(N(u, S) | N(0, I)) satisfies, with c = beta w
+and psi_mu, psi_v ... the partial derivatives of L,
 
-    u + Z'[c (psi_mu - y)] = 0,        S^-1 = I + Z' diag(2 c psi_v) Z,
+    u + Z'[c psi_mu] = 0,        S^-1 = I + Z' diag(2 c psi_v) Z.
 
-so the unknowns are u and the logarithms of the predictor variances v_i, which should equal
-s_i = z_i'S z_i.  With M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z and the steps
-(du, v dx) for residuals R_u and log(v/s),
+With many rows the unknowns are u and the curvature (:mod:`.mean_and_curvature`).  With few they are
+u and the logarithms of the predictor variances v_i, which should equal s_i = z_i'S z_i.  With
+M = (Z S Z')^2 elementwise, H = I + Z' diag(c psi_mumu) Z and the steps (du, v dx) for residuals R_u
+and log(v/s),
 
     [I + diag(1/s) M diag(2c) {diag(psi_vv) - diag(psi_muv) Z H^-1 Z' diag(c psi_muv)} diag(v)] dx
         = -log(v/s) + diag(1/s) M [2 c psi_muv Z H^-1 R_u],
@@ -19,22 +20,14 @@ numbers without units, however large the rows are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from temperance.models.glm.expected_loss import (
-    Partials,
-    expected_loss,
-    expected_value,
-    labelled_partials,
-)
-from temperance.models.glm.system import (
+from temperance.models.glm.gaussians import (
     SMALLEST,
     FullLaw,
-    Rows,
-    StraightAhead,
-    Tangent,
     divergence,
     inverse_root,
     row_products,
@@ -42,7 +35,29 @@ from temperance.models.glm.system import (
     squares_times,
     weighted_gram,
 )
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
+from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
+from temperance.models.glm.model import LogisticRegression
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
+
+
+@dataclass(frozen=True)
+class FullCovariance(UnderLoss):
+    """The Gaussian of full covariance that minimises expected loss and divergence."""
+
+    diagonal: ClassVar[bool] = False
+
+    def system(self, rows: Rows) -> System:
+        """Return the stationarity equations of the variational objective."""
+        if unknown_by_rows(rows):
+            return FullCovarianceSystem(rows, self.loss)
+        return MeanAndCurvatureSystem(rows, self.loss)
+
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
+        """Differentiate the expected loss."""
+        return self.loss.forces(mean, variance, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +65,7 @@ class FullCovarianceSystem(StraightAhead):
     """Unknowns x = (u, log v): k coefficients and n predictor variances."""
 
     rows: Rows
+    loss: ExpectedLoss
 
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""
@@ -69,18 +85,18 @@ class FullCovarianceSystem(StraightAhead):
         return bool(np.all(np.isfinite(x)) and np.all((log_v > -700) & (log_v < prior + 1e-8)))
 
     def guess(self, beta: float) -> Array:
-        """Return u = 0 and the variances of curvature 1/4."""
-        Z = self.rows.Z
-        precision = np.eye(Z.shape[1]) + weighted_gram(Z, 0.25 * beta * self.rows.weights)
+        """Return u = 0 and the variances of the loss's largest curvature."""
+        Z, c = self.rows.Z, beta * self.loss.curvature * self.rows.weights
+        precision = np.eye(Z.shape[1]) + weighted_gram(Z, c)
         v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
         return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
 
     def objective(self, x: Array, beta: float) -> Array:
-        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL of the Gaussians that x stands for."""
+        """Return beta sum_i w_i L(mu_i, v_i) + KL of the Gaussians that x stands for."""
         u, root = self.gaussian(x, beta)
         spread = self.rows.Z @ root
-        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
-        loss = expected_value(mean, row_products(spread, spread))
+        mean = self.rows.offset + u @ self.rows.Z.T
+        loss = self.loss.expected(mean, row_products(spread, spread), self.rows.y)
         return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
@@ -98,7 +114,7 @@ class FullCovarianceSystem(StraightAhead):
             variance=v,
             second=s,
             spread=spread,
-            reach=Z @ hessian_root,
+            pulled=Z @ hessian_root,
         )
 
         def invert_hessian(columns: Array) -> Array:
@@ -121,7 +137,7 @@ class FullCovarianceSystem(StraightAhead):
         inverse, right = pushed(u + (c * psi.mean) @ Z, log_v - np.log(s))
         drifting, drift = moving()
         dx, d_drift = solve_at_once(coupling.matrix(), right, drift)
-        return completed(inverse, dx), lambda rough: completed(drifting, d_drift(rough))
+        return completed(inverse, dx), lambda: completed(drifting, d_drift())
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
         """Return the Gaussians; their curvatures 2 c psi_v move with the predictors."""
@@ -139,8 +155,7 @@ class FullCovarianceSystem(StraightAhead):
         return u, self._root(self._partials(u, np.exp(log_v)), beta)
 
     def _partials(self, u: Array, v: Array) -> Partials:
-        mean = self.rows.offset + u @ self.rows.Z.T
-        return labelled_partials(expected_loss, mean, v, self.rows.sign)
+        return self.loss.partials(self.rows.offset + u @ self.rows.Z.T, v, self.rows.y)
 
     def _root(self, psi: Partials, beta: float) -> Array:
         """R^-1 for R'R = S^-1, so that S = R^-1 R^-1'."""
@@ -163,7 +178,7 @@ class Coupling(NamedTuple):
     variance: Array  # (m, n): v
     second: Array  # (m, n): s
     spread: Array  # (m, n, k): rows z'A with S = A A'
-    reach: Array  # (m, n, k): rows z'B with H^-1 = B B'
+    pulled: Array  # (m, n, k): rows z'B with H^-1 = B B'
 
     def squares(self, y: Array) -> Array:
         """M (y / v) / s for y of shape (m, n)."""
@@ -175,10 +190,33 @@ class Coupling(NamedTuple):
             self.spread / np.sqrt(size)[:, :, None] for size in (self.second, self.variance)
         )
         squares = (one @ other.swapaxes(1, 2)) ** 2
-        pulled = self.cross[:, :, None] * self.reach
-        inner = -2 * (pulled @ pulled.swapaxes(1, 2))
+        moved = self.cross[:, :, None] * self.pulled
+        inner = -2 * (moved @ moved.swapaxes(1, 2))
         diagonal = np.arange(inner.shape[1])
         inner[:, diagonal, diagonal] += self.curvature
         matrix = squares @ inner
         matrix[:, diagonal, diagonal] += 1.0
         return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class FullCovarianceLogistic(LogisticRegression):
+    r"""Logistic regression: the best Gaussian approximation, with expectations by quadrature.
+
+    .. math:: \min_{m, S} \; \alpha E_{N(m, S)}[r_n] + KL(N(m, S) \,|\, \pi_0)
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+
+    Examples
+    --------
+    >>> posterior = FullCovarianceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.7039])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    approximation: ClassVar[Approximation] = FullCovariance(Logistic())

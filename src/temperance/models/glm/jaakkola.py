@@ -1,4 +1,9 @@
-r"""Equations of Jaakkola and Jordan's bound, in its own variational parameters.
+r"""Jaakkola and Jordan's approximation, from a quadratic bound on the logistic loss.
+
+    log(1 + e^u) <= u/2 + log 2 cosh(xi/2) + lam(xi) (u^2 - xi^2),    lam(xi) = tanh(xi/2) / (4 xi).
+
+The best bound of the expected loss has xi^2 = mu^2 + v.  With few rows the equations are solved in
+these variational parameters, with many in means and curvatures.
 
 With c = beta w, K = Z S Z' and predictor means mu = offset + Z u, the squares q_i = xi_i^2 satisfy
 
@@ -19,25 +24,74 @@ and the tangent solves the same with the derivative of log s in beta on the righ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from temperance.models.glm.expected_loss import Partials
-from temperance.models.glm.system import (
+from temperance.models.glm.gaussians import (
     SMALLEST,
     FullLaw,
-    Rows,
-    StraightAhead,
-    Tangent,
     inverse_root,
     row_products,
     solve_at_once,
     times,
     weighted_gram,
 )
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
+from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
+from temperance.models.glm.model import LogisticRegression
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 SMALL_SQUARE = 1e-4  # below it lam is a series
+
+
+@dataclass(frozen=True)
+class JaakkolaBound:
+    """The bound mu/2 + log 2 cosh(xi/2) of the expected loss of label 0, xi^2 = mu^2 + v.
+
+    That of label 1 has the predictor's sign turned.
+    """
+
+    curvature: ClassVar[float] = 0.25
+
+    def expected(self, mean: Array, variance: Array, y: Array) -> Array:
+        """Return the bound."""
+        return (0.5 - y) * mean + log_cosh(np.sqrt(mean**2 + variance))
+
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
+        """Differentiate the bound twice."""
+        if not np.isfinite(variance).all():
+            raise np.linalg.LinAlgError("the variances of the predictors are not finite")
+        sign = 1.0 - 2.0 * y
+        psi = bounded_loss(sign * mean, variance)
+        return psi._replace(mean=sign * psi.mean, mean_variance=sign * psi.mean_variance)
+
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
+        """Differentiate as far as a Newton step for the mean needs."""
+        psi = self.partials(mean, variance, y)
+        return Forces(psi.mean, psi.mean_mean, 2 * psi.variance)
+
+
+@dataclass(frozen=True)
+class Jaakkola(UnderLoss):
+    """The Gaussian of the best bound; for the logistic loss alone."""
+
+    loss: Loss = Logistic()
+    bound: ExpectedLoss = JaakkolaBound()
+    diagonal: ClassVar[bool] = False
+
+    def system(self, rows: Rows) -> System:
+        """Return the stationarity equations of the bound."""
+        if unknown_by_rows(rows):
+            return JaakkolaSystem(rows, self.bound)
+        return MeanAndCurvatureSystem(rows, self.bound)
+
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
+        """Differentiate the bound."""
+        return self.bound.forces(mean, variance, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +99,7 @@ class JaakkolaSystem(StraightAhead):
     """Unknowns x = log q, the logarithm of each row's squared variational parameter."""
 
     rows: Rows
+    loss: ExpectedLoss
 
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""
@@ -141,11 +196,6 @@ def log_cosh(xi: Array) -> Array:
     return xi / 2 + np.log1p(np.exp(-xi))
 
 
-def bounded_value(mean: Array, variance: Array) -> Array:
-    """Return psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v."""
-    return mean / 2 + log_cosh(np.sqrt(mean**2 + variance))
-
-
 def bounded_loss(mean: Array, variance: Array) -> Partials:
     """Differentiate psi = mu/2 + log 2 cosh(xi/2) at xi^2 = mu^2 + v, where dpsi/dv = lam.
 
@@ -183,3 +233,37 @@ def lambda_and_slope(square: Array) -> tuple[Array, Array]:
         lam = np.where(small, 1 / 8 - square / 96 + square**2 / 960, lam)
         slope = np.where(small, -1 / 96 + square / 480 - 17 * square**2 / 26880, slope)
     return lam, slope
+
+
+@dataclass(frozen=True, eq=False)
+class JaakkolaLogistic(LogisticRegression):
+    r"""Logistic regression: Gaussian approximation from a quadratic bound on the loss.
+
+    .. math::
+
+        S^{-1} = S_0^{-1} + 2 \tfrac{\alpha}{W} \sum_i w_i \lambda(v_i) z_i z_i', \quad
+        m = S \left(S_0^{-1}\mu_0 + \tfrac{\alpha}{W} \sum_i w_i (y_i - \tfrac12) z_i\right), \quad
+        v_i^2 = z_i'(S + mm')z_i, \quad \lambda(v) = \frac{\sigma(v) - 1/2}{2v}.
+
+    The equations are solved by Newton's method to convergence, not by a fixed number of EM steps.
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+
+    References
+    ----------
+    .. [1] T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational methods,
+       Statistics and Computing 10, 2000.
+
+    Examples
+    --------
+    >>> posterior = JaakkolaLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.6865])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    approximation: ClassVar[Approximation] = Jaakkola()

@@ -1,37 +1,51 @@
-r"""Equations of the Laplace approximation: the mode u and the curvature there.
+r"""Laplace approximation: a Gaussian at the mode theta with the curvature there.
 
-With c = beta w, the labels' signs s = 1 - 2 y and p = sigmoid(s (offset + Z u)):
+With c = beta w and the derivatives l', l'' of the loss at u = offset + Z theta:
 
-    u + Z'[c s p] = 0,        S^-1 = I + Z' diag(c p (1 - p)) Z.
+    theta + Z'[c l'] = 0,        S^-1 = I + Z' diag(c l'') Z.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from temperance.models.glm.expected_loss import sigmoid_and_slope
-from temperance.models.glm.system import (
-    FullLaw,
-    Rows,
-    StraightAhead,
-    Tangent,
-    inverse_root,
-    solve_newton,
-    weighted_gram,
-)
-from temperance.types import Array
+from temperance.models.glm.gaussians import FullLaw, inverse_root, solve_newton, weighted_gram
+from temperance.models.glm.loss import Forces, Logistic, Loss
+from temperance.models.glm.model import LogisticRegression
+from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
+from temperance.types import Array, Preferences
+
+
+@dataclass(frozen=True)
+class Laplace(UnderLoss):
+    """The Laplace approximation under a smooth loss."""
+
+    diagonal: ClassVar[bool] = False
+
+    def system(self, rows: Rows) -> System:
+        """Return the equations of the mode."""
+        return LaplaceSystem(rows, self.loss)
+
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
+        """Differentiate the loss at the mode, whatever the variance."""
+        first, second, _ = self.loss.derivatives(mean, y)
+        return Forces(first, second, second)
 
 
 @dataclass(frozen=True, eq=False)
 class LaplaceSystem(StraightAhead):
-    """Unknowns x = u, the mode."""
+    """Unknowns x = theta, the mode."""
 
     rows: Rows
+    loss: Loss
 
     def start(self) -> Array:
-        """Return u = 0."""
+        """Return theta = 0."""
         return np.zeros((len(self.rows.weights), self.rows.Z.shape[1]))
 
     def scale(self, x: Array, beta: float) -> Array:
@@ -47,39 +61,62 @@ class LaplaceSystem(StraightAhead):
         return self.start()
 
     def objective(self, x: Array, beta: float) -> Array:
-        """Return beta sum_i w_i softplus(s_i mu_i) + |u|^2 / 2."""
-        mean = self.rows.sign * (self.rows.offset + x @ self.rows.Z.T)
-        loss = (self.rows.weights * np.logaddexp(0.0, mean)).sum(axis=1)
+        """Return beta sum_i w_i l_i + |theta|^2 / 2."""
+        loss = (self.rows.weights * self.loss.value(self._predictor(x), self.rows.y)).sum(axis=1)
         return beta * loss + 0.5 * (x**2).sum(axis=1)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
         """Return the Newton step and the tangent."""
-        Z, w = self.rows.Z, self.rows.weights
-        p, slope = self._probability(x)
-        drift = (w * self.rows.sign * p) @ Z
-        precision = self._precision(slope, beta)
-        return solve_newton(precision, x + beta * drift, drift, beta, lambda step: x + step)
+        first, second, _ = self._derivatives(x)
+        pull = (self.rows.weights * first) @ self.rows.Z
+        precision = self._precision(second, beta)
+        return solve_newton(precision, x + beta * pull, pull, beta, lambda step: x + step)
 
     def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
         """Return the mode."""
         return mean
 
     def law(self, x: Array, tangent: Array, beta: float) -> FullLaw:
-        """Return the Gaussians; their curvatures move along the mode."""
+        """Return the Gaussians; their precisions move by Z' diag(w [l'' + beta l''' du]) Z."""
         Z, w = self.rows.Z, self.rows.weights
-        p, slope = self._probability(x)
-        d_weight = w * slope * (1 + beta * self.rows.sign * (1 - 2 * p) * (tangent @ Z.T))
-        root = inverse_root(self._precision(slope, beta))
-        return FullLaw(x, root, tangent, weighted_gram(Z, d_weight))
+        _, second, third = self._derivatives(x)
+        d_precision = weighted_gram(Z, w * (second + beta * third * (tangent @ Z.T)))
+        return FullLaw(x, inverse_root(self._precision(second, beta)), tangent, d_precision)
 
     def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
         """Return modes and covariance roots."""
-        return x, inverse_root(self._precision(self._probability(x)[1], beta))
+        return x, inverse_root(self._precision(self._derivatives(x)[1], beta))
 
-    def _probability(self, x: Array) -> tuple[Array, Array]:
-        """Return p, the probability of the other label, and p (1 - p)."""
-        return sigmoid_and_slope(self.rows.sign * (self.rows.offset + x @ self.rows.Z.T))
+    def _predictor(self, x: Array) -> Array:
+        return self.rows.offset + x @ self.rows.Z.T
 
-    def _precision(self, slope: Array, beta: float) -> Array:
+    def _derivatives(self, x: Array) -> tuple[Array, Array, Array]:
+        return self.loss.derivatives(self._predictor(x), self.rows.y)
+
+    def _precision(self, second: Array, beta: float) -> Array:
         Z = self.rows.Z
-        return np.eye(Z.shape[1]) + beta * weighted_gram(Z, self.rows.weights * slope)
+        return np.eye(Z.shape[1]) + beta * weighted_gram(Z, self.rows.weights * second)
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceLogistic(LogisticRegression):
+    r"""Logistic regression: Gaussian at the mode of the alpha-posterior with the curvature there.
+
+    .. math:: S^{-1} = S_0^{-1} + \tfrac{\alpha}{W} \sum_i w_i \sigma'(z_i'm) z_i z_i'
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
+
+    Examples
+    --------
+    >>> posterior = LaplaceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.6748])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    approximation: ClassVar[Approximation] = Laplace(Logistic())
+    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)

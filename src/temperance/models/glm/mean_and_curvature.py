@@ -1,18 +1,19 @@
-r"""Equations of N(u, S) with full covariance when rows are many, for any expected loss psi(mu, v).
+r"""Equations of N(u, S) with full covariance when rows are many, for any expected loss L(mu, v).
 
 The unknowns are the mean u and the curvature B that the rows add to the precision,
 
-    u + beta Z'[w (psi_mu - y)] = 0,    B = Z' diag(2 w psi_v) Z,    S^-1 = I + beta B,
+    u + beta Z'[w psi_mu] = 0,    B = Z' diag(2 w psi_v) Z,    S^-1 = I + beta B,
 
-with mu = offset + Z u and v_i = z_i'S z_i: k + k^2 numbers, however many the rows.  A change dv of
-the variances moves, with H = I + beta Z' diag(w psi_mumu) Z,
+with mu = offset + Z u, v_i = z_i'S z_i and psi_mu, psi_v ... the partial derivatives of L: k + k^2
+numbers, however many the rows.  A change dv of the variances moves, with
+H = I + beta Z' diag(w psi_mumu) Z,
 
     du = -beta H^-1 Z'[w psi_muv dv],    dB = Z' diag(2 w [psi_muv Z du + psi_vv dv]) Z,
 
 while a change dB of the curvature makes dv_i = -beta z_i'S dB S z_i.  One after the other is a map
 from dB to dB, of the size of v, and Newton's equations are the identity less that map.
 
-Far from the solution precisions are multiples of what they should be: under vast variances psi_v
+Far from the solution precisions are multiples of what they should be: under large variances psi_v
 falls like v^-1/2, and what is linear is log B, not B.  Let A A' = S be such that the precision that
 B should make is A'^-1 diag(lam) A^-1.  Newton's method for log lam = 0, with A'^-1 exp(X) A^-1 for
 the precision, has the same map, for X instead of beta A'dB A, times 2 / (lam_i + lam_j), and log
@@ -21,20 +22,16 @@ lam on the right instead of lam - 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from temperance.models.glm.expected_loss import Loss, expected_value, labelled_partials
-from temperance.models.glm.krylov import solve_batch
-from temperance.models.glm.system import (
+from temperance.models.glm.gaussians import (
     FullLaw,
-    Rows,
-    Tangent,
     divergence,
     eigen,
+    few_rows,
     inverse_root,
     largest,
     quadratic_forms,
@@ -42,15 +39,31 @@ from temperance.models.glm.system import (
     times,
     weighted_gram,
 )
-from temperance.models.glm.vast import following_root
+from temperance.models.glm.krylov import solve_batch
+from temperance.models.glm.large_variances import following_root
+from temperance.models.glm.loss import ExpectedLoss
+from temperance.models.glm.newton import Tangent
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
-LOOSE = 5e-2  # enough for Newton's steps, which correct each other
-ROUGH, TIGHT = 1e-1, 1e-10  # for tangents that suggest, and for others
+FEW_COLUMNS = 32
+LARGE_PRIOR = 1e6  # variance of a predictor
+LOOSE, TIGHT = 5e-2, 1e-10  # for Newton's steps, which correct each other, and for tangents
 NEGLIGIBLE = 1e-10  # part of a precision
 FAR = 0.3  # change of a precision from which it is taken by logarithms
 BENT, MOST = 0.05, 20.0  # change of a logarithm from which it is one, and the most in one step
 LITTLE, NOTHING = 1e-8, 1e-16  # parts of the prior's precision
+
+
+def unknown_by_rows(rows: Rows) -> bool:
+    """Tell whether equations had better have an unknown for each row than for pairs of columns.
+
+    They have if rows are few.  But where the prior gives predictors large variances, the equations
+    of pairs are nearer to linear.
+    """
+    n, k = rows.Z.shape
+    large = rows.lengths.max(initial=0.0) > LARGE_PRIOR and k <= FEW_COLUMNS
+    return few_rows(n, k) and not large
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +71,16 @@ class MeanAndCurvatureSystem:
     """Unknowns x = (u, B): k coefficients and k^2 elements of the curvature."""
 
     rows: Rows
-    loss: Loss
-    value: Callable[[Array, Array], Array] = expected_value
+    loss: ExpectedLoss
 
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
-        psi = self.loss(self.rows.offset, self.rows.lengths)
+        psi = self.loss.partials(self.rows.offset, self.rows.lengths, self.rows.y)
         return self._unmoved(2 * self.rows.weights * psi.variance, 0.0)
 
     def guess(self, beta: float) -> Array:
-        """Return u = 0 and the largest curvature, 1/4 for each row."""
-        return self._unmoved(0.25 * self.rows.weights, beta)
+        """Return u = 0 and the loss's largest curvature for each row."""
+        return self._unmoved(self.loss.curvature * self.rows.weights, beta)
 
     def scale(self, x: Array, beta: float) -> Array:
         """Coefficients against what they do, curvatures against those of both coefficients."""
@@ -109,10 +121,10 @@ class MeanAndCurvatureSystem:
         return bool(np.all(np.isfinite(x)))
 
     def objective(self, x: Array, beta: float) -> Array:
-        """Return beta sum_i w_i psi(s_i mu_i, v_i) + KL."""
+        """Return beta sum_i w_i L(mu_i, v_i) + KL."""
         u, root = self.gaussian(x, beta)
-        mean = self.rows.sign * (self.rows.offset + u @ self.rows.Z.T)
-        loss = self.value(mean, squared_lengths(self.rows.Z, root))
+        mean = self.rows.offset + u @ self.rows.Z.T
+        loss = self.loss.expected(mean, squared_lengths(self.rows.Z, root), self.rows.y)
         return beta * (self.rows.weights * loss).sum(axis=1) + divergence(u, root)
 
     def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
@@ -149,14 +161,21 @@ class MeanAndCurvatureSystem:
 class Equations:
     """The equations at one mean, curvature and beta."""
 
-    def __init__(self, rows: Rows, loss: Loss, u: Array, curvature: Array, beta: float) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        loss: ExpectedLoss,
+        u: Array,
+        curvature: Array,
+        beta: float,
+    ) -> None:
         Z, w = rows.Z, rows.weights
         self.rows, self.u, self.curvature, self.beta = rows, u, curvature, beta
         precision = np.eye(Z.shape[1]) + beta * curvature
         self.root = inverse_root(precision)
         self.triangle = precision @ self.root
         variance = squared_lengths(Z, self.root)
-        psi = labelled_partials(loss, rows.offset + u @ Z.T, variance, rows.sign)
+        psi = loss.partials(rows.offset + u @ Z.T, variance, rows.y)
         self.pull = (w * psi.mean) @ Z
         self.weight = w * psi.variance
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
@@ -202,7 +221,7 @@ class Equations:
         moved = following_root(self.rows.Z, self.root, eta, x[:, :k], logarithm)
         return np.concatenate([moved, exponential(logarithm).reshape(m, -1)], axis=1)
 
-    def tangent(self, solution: Array, rough: bool) -> Array:
+    def tangent(self, solution: Array) -> Array:
         """Return the derivatives in beta; at fixed B the precision moves by B.
 
         At the solution u, a step away, the pull is -u / beta.
@@ -212,8 +231,7 @@ class Equations:
         dv = self._variances(self.root.swapaxes(1, 2) @ self.curvature @ self.root)
         du = -self._over_hessian(pull) + self._shift(dv)
         x = self._flat(du, self._bent(du, dv))
-        tolerance = ROUGH if rough else TIGHT
-        x = solve_batch(self._operator, x, tolerance, contraction=self.contraction)
+        x = solve_batch(self._operator, x, TIGHT, contraction=self.contraction)
         return self._turned_back(x)
 
     def _operator(self, x: Array) -> Array:

@@ -19,9 +19,12 @@ from temperance.curves import RiskCurve
 from temperance.models.hierarchical.leave_one_out import LeaveOneOutPredictions
 from temperance.models.hierarchical.moments import Predictions, predictions
 from temperance.models.hierarchical.training import TestedRows, TrainingSets, trained_and_tested
+from temperance.models.linear.eigenbasis import Misfits, positive_range
 from temperance.models.linear.noise import NoiseModel, gibbs_rows
 from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
+
+NONE = (0.0, 0.0)  # a range without numbers
 
 
 class Source(Protocol):
@@ -34,8 +37,8 @@ class Source(Protocol):
         ...
 
     @property
-    def largest(self) -> float:
-        """The largest eigenvalue of a training set's centred products."""
+    def training_sets(self) -> list[TrainingSets]:
+        """All training sets, or one that holds every other."""
         ...
 
 
@@ -53,9 +56,9 @@ class PlannedPredictions:
         return list(trained_and_tested(self.X, self.y, self.plan, self.centred))
 
     @property
-    def largest(self) -> float:
-        """The largest eigenvalue of a training set's centred products."""
-        return max(float(part.singular.max(initial=0.0)) ** 2 for part, _ in self._parts)
+    def training_sets(self) -> list[TrainingSets]:
+        """All training sets, in batches."""
+        return [training for training, _ in self._parts]
 
     def at(
         self, beta: float, scales: Array, prior_level: float, noise: NoiseModel
@@ -107,9 +110,20 @@ class AveragedLosses:
         return total / np.where(weight > 0, weight, 1.0), weight
 
     def scale(self) -> Scale:
-        """Return the beta from which on the curve changes."""
-        information = max(self.source.largest * float(self.scales.max()), 1.0)
-        return Scale(1 / information)
+        """Return the beta from which on the curve changes.
+
+        Coefficients, the level and the noise are learnt; and evidences, in which the squares of the
+        responses are multiplied by beta, begin to weigh the scales.
+        """
+        rates, betas = [1.0], []
+        for each in self.source.training_sets:
+            squares = each.rest + (each.response**2).sum(axis=1) + each.exposure * each.mean**2
+            information = self.scales.max() * each.singular.max(initial=0.0) ** 2
+            level = self.prior_level * each.exposure.max()
+            rates += [float(information), float(level), float(squares.max())]
+            exposures = positive_range(each.exposure)
+            betas += self.noise.changing(Misfits(exposures, positive_range(squares), NONE, NONE))
+        return Scale(min([1 / max(rates), *betas]))
 
     def _losses(self, beta: float) -> Iterator[TestedLosses]:
         for found in self.source.at(beta, self.scales, self.prior_level, self.noise):

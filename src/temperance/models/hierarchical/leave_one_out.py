@@ -6,9 +6,9 @@ h = kappa z'diag(q) z and e = y_i - ybar - z'm from all rows, and o = 1 - beta o
 
     error  (N/N') e / o,    variance  (N/N')^2 h / o,    Q' = Q - beta omega e^2 / o,
 
-and the determinant is multiplied by o.  Rows that make up nearly the whole misfit, or that alone
-determine a direction, are left out by a fit without them: there Q' or o would lose digits by
-cancellation.
+and the determinant is multiplied by o.  Rows that make up nearly the whole misfit or the whole
+weight, or that alone determine a direction, are left out by a fit without them: there Q', N' or o
+would lose digits by cancellation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from temperance.models.hierarchical.training import (
 from temperance.models.linear.noise import NoiseModel
 from temperance.types import Array, LeaveOneOutPlan, Plan, batches
 
-LEAST_MISFIT = 1e-3  # share of the misfit that must remain without a row
+LEAST_LEFT = 1e-3  # share of the misfit, and of the weight, that must remain without a row
 LEAST_FACTOR = 1e-9  # smallest o that is used; its rounding error is 1e-16
 NEGLIGIBLE = 40.0  # difference in log weight beyond which a scale is negligible
 PRODUCTS = 25  # values of beta * kappa at which the misfit is checked
@@ -64,15 +64,16 @@ class LeaveOneOutPredictions:
         return self.decomposition.training
 
     @property
-    def largest(self) -> float:
-        """The largest eigenvalue of the centred products."""
-        return float(self.training.singular.max(initial=0.0)) ** 2
+    def training_sets(self) -> list[TrainingSets]:
+        """One of all rows, which holds all that leave one out."""
+        return [self.training]
 
     def at(
         self, beta: float, scales: Array, prior_level: float, noise: NoiseModel
     ) -> Iterator[Predictions]:
         """Yield the predictions of all rows at ``beta``, under scales of non-negligible weight."""
-        cancelling = (self._misfit_left <= LEAST_MISFIT) | self._cancelling(beta, scales)
+        cancelling = np.minimum(self._misfit_left, 1 / self._growth) <= LEAST_LEFT
+        cancelling |= self._cancelling(beta, scales)
         for training, tests in self._without(np.flatnonzero(cancelling)):
             yield predictions(training, tests, beta, scales, prior_level)
         safe = np.flatnonzero(~cancelling)

@@ -50,20 +50,27 @@ class DecomposedRows(NamedTuple):
 
 def decompose(X: Array, y: Array, weights: Array, centred: bool) -> DecomposedRows:
     """Decompose the rows of positive weight, centred at their mean or, if not, at 0."""
-    total = float(weights.sum())
-    centre = weights @ X / total if centred else np.zeros(X.shape[1])
-    mean = float(weights @ y / total) if centred else 0.0
+    share = weights / weights.sum() if centred else np.zeros(len(weights))
+    (centre, away), (mean, deviations) = _about_mean(share, X), _about_mean(share, y)
     roots = np.sqrt(weights)
-    deviations = roots * (y - mean)
-    left, singular, right = np.linalg.svd(roots[:, None] * (X - centre), full_matrices=False)
+    deviations = roots * deviations
+    left, singular, right = np.linalg.svd(roots[:, None] * away, full_matrices=False)
     kept = singular > RANK * singular.max(initial=0.0)
     left, singular, right = left[:, kept], singular[kept], right[kept]
     response = left.T @ deviations
     residual = deviations - left @ response
-    parts = (singular, response, residual @ residual, total, mean)
+    parts = (singular, response, residual @ residual, weights.sum(), mean)
     return DecomposedRows(
         centre, right.T, TrainingSets(*(np.asarray(part)[None] for part in parts)), left
     )
+
+
+def _about_mean(share: Array, values: Array) -> tuple[Array, Array]:
+    """Return the mean of rows and their deviations, of which a heavy row has only tiny ones."""
+    mean = share @ values
+    away = values - mean
+    rounding = share @ away
+    return mean + rounding, away - rounding
 
 
 def trained_and_tested(

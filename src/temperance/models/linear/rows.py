@@ -15,8 +15,9 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a batch that fits into a processor's cache
-MANY_ELEMENTS = 2**14  # of rows: from here on Gram matrices and interpolation are faster
-LARGE_PROBLEM = 2**17  # elements of rows times pairs: from here on the shortcuts are faster
+MANY_ELEMENTS = 2**12  # of rows: from here on Gram matrices and interpolation are faster
+MANY_TRAINED = 2**15  # elements of the training rows of all pairs: from here on Grams are faster
+LARGE_PROBLEM = 2**17  # elements of rows whose losses take longer than the search itself
 
 LONG = 1e10  # row norm beyond which rows of norm 1 may be lost to rounding
 

@@ -25,6 +25,7 @@ EPSILON = float(np.finfo(float).eps)
 SMALL_SHARE = 1e-10  # of the largest entry of a column: smaller entries may be lost to rounding
 ROUNDING_FACTOR = 30.0  # safety factor on estimated rounding errors
 NEGLIGIBLE = 1e-6  # a singular value this small matters only from beta = 1e12 on
+NO_EFFECT = 1e-80  # a singular value this small has no effect at any beta within the limits
 
 
 def similar_lengths(rows: Array) -> bool:
@@ -47,12 +48,12 @@ def singular_values(rows: Array) -> tuple[Array, Array, Array]:
     """Return A, sigma and U' with rows (n, k) = A diag(sigma) U', or of a stack of such rows.
 
     A and U have as many vectors as the smaller of n and k.  Singular values that are no larger than
-    rounding errors are set to zero.
+    rounding errors, or too small to have an effect at any beta, are set to zero.
     """
     if similar_lengths(rows):
         left, sigma, right = np.linalg.svd(rows, full_matrices=False)
         noise = EPSILON * max(rows.shape[-2:]) * sigma.max(axis=-1, keepdims=True, initial=0.0)
-        return left, np.where(sigma > noise, sigma, 0.0), right
+        return left, np.where(sigma > np.maximum(noise, NO_EFFECT), sigma, 0.0), right
     if rows.ndim == 3:
         parts = zip(*(singular_values(each) for each in rows), strict=True)
         left, sigma, right = (np.stack(part) for part in parts)
@@ -97,7 +98,8 @@ def short_rows_are_lost(rows: Array) -> bool:
 
 def _by_jacobi(rows: Array) -> tuple[Array, Array, Array]:
     left, sigma, right = _jacobi(rows)
-    return left, np.where(sigma > _column_noise(rows, right), sigma, 0.0), right
+    least = np.maximum(_column_noise(rows, right), NO_EFFECT)
+    return left, np.where(sigma > least, sigma, 0.0), right
 
 
 def _column_noise(rows: Array, right: Array) -> Array:

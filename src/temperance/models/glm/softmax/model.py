@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.models.glm.axes import spanning_axes
-from temperance.models.glm.information import largest_weights, scale_of_forces
-from temperance.models.glm.leave_one_out import many_rows
+from temperance.models.glm import plain
 from temperance.models.glm.model import whitened_rows
-from temperance.models.glm.softmax.curve import path_of, softmax_risk_curve
-from temperance.models.glm.softmax.leave_one_out import left_out_risk_curve
+from temperance.models.glm.newton import solve
+from temperance.models.glm.rows import spanning_axes
+from temperance.models.glm.scale import largest_weights, scale_of_forces
+from temperance.models.glm.softmax import fast
 from temperance.models.glm.softmax.quadrature import (
     Logits,
     contrasts,
@@ -25,6 +25,8 @@ from temperance.models.glm.softmax.quadrature import (
 )
 from temperance.models.glm.softmax.system import (
     ClassRows,
+    SoftmaxLaplace,
+    SoftmaxLoss,
     SoftmaxSystem,
     class_rows,
     row_covariances,
@@ -33,7 +35,7 @@ from temperance.models.linear_predictor import GaussianPrior, Regression, gaussi
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.resources import refuse_too_large
 from temperance.search.log_scale import Scale
-from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Preferences, Risk
+from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, whole
 
 
@@ -108,14 +110,13 @@ class SoftmaxLogistic(Regression):
     def posteriors(
         self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None
     ) -> Callable[[float], SoftmaxPosterior]:
-        """Return the function from alpha to the posterior; each start is from those before."""
+        """Return the function from alpha to the posterior."""
         data = as_data(X, y, weights)
         rows, basis, prior = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
-        path = path_of(system)
 
         def posterior(alpha: float) -> SoftmaxPosterior:
-            found = path.at(non_negative("alpha", alpha) / data.size)
+            found = solve(system, non_negative("alpha", alpha) / data.size)
             modes, roots = system.gaussian(found.x, found.beta)
             mean = modes[0].reshape(system.dimension, -1)
             law = ContrastLaw(mean, roots[0], prior, basis).mixed()
@@ -156,10 +157,9 @@ class SoftmaxLogistic(Regression):
         """Return how many parameters the posterior takes from the data."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
-        path, used = path_of(system), np.empty(len(betas))
-        for j in np.argsort(betas):
-            found = path.at(float(betas[j]))
-            root = system.gaussian(found.x, found.beta)[1][0]
+        used = np.empty(len(betas))
+        for j, beta in enumerate(betas.tolist()):
+            root = system.gaussian(solve(system, beta).x, beta)[1][0]
             used[j] = len(root) - (root**2).sum()
         return used
 
@@ -167,7 +167,7 @@ class SoftmaxLogistic(Regression):
         """Return the equations of all rows, the mode (1, c k) and the covariance root."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
-        found = path_of(system).at(non_negative("beta", beta))
+        found = solve(system, non_negative("beta", beta))
         return system, found.x, system.gaussian(found.x, found.beta)[1][0]
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
@@ -182,10 +182,10 @@ class SoftmaxLogistic(Regression):
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, by quasi-Monte Carlo."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
-        if isinstance(plan, LeaveOneOutPlan) and many_rows(*rows.Z.shape):
-            curve = left_out_risk_curve(rows, plan, risk)
-        else:
-            curve = softmax_risk_curve(rows, plan.pairs(), risk)
+        approximation = SoftmaxLaplace(SoftmaxLoss(rows.n_classes))
+        curve = fast.choose(rows, plan, risk, approximation)
+        if curve is None:
+            curve = plain.risk_curve(rows, plan, risk, approximation)
         return replace(curve, scale=partial(plan_scale, rows, plan))
 
     def _rows(

@@ -16,20 +16,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.glm.softmax.quadrature import Logits, contrasts, losses_and_shares
-from temperance.models.glm.system import (
-    Rows,
-    StraightAhead,
-    Tangent,
-    inverse_root,
-    symmetric_solver,
+from temperance.models.glm.gaussians import inverse_root, symmetric_solver
+from temperance.models.glm.loss import Predictor
+from temperance.models.glm.newton import StraightAhead, System, Tangent
+from temperance.models.glm.rows import Rows
+from temperance.models.glm.softmax.quadrature import (
+    Logits,
+    contrasts,
+    expected_losses,
+    losses_and_shares,
 )
-from temperance.types import Array, Labels, batches
+from temperance.types import Array, Labels, Risk, batches
 
 CHORDS = 6  # steps by one and the same curvature
 SHRINKS = 0.5  # a step of those must be that much shorter than the one before
@@ -71,8 +73,8 @@ class SoftmaxLaw:
     d_precision: Array
     dimension: int  # number of contrasts c
 
-    def logits(self, Z: Array) -> Logits:
-        """Return the moments of the contrasts of rows (m, e, k), or (1, e, k)."""
+    def predictor(self, Z: Array, offset: Array) -> Predictor:
+        """Return mean and covariance of the contrasts of rows (m, e, k), or (1, e, k)."""
         m, c, e = len(self.mean), self.dimension, Z.shape[1]
         mean, d_mean = (
             Z @ part.reshape(m, c, -1).swapaxes(1, 2) for part in (self.mean, self.d_mean)
@@ -86,7 +88,36 @@ class SoftmaxLaw:
                 back = spread.swapaxes(1, 2)
                 cov[j, rows] = spread @ back
                 d_cov[j, rows] = -_times(spread, inner) @ back
-        return Logits(mean, cov, d_mean, d_cov)
+        return Predictor(mean, cov, d_mean, d_cov)
+
+
+@dataclass(frozen=True)
+class SoftmaxLoss:
+    """Loss log sum_k exp(f_k) - f_y of logits f, whose contrasts are the predictors."""
+
+    n_classes: int
+    curvature: ClassVar[float] = 0.25
+    method: ClassVar[str] = "Laplace approximation, losses by quasi-Monte Carlo"
+
+    def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
+        """Return E l, or -log E exp(-l), of rows (m, e), and the slopes in beta."""
+        shape = predictor.mean.shape[:-1]
+        labels = np.broadcast_to(y, shape).astype(np.intp).ravel()
+        flat = Logits(*(each.reshape(-1, *each.shape[2:]) for each in predictor))
+        value, slope = expected_losses(flat, labels, self.n_classes, risk)
+        return value.reshape(shape), slope.reshape(shape)
+
+
+@dataclass(frozen=True)
+class SoftmaxLaplace:
+    """The Laplace approximation for several classes."""
+
+    loss: SoftmaxLoss
+    diagonal: ClassVar[bool] = False
+
+    def system(self, rows: Rows) -> System:
+        """Return the equations of the mode."""
+        return SoftmaxSystem(class_rows(rows.Z, rows.y, rows.weights, self.loss.n_classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +125,11 @@ class SoftmaxSystem(StraightAhead):
     """Unknowns x = v, the mode, contrast after contrast."""
 
     rows: ClassRows
+
+    @property
+    def loss(self) -> SoftmaxLoss:
+        """The loss of the classes."""
+        return SoftmaxLoss(self.rows.n_classes)
 
     @property
     def dimension(self) -> int:
@@ -142,7 +178,7 @@ class SoftmaxSystem(StraightAhead):
                 break
             step, last = step + more, more
         after = x + step
-        return step, lambda rough: solve(after / beta if beta > 0 else -drift)
+        return step, lambda: solve(after / beta if beta > 0 else -drift)
 
     def law(self, x: Array, tangent: Array, beta: float) -> SoftmaxLaw:
         """Return the Gaussians; their curvatures move along the mode."""

@@ -24,7 +24,7 @@ from temperance.models.linear.fast.sums import HasFloor, SummedSource, mean_gibb
 from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import MeanLosses
-from temperance.models.linear.rows import LARGE_PROBLEM, WhitenedRows
+from temperance.models.linear.rows import LARGE_PROBLEM, MANY_TRAINED, WhitenedRows
 from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
 
 
@@ -43,7 +43,7 @@ def moment_source(rows: WhitenedRows, plan: AnyPlan) -> SummedSource | None:
     if isinstance(plan, FoldPlan) and rows.inputs.size > LARGE_PROBLEM:
         return FoldPlanMoments(rows, plan)
     pairs = plan.n_folds - plan.start if isinstance(plan, FoldPlan) else len(plan.train)
-    if pairs * rows.inputs.size > LARGE_PROBLEM:
+    if pairs * rows.inputs.size > MANY_TRAINED:
         return PairMoments(rows, plan)
     return None
 

@@ -1,4 +1,7 @@
-r"""Leave-one-out of many rows: one fit of all of them, and a Newton step that takes each row out.
+r"""Shortcuts for the risk curves of several classes.
+
+Pairs are followed along beta.  Leave-one-out of many rows is one fit of all of them, and a Newton
+step that takes each row out.
 
 With the fit's precision H, c = beta w, V_i = (I (x) z_i)'H^-1 (I (x) z_i) the covariance of the
 contrasts of a row's logits, W_i their curvature and r_i = C'(p_i - e_{y_i}), a Newton step without
@@ -18,26 +21,38 @@ from functools import cached_property
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
-from temperance.models.glm.continuation import Path
-from temperance.models.glm.leave_one_out import BAYES, FAR, MOST_REFITS
-from temperance.models.glm.softmax.curve import METHOD, Part, path_of
+from temperance.models.glm.fast import many_rows
+from temperance.models.glm.fast.leave_one_out import BAYES, FAR, MOST_REFITS
+from temperance.models.glm.fast.pairs import Part, Path, pairs_risk_curve
+from temperance.models.glm.newton import small_step
 from temperance.models.glm.softmax.quadrature import Logits, contrasts, expected_losses
 from temperance.models.glm.softmax.system import (
     ClassRows,
+    SoftmaxLaplace,
+    SoftmaxLoss,
     SoftmaxSystem,
     class_rows,
     curvatures,
     row_covariances,
     square_places,
 )
-from temperance.types import Array, LeaveOneOutPlan, Risk
+from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
+
+
+def choose(
+    rows: ClassRows, plan: AnyPlan, risk: Risk, approximation: SoftmaxLaplace
+) -> RiskCurve | None:
+    """Return a curve that costs less than the plain one, if there is one."""
+    if isinstance(plan, LeaveOneOutPlan) and many_rows(*rows.Z.shape):
+        return left_out_risk_curve(rows, plan, risk)
+    return pairs_risk_curve(rows, plan, risk, approximation)
 
 
 def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOutPlan, risk: Risk) -> RiskCurve:
     """Curve of whitened rows under the plan's weights."""
     weighted = class_rows(rows.Z, rows.y, plan.weights[None], rows.n_classes)
     losses = LeftOutLosses(weighted, plan.exponents, risk)
-    method = f"{METHOD}, rows left out by one Newton step"
+    method = f"{SoftmaxLoss.method}, rows left out by one Newton step"
     return curve_of_tested(losses, np.arange(len(rows.y)), plan.weights, len(rows.y), method)
 
 
@@ -68,7 +83,7 @@ class LeftOutLosses:
 
     @cached_property
     def _path(self) -> Path:
-        return path_of(SoftmaxSystem(self.rows))
+        return Path(SoftmaxSystem(self.rows))
 
     @cached_property
     def _refits(self) -> list[tuple[int, Part]]:
@@ -85,13 +100,12 @@ class LeftOutLosses:
         weights = rows.weights.copy()
         weights[:, row] = 0.0
         system = SoftmaxSystem(class_rows(rows.Z, rows.y, weights, rows.n_classes))
-        path = path_of(system, self._path, MOST_REFITS)
-        return Part(system, path, rows, np.array([[row]]))
+        return Part(Path(system, MOST_REFITS), rows, slice(row, row + 1), system.loss)
 
     def _by_newton(self, beta: float) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
         found, system = self._path.at(beta), SoftmaxSystem(self.rows)
-        step = self.rows.small_step(found.beta)
+        step = small_step(system, found.beta)
         (mean, cov), ahead, behind = (
             left_out(system, found.x + move * found.tangent, found.beta + move)
             for move in (0.0, step, -step)

@@ -1,9 +1,10 @@
 r"""Leave-one-out of many rows: one fit of all of them, and a Newton step that takes each row out.
 
-With expected losses psi(mu, v), c = beta w, H = I + Z' diag(c psi_mumu) Z and h_i = z_i'H^-1 z_i, a
-Newton step for the mean without row i, from the solution with it, moves the row's predictor to
+With the partial derivatives psi_mu, psi_v ... of expected losses L(mu, v), c = beta w,
+H = I + Z' diag(c psi_mumu) Z and h_i = z_i'H^-1 z_i, a Newton step for the mean without row i, from
+the solution with it, moves the row's predictor to
 
-    mu_i + c_i (psi_mu - y_i) h_i / (1 - c_i psi_mumu h_i);
+    mu_i + c_i psi_mu h_i / (1 - c_i psi_mumu h_i);
 
 the precision loses 2 c_i psi_v z_i z_i', which leaves the variance
 
@@ -23,51 +24,38 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
-from temperance.models.glm.continuation import Path
-from temperance.models.glm.curve import QUADRATURE, Approximation, Part, alike, predictor_loss
-from temperance.models.glm.shared_rows import shared_rows
-from temperance.models.glm.system import (
+from temperance.models.glm.fast.pairs import Part, Path
+from temperance.models.glm.fast.shared_rows import shared_rows
+from temperance.models.glm.gaussians import (
     CACHED,
-    Predictor,
-    Rows,
-    few_rows,
     inverse_root,
     predictor_moments,
     squared_lengths,
     weighted_gram,
 )
+from temperance.models.glm.loss import Predictor
+from temperance.models.glm.newton import Approximation, small_step
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches
 
-MANY_ROWS = 500  # up to which every row is refitted
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32
 LEAST = 0.5  # of what is left in exact arithmetic; a little below beta = 0 it may be less
 BAYES = 1.0  # the beta at which it is decided which rows are refitted
 
 
-def many_rows(n: int, columns: int) -> bool:
-    """Tell whether single rows matter little enough to be left out by a Newton step."""
-    return n > MANY_ROWS and not few_rows(n, columns)
-
-
 def left_out_risk_curve(
     rows: Rows, plan: LeaveOneOutPlan, risk: Risk, approximation: Approximation
 ) -> RiskCurve:
-    """Curve of whitened rows of one weighting, the plan's."""
-    losses = LeftOutLosses(rows, approximation, plan.exponents, risk)
-    return curve_of_tested(
-        losses,
-        np.arange(len(rows.y)),
-        plan.weights,
-        len(rows.y),
-        f"{QUADRATURE}, rows left out by one Newton step",
-        sketch=partial(losses, rough=True),
-    )
+    """Curve of whitened rows."""
+    losses = LeftOutLosses(rows.weighted(plan.weights[None]), approximation, plan.exponents, risk)
+    n, method = len(rows.y), f"{approximation.loss.method}, rows left out by one Newton step"
+    return curve_of_tested(losses, np.arange(n), plan.weights, n, method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +67,20 @@ class LeftOutLosses:
     exponents: Array
     risk: Risk
 
-    def __call__(self, beta: float, rough: bool = False) -> tuple[Array, Array]:
+    def __call__(self, beta: float) -> tuple[Array, Array]:
         """Return the losses and their slopes, (n,)."""
         low, high = float(self.exponents.min()), float(self.exponents.max())
-        value, slope = self._by_newton(low * beta, rough)
+        value, slope = self._by_newton(low * beta)
         slope *= low
         if high > low:
             # Exponents are close to one another, unless a row outweighs many: losses are linear.
             share = (self.exponents - low) / (high - low)
-            other, rise = self._by_newton(high * beta, rough)
+            other, rise = self._by_newton(high * beta)
             value += share * (other - value)
             slope += share * (high * rise - slope)
         for row, part in self._refits:
             exponent = float(self.exponents[row])
-            found, rise = part.losses(exponent * beta, self.risk, rough)
+            found, rise = part.losses(exponent * beta, self.risk)
             value[row], slope[row] = found[0, 0], exponent * rise[0, 0]
         return value, slope
 
@@ -115,13 +103,12 @@ class LeftOutLosses:
         weights = rows.weights.copy()
         weights[:, row] = 0.0
         system = self.approximation.system(shared_rows(rows, slice(None), weights))
-        path = Path(system, self._path if alike(system, self._path.system) else None, MOST_REFITS)
-        return Part(slice(0, 1), path, rows, slice(row, row + 1))
+        return Part(Path(system, MOST_REFITS), rows, slice(row, row + 1), self.approximation.loss)
 
-    def _by_newton(self, beta: float, rough: bool) -> tuple[Array, Array]:
+    def _by_newton(self, beta: float) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
-        found, system = self._path.at(beta, rough), self._path.system
-        step = self.rows.small_step(found.beta)
+        found, system = self._path.at(beta), self._path.system
+        step = small_step(system, found.beta)
         (mean, variance), ahead, behind = (
             left_out(
                 self.rows,
@@ -132,7 +119,8 @@ class LeftOutLosses:
             for move in (0.0, step, -step)
         )
         rises = ((after - before) / (2 * step) for after, before in zip(ahead, behind, strict=True))
-        return predictor_loss(Predictor(mean, variance, *rises), self.rows.y, self.risk)
+        predictor = Predictor(mean, variance, *rises)
+        return self.approximation.loss.risk(predictor, self.rows.y, self.risk)
 
 
 def left_out(
@@ -146,10 +134,10 @@ def left_out(
     # Leverages are the same along any axes.
     Z, c = (rows.turned if diagonal else rows).Z, beta * rows.weights[0]
     mean, variance = predictor_moments(rows, gaussian)
-    force = approximation.forces(rows.sign * mean, variance)
+    force = approximation.forces(mean, variance, rows.y)
     hessian = np.eye(Z.shape[1]) + weighted_gram(Z, (c * force.hessian)[None])
     h = squared_lengths(Z, inverse_root(hessian))[0]
-    mean = mean + c * rows.sign * force.pull * h / _kept(c * force.hessian, h, rows.lengths)
+    mean = mean + c * force.pull * h / _kept(c * force.hessian, h, rows.lengths)
     lost = c * force.curvature
     if not diagonal:
         return mean, variance / _kept(lost, variance, rows.lengths)

@@ -1,8 +1,9 @@
-r"""Steps of means that follow their deviations, where predictors have vast variances.
+r"""Steps of means that follow their deviations, where predictors have large variances.
 
-There the loss is a ramp, which has no scale: means and deviations grow and shrink together.  With
-covariances A A', a step that changes the root to A exp(-X/2) leaves u in its units, A^-1 u, as it
-is; so far as an axis of X is vast in what it does to predictors, a step du goes from u = A eta to
+There a loss that grows linearly is a ramp, which has no scale: means and deviations grow and shrink
+together.  With covariances A A', a step that changes the root to A exp(-X/2) leaves u in its units,
+A^-1 u, as it is; so far as the variances that an axis of X gives predictors are large, a step du
+goes from u = A eta to
 
     A exp(-X/2) (eta + A^-1 du + X eta / 2),
 
@@ -13,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.models.glm.system import eigen
+from temperance.models.glm.gaussians import eigen
 from temperance.types import Array
 
-VAST = 1e4  # variance of a predictor
+LARGE = 1e4  # variance of a predictor
 MOST = 10.0  # change of a logarithm in one step
 
 
@@ -32,7 +33,7 @@ def following(eta: Array, change: Array, logarithm: Array, variance: Array) -> A
     variance : array
         Largest variance of predictors that each deviation makes.
     """
-    follow = np.clip(logarithm * variance / (VAST + variance), -MOST, MOST)
+    follow = np.clip(logarithm * variance / (LARGE + variance), -MOST, MOST)
     return (eta + change - eta * follow) * np.exp(follow) - eta
 
 

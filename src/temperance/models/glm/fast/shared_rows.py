@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from temperance.models.glm.system import Rows
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 
@@ -15,11 +15,6 @@ class SharedRows(Rows):
 
     whole: Rows
     which: slice
-
-    @cached_property
-    def sign(self) -> Array:
-        """Signs of the labels, a view."""
-        return self.whole.sign[self.which]
 
     @cached_property
     def squares(self) -> Array:
@@ -49,9 +44,9 @@ class SharedRows(Rows):
         return shared_rows(self.whole.turned, self.which, self.weights)
 
     @cached_property
-    def reach(self) -> Array:
-        """Largest effect on f of a unit step in each coefficient, of any of the rows."""
-        return self.whole.reach
+    def largest(self) -> Array:
+        """Largest absolute value of each column, of all the rows."""
+        return self.whole.largest
 
 
 def shared_rows(whole: Rows, which: slice, weights: Array) -> SharedRows:

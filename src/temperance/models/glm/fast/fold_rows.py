@@ -2,15 +2,15 @@ r"""Rows in the order of their folds, held twice, so that those outside a fold a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.duplicates import sorting_order
-from temperance.models.glm.shared_rows import shared_rows
-from temperance.models.glm.system import Rows
+from temperance.models.glm.fast.shared_rows import shared_rows
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, FoldPlan
 
 
@@ -53,7 +53,8 @@ def fold_rows(rows: Rows, plan: FoldPlan) -> FoldRows:
     Z, offset, y, weights = (
         _twice(part, order) for part in (rows.Z, rows.offset, rows.y, plan.weights)
     )
-    return FoldRows(order, Rows(Z, offset, y, weights[None]), folds, plan.exponents)
+    twice = replace(rows, Z=Z, offset=offset, y=y, weights=weights[None])
+    return FoldRows(order, twice, folds, plan.exponents)
 
 
 def _twice(values: Array, order: NDArray[np.intp]) -> Array:

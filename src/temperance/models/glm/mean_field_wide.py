@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.models.glm.expected_loss import Partials
-from temperance.models.glm.system import Rows, weighted_gram
+from temperance.models.glm.gaussians import weighted_gram
+from temperance.models.glm.loss import Partials
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 

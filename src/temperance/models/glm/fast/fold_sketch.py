@@ -1,9 +1,10 @@
 r"""Folds of many rows by one fit of all of them, and a Newton step that takes each fold out.
 
 Let (u, S) solve the equations of all rows, each with its weight averaged over the training sets.
-There the rows of fold j add to pull, Hessian and curvature, with expected losses psi(mu, v),
+There the rows of fold j add to pull, Hessian and curvature, with the partial derivatives psi_mu,
+psi_v ... of expected losses,
 
-    G_j = sum_i w_i (psi_mu - y_i) z_i,    H_j = sum_i w_i psi_mumu z_i z_i',
+    G_j = sum_i w_i psi_mu z_i,    H_j = sum_i w_i psi_mumu z_i z_i',
     B_j = sum_i 2 w_i psi_v z_i z_i',
 
 and one pass over the rows gives those of all folds.  With c_k beta times the exponent of the
@@ -23,27 +24,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from temperance.models.glm.continuation import Anchor, Path
-from temperance.models.glm.curve import Approximation
-from temperance.models.glm.fold_rows import FoldRows
-from temperance.models.glm.system import (
+from temperance.models.glm.fast.fold_rows import FoldRows
+from temperance.models.glm.fast.pairs import Path
+from temperance.models.glm.gaussians import (
     DiagonalLaw,
     FullLaw,
     Law,
-    PortableSystem,
-    Rows,
     inverse_root,
     predictor_moments,
     symmetric_solver,
     times,
     weighted_gram,
 )
+from temperance.models.glm.newton import Approximation, small_step
+from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k), or (1, k)
 
 MOST_REMEMBERED = 2**20  # elements of curvatures
-ROUGH_STEP = 0.05  # to the fit of all rows; the folds' own steps go on from there
+LAST_STEP = 0.05  # of Newton's method to the fit of all rows; the folds' own go on from there
 
 
 class Fits(NamedTuple):
@@ -109,12 +109,11 @@ class FoldSketch:
 
     @cached_property
     def _whole(self) -> Path:
-        system = self.approximation.system(self.rows.once, rough=True)
-        return Path(system, rough_step=ROUGH_STEP)
+        return Path(self.approximation.system(self.rows.once), tolerance=LAST_STEP)
 
     def _moving(self, beta: float) -> MovingFits:
-        found, system = self._whole.at(beta, rough=True), self._whole.system
-        beta, step = found.beta, system.rows.small_step(found.beta)
+        found, system = self._whole.at(beta), self._whole.system
+        step = small_step(system, beta)
         here, there = (
             system.gaussian(found.x + move * found.tangent, beta + move) for move in (0.0, step)
         )
@@ -156,8 +155,8 @@ class FoldSketch:
         """Take each fold out of a fit of all rows."""
         rows, w, u = self.rows.once, self.rows.weights, self._along(gaussian[0])
         mean, variance = predictor_moments(rows, gaussian)
-        force = self.approximation.forces(rows.sign * mean, variance, rough=True)
-        pull = self._products(w * rows.sign * force.pull, self._means.Z)
+        force = self.approximation.forces(mean, variance, rows.y)
+        pull = self._products(w * force.pull, self._means.Z)
         hessian = self._grams(w * force.hessian)
         left = symmetric_solver(np.eye(u.shape[1]) + beta * hessian)(u + beta * pull)
         mean = self._back(u - left)
@@ -170,7 +169,7 @@ class FoldSketch:
 
     @cached_property
     def _means(self) -> Rows:
-        """The rows along the axes on which means are told apart."""
+        """The rows along the axes of the means."""
         return self.rows.once.turned if self.approximation.diagonal else self.rows.once
 
     def _along(self, means: Array) -> Array:
@@ -195,21 +194,3 @@ class FoldSketch:
         """From sums over the rows of each fold to weighted ones over the others."""
         exponents = self.rows.exponents.reshape(-1, *[1] * (sums.ndim - 1))
         return exponents * (sums.sum(axis=0) - sums)
-
-
-@dataclass(frozen=True, eq=False)
-class FoldGuide:
-    """A sketch's fit without a fold, as a solution of the fold's equations that nearly holds."""
-
-    sketch: FoldSketch
-    fold: int
-    system: PortableSystem
-
-    def at(self, beta: float, rough: bool = False) -> Anchor:
-        """Return the solution and its tangent, rough in any case."""
-        fits, one = self.sketch.at(beta), slice(self.fold, self.fold + 1)
-        x, ahead = (
-            self.system.parameters(mean[one], curvature[one], fits.beta + move)
-            for move, (mean, curvature) in ((0.0, fits.now), (fits.step, fits.ahead))
-        )
-        return Anchor(fits.beta, x, (ahead - x) / fits.step, rough=True)

@@ -1,4 +1,4 @@
-r"""Between which betas the curves of logistic models move, from one look at the rows.
+r"""The betas between which the curves of models of a linear predictor move.
 
 In whitened coordinates the prior is N(0, I).  At beta the rows have added about beta lam to its
 precision along an axis, lam an eigenvalue of their information sum_i w_i h_i z_i z_i', and have
@@ -14,31 +14,28 @@ the posterior is the prior: predictors move by parts of their deviations, or of 
 lam_min for h = 1, the data outweigh the prior along every axis that matters to predictors, and the
 variances of predictors are small, with curvatures as small as those of probabilities of 1/1000.
 Variances go on to fall like 1/beta, and losses by as little.  Where a hyperplane separates the
-classes there is no such end: predictors keep moving away, by log beta, or under a vast prior
+classes there is no such end: predictors keep moving away, by log beta, or under a very wide prior
 together with their deviations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 
-from temperance.models.glm.expected_loss import Forces
-from temperance.models.glm.system import Rows
+from temperance.models.glm.newton import Approximation
+from temperance.models.glm.rows import Rows
 from temperance.search.log_scale import Scale
 from temperance.types import AnyPlan, Array, Plan, PrefixPlan
 
 LEAST_CURVATURE = 1e-3
 MATTERS = 1e-4  # variance of a predictor under the prior, along one axis
-TOLD_APART = 1e-6
+INDEPENDENT = 1e-6
 
 
-def plan_scale(rows: Rows, plan: AnyPlan, forces: Callable[[Array, Array], Forces]) -> Scale:
+def plan_scale(rows: Rows, plan: AnyPlan, approximation: Approximation) -> Scale:
     """Return the betas between which the plan's curve moves."""
     weights, alone = largest_weights(plan)
-    return Scale(*beta_scale(replace(rows, weights=weights[None]), forces, alone))
+    return Scale(*beta_scale(rows.weighted(weights[None]), approximation, alone))
 
 
 def largest_weights(plan: AnyPlan) -> tuple[Array, bool]:
@@ -52,7 +49,7 @@ def largest_weights(plan: AnyPlan) -> tuple[Array, bool]:
 
 
 def beta_scale(
-    rows: Rows, forces: Callable[[Array, Array], Forces], alone: bool = False
+    rows: Rows, approximation: Approximation, alone: bool = False
 ) -> tuple[float, float]:
     """Return the smallest and the largest beta at which posteriors of these rows move.
 
@@ -60,8 +57,8 @@ def beta_scale(
     ----------
     rows : Rows
         Whitened, of one weighting: the largest weights that any training set gives them.
-    forces : function of means and variances
-        Slope and curvature of the approximation's loss.
+    approximation : Approximation
+        For slope and curvature of its loss.
     alone : bool
         Whether training sets may be as small as one row.
 
@@ -71,8 +68,8 @@ def beta_scale(
     what moves below a thousandth of the one, or above the other, is about a thousandth of all.
     """
     weights, lengths = rows.weights[0], rows.lengths
-    force = forces(rows.sign * rows.offset, lengths)
-    pull = np.linalg.norm((weights * rows.sign * force.pull) @ rows.Z)
+    force = approximation.forces(rows.offset, lengths, rows.y)
+    pull = np.linalg.norm((weights * force.pull) @ rows.Z)
     curvature = float((weights * force.curvature) @ lengths)  # the eigenvalues' sum
     return scale_of_forces(rows, float(pull), curvature, alone)
 
@@ -104,4 +101,4 @@ def _lowest_eigenvalue(Z: Array, weights: Array) -> float:
         return np.inf
     size = np.sqrt(squares[kept])
     cosines = gram[np.ix_(kept, kept)] / size[:, None] / size
-    return float(size.min() ** 2 * max(np.linalg.eigvalsh(cosines)[0], TOLD_APART))
+    return float(size.min() ** 2 * max(np.linalg.eigvalsh(cosines)[0], INDEPENDENT))

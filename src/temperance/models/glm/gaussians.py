@@ -1,43 +1,23 @@
-r"""The equations of a Gaussian approximation, for many weightings of the same rows at once.
-
-A system solves F(x, beta) = 0 for the parameters x of N(mean, S) in whitened coordinates, where
-the prior is N(0, I).  At beta = 0 the solution is the prior; from there it is followed along beta
-(:mod:`temperance.models.glm.continuation`).
-"""
+r"""Gaussians over coefficients that move along beta, and the linear algebra of their equations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import dataclass
+from functools import reduce
 from operator import iadd
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
 
-from temperance.models.glm.axes import principal_axes, turned
+from temperance.models.glm.loss import Predictor
+from temperance.models.glm.rows import Rows
 from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
-FEW_COLUMNS = 32
-VAST_PRIOR = 1e6  # variance of a predictor
-SMALL = 1e-4
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
-
-
-# From whether a rough one will do to the tangent dx/dbeta of a solution.
-Tangent: TypeAlias = Callable[[bool], Array]
-
-
-class Predictor(NamedTuple):
-    """Mean and variance of rows' linear predictors and their derivatives in beta, (m, e)."""
-
-    mean: Array
-    variance: Array
-    d_mean: Array
-    d_variance: Array
 
 
 class Law(Protocol):
@@ -46,68 +26,6 @@ class Law(Protocol):
     def predictor(self, Z: Array, offset: Array) -> Predictor:
         """Return the moments of offset + z'u for rows Z of shape (m, e, k), or (1, e, k)."""
         ...
-
-
-class System(Protocol):
-    """Stationarity equations of m approximations; x has shape (m, parameters)."""
-
-    @property
-    def rows(self) -> Rows:
-        """The rows that are trained on."""
-        ...
-
-    def start(self) -> Array:
-        """Return the solution at beta = 0: the prior."""
-        ...
-
-    def guess(self, beta: float) -> Array:
-        """Return the parameters of the loss's largest curvature, not far off at large beta."""
-        ...
-
-    def objective(self, x: Array, beta: float) -> Array:
-        """Return what the solution minimises, (m,), up to a constant."""
-        ...
-
-    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
-        r"""Return the Newton step -J^-1 F and how to get the tangent dx/dbeta = -J^-1 dF/dbeta."""
-        ...
-
-    def scale(self, x: Array, beta: float) -> Array:
-        """Return the size against which a step in each parameter is small."""
-        ...
-
-    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
-        """Return parameters at ``target`` from those at ``beta`` and a first-order change."""
-        ...
-
-    def admissible(self, x: Array) -> bool:
-        """Tell whether the parameters are those of a Gaussian."""
-        ...
-
-    def law(self, x: Array, tangent: Array, beta: float) -> Law:
-        """Return the approximations and how they move."""
-        ...
-
-    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
-        """Return means (m, k) and covariance roots (m, k, k), or diagonal ones (m, k)."""
-        ...
-
-
-@runtime_checkable
-class PortableSystem(System, Protocol):
-    """A system whose x means the same with other rows: it is about coefficients, not rows."""
-
-    def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
-        """Return x of Gaussians with these means (m, k) and precisions I + beta curvature."""
-        ...
-
-
-class StraightAhead:
-    """Parameters that move along straight lines in log(beta), more or less."""
-
-    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
-        """Return parameters at ``target`` from those at ``beta`` and a first-order change."""
-        return x + change
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,75 +80,6 @@ def _products(Z: Array, u: Array) -> Array:
     return u @ Z[0].T if len(Z) == 1 else (Z @ u[:, :, None])[:, :, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """What the approximations are about: f = offset + Z u, y in {0, 1}, weights (m, n)."""
-
-    Z: Array
-    offset: Array
-    y: Array
-    weights: Array
-
-    @cached_property
-    def sign(self) -> Array:
-        """1 - 2 y: the loss is softplus(sign f), (n,)."""
-        return 1.0 - 2.0 * self.y
-
-    @cached_property
-    def squares(self) -> Array:
-        """Z^2 elementwise."""
-        return self.Z**2
-
-    @cached_property
-    def kernel(self) -> Array:
-        """Inner products of the rows, (n, n)."""
-        return self.Z @ self.Z.T
-
-    @cached_property
-    def lengths(self) -> Array:
-        """Squared lengths of the rows, (n,)."""
-        return np.einsum("nk,nk->n", self.Z, self.Z)
-
-    @cached_property
-    def reach(self) -> Array:
-        """Largest effect on f of a unit step in each coefficient."""
-        return np.maximum(self.Z.max(axis=0, initial=0.0), -self.Z.min(axis=0, initial=0.0))
-
-    def coefficient_scale(self, u: Array) -> Array:
-        """Return steps in u that are small in units of the prior and in what they do to f."""
-        return (1.0 + np.abs(u) * self.reach) / (1.0 + self.reach)
-
-    @cached_property
-    def axes(self) -> Array | None:
-        """Orthonormal axes (k, k) along which many rows tell means apart, where they do not."""
-        if len(self.Z) < self.Z.shape[1]:
-            return None
-        return principal_axes(self.Z, self.weights.max(axis=0))
-
-    @cached_property
-    def turned(self) -> Rows:
-        """The same rows along these axes."""
-        return self if self.axes is None else replace(self, Z=turned(self.Z, self.axes))
-
-    def along(self, means: Array) -> Array:
-        """Return means (m, k) along these axes."""
-        return means if self.axes is None else means @ self.axes
-
-    def back(self, along: Array) -> Array:
-        """Return means from those along these axes."""
-        return along if self.axes is None else along @ self.axes.T
-
-    @cached_property
-    def first_step(self) -> float:
-        """A beta at which the data weigh about as much as the prior: information inverted."""
-        information = 0.25 * (self.weights @ self.lengths).max()
-        return 1.0 / float(information) if information > 0 else 1.0
-
-    def small_step(self, beta: float) -> float:
-        """Return a difference of betas that is small on the scale on which solutions move."""
-        return SMALL * (beta + self.first_step)
-
-
 def predictor_moments(rows: Rows, gaussian: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return mean and variance of each row's predictor, (n,), under a mean and covariance root.
 
@@ -251,17 +100,6 @@ def divergence(mean: Array, root: Array) -> Array:
 def few_rows(n: int, k: int) -> bool:
     """Tell whether matrices over n rows cost less than passes over rows of k coordinates."""
     return n <= max(FEW_ROWS, 6 * k)
-
-
-def unknown_by_rows(rows: Rows) -> bool:
-    """Tell whether equations had better have an unknown for each row than for pairs of columns.
-
-    They have if rows are few.  But where the prior makes predictors vast, those of pairs are nearer
-    to linear.
-    """
-    n, k = rows.Z.shape
-    vast = rows.lengths.max(initial=0.0) > VAST_PRIOR and k <= FEW_COLUMNS
-    return few_rows(n, k) and not vast
 
 
 def largest(values: Array) -> float:
@@ -354,10 +192,10 @@ def times(matrices: Array, vectors: Array) -> Array:
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
-def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Tangent]:
+def solve_at_once(matrices: Array, now: Array, later: Array) -> tuple[Array, Callable[[], Array]]:
     """Solve for two right-hand sides (m, n) by one factorisation; the second is for later."""
     solved = np.linalg.solve(matrices, np.stack([now, later], axis=2))
-    return solved[..., 0], lambda rough: solved[..., 1]
+    return solved[..., 0], lambda: solved[..., 1]
 
 
 def solve_newton(
@@ -366,7 +204,7 @@ def solve_newton(
     drift: Array,
     beta: float,
     prior_after: Callable[[Array], Array],
-) -> tuple[Array, Tangent]:
+) -> tuple[Array, Callable[[], Array]]:
     """Solve J step = -residual, and for the tangent -J^-1 drift; F = prior + beta drift, J = J'.
 
     After the step drift = -prior / beta, to second order: the tangent is then as good as the step's
@@ -374,7 +212,7 @@ def solve_newton(
     """
     solve = symmetric_solver(jacobian)
     step = solve(-residual)
-    return step, lambda rough: solve(prior_after(step) / beta if beta > 0 else -drift)
+    return step, lambda: solve(prior_after(step) / beta if beta > 0 else -drift)
 
 
 def symmetric_solver(matrices: Array) -> Callable[[Array], Array]:

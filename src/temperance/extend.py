@@ -1,0 +1,68 @@
+"""What somebody who adds a model or a strategy imports, in one place.
+
+>>> from temperance.extend import CurveStrategy, Data, Plan, RiskCurve
+"""
+
+from temperance.calibration import Calibration, mean_and_error
+from temperance.curves import RiskCurve, curve_of_losses
+from temperance.models.sampled.risk_of_draws import sampled_risk_curve
+from temperance.search.minimise import Minimum
+from temperance.strategies.selection import CurveStrategy, conclude
+from temperance.types import (
+    AnyPlan,
+    Array,
+    ChecksData,
+    CountsParameters,
+    Data,
+    FoldPlan,
+    HasNoiseVariance,
+    HasPreferences,
+    HasReference,
+    LeaveOneOutPlan,
+    Model,
+    Plan,
+    Posterior,
+    Preferences,
+    PrefixPlan,
+    Risk,
+    SamplingModel,
+    Strategy,
+    Transfer,
+)
+from temperance.validation import as_data, as_inputs, non_negative, one_of, positive, whole
+
+__all__ = [
+    "AnyPlan",
+    "Array",
+    "Calibration",
+    "ChecksData",
+    "CountsParameters",
+    "CurveStrategy",
+    "Data",
+    "FoldPlan",
+    "HasNoiseVariance",
+    "HasPreferences",
+    "HasReference",
+    "LeaveOneOutPlan",
+    "Minimum",
+    "Model",
+    "Plan",
+    "Posterior",
+    "Preferences",
+    "PrefixPlan",
+    "Risk",
+    "RiskCurve",
+    "SamplingModel",
+    "Strategy",
+    "Transfer",
+    "as_data",
+    "as_inputs",
+    "conclude",
+    "curve_of_losses",
+    "mean_and_error",
+    "non_negative",
+    "one_of",
+    "positive",
+    "sampled_risk_curve",
+    "whole",
+]

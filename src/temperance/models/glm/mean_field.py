@@ -1,0 +1,267 @@
+r"""Mean-field approximation: the Gaussian N(m, diag(t)), t = exp(2 rho), of diagonal covariance.
+
+Stationarity of beta sum_i w_i L_i(mu_i, v_i) + KL with mu = offset + Z m, v = Z^2 t (Z^2
+elementwise), c = beta w and the partial derivatives psi_mu, psi_v ... of L, in (m, rho):
+
+    m + Z'[c psi_mu] = 0,        t - 1 + 2 t (Z^2)'[c psi_v] = 0.
+
+Variances have axes of their own; means may be taken along others, where columns nearly depend on
+each other.  Steps of means follow their deviations where these are large (:mod:`.large_variances`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.curves import RiskCurve
+from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
+from temperance.models.glm.gaussians import DiagonalLaw, largest, solve_newton, weighted_gram
+from temperance.models.glm.large_variances import LARGE, following
+from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
+from temperance.models.glm.mean_field_wide import RowSpaceEquations
+from temperance.models.glm.model import LogisticRegression
+from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss
+from temperance.models.glm.rows import Rows
+from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
+from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.validation import as_data, as_numbers, non_negative, one_of, positive, whole
+
+LITTLE = 0.05  # change of a logarithm below which a line is as good
+
+
+@dataclass(frozen=True)
+class MeanField(UnderLoss):
+    """The Gaussian of diagonal covariance that minimises expected loss and divergence."""
+
+    diagonal: ClassVar[bool] = True
+
+    def system(self, rows: Rows) -> System:
+        """Return the stationarity equations of the variational objective."""
+        return MeanFieldSystem(rows, self.loss)
+
+    def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
+        """Differentiate the expected loss."""
+        return self.loss.forces(mean, variance, y)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFieldSystem:
+    """Unknowns x = (V'm, rho): k means, along axes V, and k log standard deviations."""
+
+    rows: Rows
+    loss: ExpectedLoss
+
+    def start(self) -> Array:
+        """Return m = 0, rho = 0."""
+        return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))
+
+    def scale(self, x: Array, beta: float) -> Array:
+        """Means against what they do and their deviations, logarithms of these against one."""
+        m, rho = self._split(x)
+        along = self.rows.turned.coefficient_scale(m)
+        if self.rows.axes is None:
+            # Under large variances a predictor's deviation is the scale of its loss.
+            deviation = np.exp(rho)
+            large = deviation * self.rows.largest > np.sqrt(LARGE)
+            along = np.where(large, np.maximum(along, deviation), along)
+        return np.concatenate([along, np.ones_like(rho)], axis=1)
+
+    def admissible(self, x: Array) -> bool:
+        """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1."""
+        _, rho = self._split(x)
+        return bool(np.all(np.isfinite(x)) and np.all((rho > -350) & (rho < 1e-8)))
+
+    def guess(self, beta: float) -> Array:
+        """Return m = 0 and the variances of the loss's largest curvature."""
+        curvature = self.loss.curvature * (self.rows.weights @ self.rows.squares)
+        return self.parameters(np.zeros_like(curvature), curvature, beta)
+
+    def objective(self, x: Array, beta: float) -> Array:
+        """Return beta sum_i w_i L(mu_i, v_i) + KL."""
+        m, rho = self._split(x)
+        t = np.exp(2 * rho)
+        mean = self.rows.offset + m @ self.rows.turned.Z.T
+        loss = self.loss.expected(mean, t @ self.rows.squares.T, self.rows.y)
+        prior = (0.5 * (m**2 + t) - rho).sum(axis=1)
+        return beta * (self.rows.weights * loss).sum(axis=1) + prior
+
+    def newton(self, x: Array, beta: float) -> tuple[Array, Tangent]:
+        """Return the Newton step and the tangent.
+
+        With q = t + 2 t (Z^2)'[c psi_v] the step is that for log q = 0, nearly linear in (m, rho),
+        whose Jacobian is that of q - 1 divided by q.
+        """
+        Z, w, squares = self.rows.turned.Z, self.rows.weights, self.rows.squares
+        m, rho = self._split(x)
+        t = np.exp(2 * rho)
+        mean, variance = self.rows.offset + m @ Z.T, t @ squares.T
+        psi = self.loss.partials(mean, variance, self.rows.y)
+        spread = 2 * t * ((w * psi.variance) @ squares)
+        q = t + beta * spread
+        # Near beta = 0 the logarithm of q is all in what q has more than 1.
+        more = np.expm1(2 * rho) + beta * spread
+        log_q = np.where(np.abs(more) < 0.5, np.log1p(np.maximum(more, -0.5)), np.log(q))
+        if len(Z) < Z.shape[1]:
+            at = RowSpaceEquations(self.rows, psi, m, rho, q, beta)
+            step = self._bent(x, at.step(q * log_q))
+            return step, lambda: at.tangent(step, spread)
+        pull = (w * psi.mean) @ Z
+        drift = np.concatenate([pull, spread], axis=1)
+        residual = np.concatenate([m + beta * pull, q * log_q], axis=1)
+        jacobian = self._jacobian(psi, 2 * t, q, beta)
+        step, tangent = solve_newton(jacobian, residual, drift, beta, partial(self._prior, x))
+        return self._bent(x, step), tangent
+
+    def _bent(self, x: Array, change: Array) -> Array:
+        """Let means follow their deviations, as far as these are large."""
+        (m, rho), (dm, drho) = self._split(x), self._split(change)
+        variance = (np.exp(rho) * self.rows.largest) ** 2
+        if largest(drho * variance / (LARGE + variance)) < LITTLE:
+            return change
+        size = np.exp(rho)
+        eta, d_eta = (self.rows.back(each) / size for each in (m, dm))
+        moved = size * following(eta, d_eta, drho, variance)
+        return np.concatenate([self.rows.along(moved), drho], axis=1)
+
+    def ahead(self, x: Array, change: Array, beta: float, target: float) -> Array:
+        """Go straight on, by logarithms where these are straight."""
+        return x + self._bent(x, change)
+
+    def _jacobian(self, psi: Partials, dt: Array, q: Array, beta: float) -> Array:
+        """Return the Jacobian in (m, rho), (m, 2 k, 2 k); dt/drho = 2 t."""
+        Z, squares, c = self.rows.turned.Z, self.rows.squares, beta * self.rows.weights
+        k = Z.shape[1]
+        jacobian = np.empty((len(c), 2 * k, 2 * k))
+        jacobian[:, :k, :k] = weighted_gram(Z, c * psi.mean_mean)
+        mixed = weighted_gram(Z, c * psi.mean_variance, squares)
+        mixed *= dt[:, None, :]
+        jacobian[:, :k, k:] = mixed
+        jacobian[:, k:, :k] = mixed.swapaxes(1, 2)
+        curvature = weighted_gram(squares, c * psi.variance_variance)
+        curvature *= dt[:, :, None]
+        np.multiply(curvature, dt[:, None, :], out=jacobian[:, k:, k:])
+        index = np.arange(2 * k)
+        jacobian[:, index, index] += np.concatenate([np.ones_like(q), 2 * q], axis=1)
+        return jacobian
+
+    def _prior(self, x: Array, step: Array) -> Array:
+        """Return what the prior adds to the equations, m and t - 1, a step further."""
+        m, rho = self._split(x + step)
+        return np.concatenate([m, np.expm1(2 * rho)], axis=1)
+
+    def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
+        """Return means and log standard deviations; a diagonal curvature is (m, k)."""
+        along = self.rows.along(mean)
+        return np.concatenate([along, -0.5 * np.log1p(beta * curvature)], axis=1)
+
+    def law(self, x: Array, tangent: Array, beta: float) -> DiagonalLaw:
+        """Return the Gaussians and how they move."""
+        m, rho = self._split(x)
+        dm, drho = self._split(tangent)
+        t = np.exp(2 * rho)
+        return DiagonalLaw(self.rows.back(m), t, self.rows.back(dm), 2 * t * drho)
+
+    def gaussian(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return means and standard deviations."""
+        m, rho = self._split(x)
+        return self.rows.back(m), np.exp(rho)
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        k = self.rows.Z.shape[1]
+        return x[:, :k], x[:, k:]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFieldLogistic(LogisticRegression):
+    r"""Logistic regression: the best Gaussian approximation of diagonal covariance.
+
+    Bayes by Backprop converges to it.
+
+    .. math:: \min_{m, \sigma} \; \alpha E_{N(m, \mathrm{diag}\,\sigma^2)}[r_n]
+              + KL(N(m, \mathrm{diag}\,\sigma^2) \,|\, \pi_0)
+
+    Parameters
+    ----------
+    prior_mean : float or array of shape (d,)
+    prior_cov : float, variances of shape (d,), or a diagonal matrix
+    method : {"deterministic", "sgd"}
+        Newton's method on the quadrature, or Bayes by Backprop, the stochastic algorithm of the
+        thesis.
+    steps, rate, seed : int, float, int
+        Number of steps, learning rate and random numbers of ``method="sgd"``.
+
+    Examples
+    --------
+    >>> posterior = MeanFieldLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
+    >>> posterior.mean.round(4)
+    array([0.7039])
+    """
+
+    prior_mean: ArrayLike = 0.0
+    prior_cov: ArrayLike = 1.0
+    method: Literal["deterministic", "sgd"] = "deterministic"
+    steps: int = 200
+    rate: float = 1.0
+    seed: int = 0
+    approximation: ClassVar[Approximation] = MeanField(Logistic())
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown method and a schedule without steps."""
+        one_of("method", self.method, ("deterministic", "sgd"))
+        whole("steps", self.steps, 1)
+        positive("rate", self.rate)
+        whole("seed", self.seed, 0)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Steps, rate and random numbers of the stochastic method."""
+        return Schedule(self.steps, self.rate, self.seed)
+
+    def prior(self, dimension: int) -> GaussianPrior:
+        """Return the prior, which must be diagonal."""
+        cov = as_numbers("prior_cov", self.prior_cov)
+        if cov.shape == (dimension, dimension) and np.all(np.isfinite(cov)):
+            off = cov - np.diag(np.diag(cov))
+            if np.any(off):
+                largest = float(np.abs(off).max())
+                raise ValueError(
+                    "prior_cov must be diagonal for MeanFieldLogistic, got an off-diagonal "
+                    f"element {largest!r}"
+                )
+            cov = np.diag(cov)
+        return gaussian_prior(self.prior_mean, cov, dimension)
+
+    def gaussian(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
+        """Return the function from beta to mean and covariance root, for rows of one weighting."""
+        if self.method == "deterministic":
+            return super().gaussian(rows)
+
+        def stochastic(beta: float) -> tuple[Array, Array]:
+            fit = backprop(rows, np.array([[beta]]), self.schedule)
+            return fit.mean[0, 0], fit.deviation[0, 0]
+
+        return stochastic
+
+    def trajectory(
+        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
+    ) -> Array:
+        """Means after each step of Bayes by Backprop, shape (steps + 1, d)."""
+        data = as_data(X, y, weights)
+        rows, _, prior = self.rows(data)
+        trace: list[Array] = []
+        beta = non_negative("alpha", alpha) / data.size
+        backprop(rows, np.array([[beta]]), self.schedule, trace)
+        return prior.mean + np.stack(trace)[:, 0, 0] * prior.root
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates, by quadrature."""
+        if self.method == "deterministic":
+            return super().risk_curve(data, plan, risk)
+        rows, _, _ = self.rows(data)
+        return backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)
