@@ -183,7 +183,7 @@ class PrefixMoments:
         count, size = self._blocks[0].rows.shape[:2]
         found = np.zeros((len(self.plan.orders), count * size))
         for exponent, order in zip(found, self.plan.orders, strict=True):
-            exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+            exponent[self.plan.start : len(order)] = self.plan.exponents_of(order)
         return list(found)
 
     @cached_property
