@@ -250,7 +250,7 @@ class Posterior(Protocol):
         ...
 
     def predict(self, X: ArrayLike) -> Any:
-        """Return mean and standard deviation of the response, or probabilities of classes."""
+        """Return mean and standard deviation of the response, or class probabilities."""
         ...
 
 
