@@ -16,7 +16,12 @@ from temperance.diagnostics import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
 from temperance.strategies import Average, KFold, LeaveOneOut
-from temperance.strategies.default import average_for, default_strategy, fitting, holding
+from temperance.strategies.default import (
+    average_for,
+    default_strategy,
+    with_feasible_folds,
+    with_transfer,
+)
 from temperance.types import Data
 
 LINEAR = models.GaussianLinear(noise_variance=0.4)
@@ -186,9 +191,11 @@ class TestResult:
     def test_named_strategies_hold_what_they_are_told(self):
         assert average_for(LINEAR) == Average(LeaveOneOut())
         assert average_for(LOGISTIC) == Average(KFold(), 2.0)  # at beta = 1 it is not Bayes
-        assert holding(average_for(LOGISTIC), "alpha") == Average(KFold(transfer="alpha"), 2.0)
+        assert with_transfer(average_for(LOGISTIC), "alpha") == Average(
+            KFold(transfer="alpha"), 2.0
+        )
         few = Data(X[:4], Y[:4], np.ones(4))
-        assert fitting(average_for(LOGISTIC), few) == Average(KFold(4), 2.0)
+        assert with_feasible_folds(average_for(LOGISTIC), few) == Average(KFold(4), 2.0)
 
 
 class TestMixtures:

@@ -266,7 +266,7 @@ class TestSupport:
         assert not recorded.supports(0.98 * lower)
         assert recorded.leave_one_out(upper, "gibbs").effective_size.min() >= LEAST_EFFECTIVE
         beyond = recorded.leave_one_out(1.05 * upper, "gibbs")
-        assert recorded.in_doubt(beyond).any() or not recorded.supports(1.05 * upper)
+        assert recorded.unreliable(beyond).any() or not recorded.supports(1.05 * upper)
 
     def test_hill_estimate_ends_it_below(self):
         """The total of d Gaussian coefficients has an exponential tail: k is (1 - beta) m."""

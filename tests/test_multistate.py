@@ -219,11 +219,11 @@ class TestLadder:
         sampler = ConjugateSampler(data)
         plan = strategies.Naive().plan(data, np.random.default_rng(0)).pairs()
         ladders = SampledLadders(sampler, plan)
-        (ladder,) = ladders.climb(1.0)
+        (ladder,) = ladders.extend(1.0)
         assert ladder.betas[0] == 0 and ladder.betas[-1] == 1.0
         assert [start for _, start in sampler.calls] == [None, *range(1, len(sampler.calls))]
         rungs = len(sampler.calls)
-        (longer,) = ladders.climb(2.0)
+        (longer,) = ladders.extend(2.0)
         assert ladders.upper == 2.0 and len(sampler.calls) > rungs
         np.testing.assert_array_equal(longer.betas[:rungs], ladder.betas)
 
@@ -232,7 +232,7 @@ class TestLadder:
         plan = Plan(np.ones((1, 12)), np.ones((1, 12)), 12.0)
         SampledLadders(
             ConjugateSampler(linear_data()), plan, report=lambda *news: told.append(news)
-        ).climb(1.0)
+        ).extend(1.0)
         assert [rungs for *_, rungs in told] == list(range(1, len(told) + 1))
         assert told[-1][:2] == (1.0, 1.0)
 

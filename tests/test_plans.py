@@ -132,7 +132,7 @@ def test_prefixes_train_and_the_next_row_is_tested(orders, start, transfer):
     assert_pairs(plan, expected, transfer)
     pairs = plan.pairs()
     np.testing.assert_allclose(
-        np.concatenate([plan.exponents(np.array(order)) for order in orders]),
+        np.concatenate([plan.exponents_of(np.array(order)) for order in orders]),
         pairs.likelihood_weights.sum(axis=1) / pairs.train.sum(axis=1),
     )
 

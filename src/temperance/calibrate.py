@@ -11,7 +11,7 @@ from temperance.calibration import Calibration
 from temperance.models.sampled.risk_of_draws import covariance_slope
 from temperance.resources import threads_for
 from temperance.strategies import KFold, default_strategy, strategy_named
-from temperance.strategies.default import average_for, fitting
+from temperance.strategies.default import average_for, with_feasible_folds
 from temperance.strategies.selection import stack
 from temperance.types import ChecksData, Data, Model, Risk, SamplingModel, Strategy, preferences_of
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
@@ -89,7 +89,7 @@ def calibrate(
         model.check(data)
     if chosen is None:
         usual = default_strategy(model, risk) if optimiser == "deterministic" else KFold()
-        chosen = fitting(usual, data)
+        chosen = with_feasible_folds(usual, data)
     rng = _as_generator(seed)
     with threads_for(data.X.size):
         return chosen.select(model, data, limits, rng, risk, optimiser)

@@ -54,10 +54,10 @@ class StoreWarning(TemperanceWarning):
 def warn(message: str, category: type[TemperanceWarning]) -> None:
     """Warn at the first line of code outside this package."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _ours(frame.f_globals):
+    while frame.f_back is not None and _in_package(frame.f_globals):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
-def _ours(names: dict[str, Any]) -> bool:
+def _in_package(names: dict[str, Any]) -> bool:
     return str(names.get("__name__", "")).startswith("temperance.")

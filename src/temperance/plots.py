@@ -52,8 +52,8 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     low, high = calibration.beta_range
     if high > low:
         kind = "not told apart" if calibration.average is None else "95 % of the weight"
-        said = f"{kind}: {low:.2g} to {high:.2g}"
-        ax.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=said)
+        label = f"{kind}: {low:.2g} to {high:.2g}"
+        ax.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=label)
     chosen = "choice" if calibration.average is None else "average, median"
     error = calibration.standard_error
     ax.errorbar(

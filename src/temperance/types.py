@@ -214,8 +214,8 @@ class PrefixPlan:
         """Whether some prefix predicts more than the next row."""
         return len(self.ends) < len(self.weights) - self.start
 
-    def exponents(self, order: NDArray[np.intp]) -> Array:
-        """Factor on beta in the training set of each row of one order, shape (n - start,)."""
+    def exponents_of(self, order: NDArray[np.intp]) -> Array:
+        """Return the factor on beta in the training set of each row of one order, (n - start,)."""
         if self.transfer == "beta":
             return np.ones(len(order) - self.start)
         return self.size / np.cumsum(self.weights[order])[self.start - 1 : -1]
@@ -250,7 +250,7 @@ class Posterior(Protocol):
         ...
 
     def predict(self, X: ArrayLike) -> Any:
-        """Return mean and standard deviation of the response, or probabilities of classes."""
+        """Return mean and standard deviation of the response, or class probabilities."""
         ...
 
 

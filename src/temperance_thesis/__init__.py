@@ -1,1 +1,1 @@
-"""The thesis that the library began from: its settings, figures, claims, and pages of evidence."""
+"""The thesis behind the library: its settings, figures and claims, and pages of evidence."""

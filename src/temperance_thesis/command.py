@@ -1,4 +1,4 @@
-"""``temperance reproduce``: the thesis' figures from the ground up, and verdicts on its claims."""
+"""``temperance reproduce``: compute the thesis' figures, and verdicts on its claims."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from temperance.datasets import Version
     from temperance_thesis.comparisons import StoredStudy
 
-# Enough to see what the two versions do to the thesis' pictures.
+# Enough to show the effect of the two versions on the thesis' figures.
 SHOWN = ("overfit_example", "linreg1_boxplot", "polyreg_plots", "logreg_boxplots")
 
 VersionName = Literal["as-stated", "as-coded", "both"]
@@ -109,14 +109,14 @@ def _make_directory(out: Path) -> None:
 
 
 class Clock:
-    """Says what was done and how long it took, and remembers it."""
+    """Measures the time of each piece of work, prints and stores it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self.seconds: dict[str, float] = {}
 
     def timed(self, name: str, work: Callable[[], Any]) -> Any:
-        """Do the work, and print its name and its seconds."""
+        """Return the result of some work; print its name and its seconds."""
         began = time.perf_counter()
         result = work()
         self.seconds[name] = time.perf_counter() - began
@@ -124,7 +124,7 @@ class Clock:
         return result
 
     def say(self, name: str, seconds: float) -> None:
-        """Print a line about work that is part of a larger piece."""
+        """Print a line about a part of a larger piece of work."""
         self._console.print(f"{seconds:7.1f} s  {escape(name)}")
 
 
@@ -139,19 +139,19 @@ def _listed() -> Grid:
     return grid
 
 
-def _labels(asked: list[str], all_figures: bool, verdicts: bool) -> list[str]:
+def _labels(requested: list[str], all_figures: bool, verdicts: bool) -> list[str]:
     from difflib import get_close_matches
 
     from temperance_thesis.figures import FIGURES
 
-    for label in asked:
+    for label in requested:
         if label not in FIGURES:
             near = get_close_matches(label, FIGURES, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; --list shows all"
             raise ValueError(f"there is no figure {label!r}{hint}")
-    if not (asked or all_figures or verdicts):
+    if not (requested or all_figures or verdicts):
         raise ValueError("name a figure, or give --all, --verdicts or --list")
-    return list(FIGURES) if all_figures else asked
+    return list(FIGURES) if all_figures else requested
 
 
 def _versions(version: VersionName) -> tuple[Version, ...]:
@@ -159,7 +159,7 @@ def _versions(version: VersionName) -> tuple[Version, ...]:
 
 
 def _drawn(labels: list[str], versions: tuple[Version, ...]) -> list[tuple[Any, Any]]:
-    """Return figures with versions; where these do not differ, one picture serves for both."""
+    """Return figures with versions; if these do not differ, one picture for both."""
     from temperance_thesis.figures import FIGURES
 
     pairs = [
@@ -179,16 +179,16 @@ def _compared(
     jobs: int,
     clock: Clock,
 ) -> tuple[StoredStudy, dict[str, tuple[int, int]]]:
-    """Make all comparisons of figures and verdicts at once, before any is drawn or judged."""
+    """Run all comparisons of figures and verdicts before any is drawn or evaluated."""
     from temperance_thesis import verdicts
     from temperance_thesis.comparisons import StoredStudy
 
     study = StoredStudy(out / "results", jobs)
-    asked = [each for figure, version in drawn for each in figure.comparisons(seed, version)]
-    asked += verdicts.planned(seed) if judged else []
-    if not asked:
+    requested = [each for figure, version in drawn for each in figure.comparisons(seed, version)]
+    requested += verdicts.planned(seed) if judged else []
+    if not requested:
         return study, {}
-    return study, clock.timed("comparisons", lambda: study.run(asked, repeats, seed))
+    return study, clock.timed("comparisons", lambda: study.run(requested, repeats, seed))
 
 
 def _draw(
@@ -217,7 +217,7 @@ def _draw(
 
 
 def _saved(label: str, table: Any, out: Path, version: Any) -> tuple[str, float]:
-    """Draw and write one figure; return its name and the seconds that it took."""
+    """Draw and write one figure; return its name and its seconds."""
     from temperance_thesis.figures import FIGURES, save
 
     began = time.perf_counter()
@@ -248,7 +248,7 @@ def _judge(
 
 
 def _pictures(out: Path, beside: Path) -> str:
-    """Show some of the figures that were drawn, as the end of a page that lies ``beside``."""
+    """Return Markdown that shows some of the figures, for a page at ``beside``."""
     from temperance_thesis.figures import FIGURES
 
     shown = [

@@ -1,4 +1,4 @@
-"""The comparisons of ``temperance reproduce``: stored, shared and shown as one piece of work."""
+"""The comparisons of ``temperance reproduce``: stored, shared, with one progress bar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temperance.study.identity import digest
 
 @dataclass(frozen=True)
 class StoredStudy:
-    """``study.compare`` with one store for each setting and seed, which figures share.
+    """``study.compare`` with one store for each setting and seed, shared by figures.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class StoredStudy:
     def __call__(
         self, settings: Mapping[str, Any], strategies: Any, repeats: int, seed: int
     ) -> Any:
-        """Compare, quietly: what was computed by :meth:`run` is taken from its store."""
+        """Return a comparison without a progress bar; results of :meth:`run` are in its store."""
         import pandas as pd
 
         tables = [
@@ -43,16 +43,16 @@ class StoredStudy:
     def run(
         self, comparisons: Iterable[Comparison], repeats: int, seed: int
     ) -> dict[str, tuple[int, int]]:
-        """Make all comparisons, with one bar for the whole run.
+        """Run all comparisons, with one progress bar.
 
-        Stores are opened before anything is computed, so that one which belongs to something else
-        is refused at once.  The first data sets of every setting come first: from then on the cost
-        of each is known, and so is the time left.
+        Stores are opened before anything is computed, so that one of another study is refused at
+        once.  The first data sets of every setting come first: then the cost of each setting, and
+        so the remaining time, is known.
 
         Returns
         -------
         dict
-            Of each setting, the data sets that were computed and those that the store held.
+            The numbers of computed and of stored data sets, by setting.
         """
         from joblib import effective_n_jobs  # type: ignore[import-untyped]
 
@@ -107,12 +107,12 @@ def label(comparison: Comparison) -> str:
 
 @dataclass
 class Ahead:
-    """What is left of a run whose data sets differ in cost from setting to setting.
+    """Remaining work of a run whose data sets differ in cost between settings.
 
     Parameters
     ----------
     left : dict
-        Data sets of each setting that are still to be computed.
+        Number of data sets of each setting that are still to be computed.
     """
 
     left: dict[str, int]
@@ -120,11 +120,11 @@ class Ahead:
     _last: float = 0.0
 
     def begin(self) -> None:
-        """Start the clock of the next data set."""
+        """Start the time of the next data set."""
         self._last = time.perf_counter()
 
     def after_one_more(self, setting: str) -> float:
-        """Count a data set of this setting as done, and return the seconds that are left."""
+        """Count a data set of this setting as done, and return the remaining seconds."""
         now = time.perf_counter()
         self.seconds.setdefault(setting, []).append(now - self._last)
         self._last = now
@@ -133,15 +133,15 @@ class Ahead:
 
 
 def expected_seconds(left: Mapping[str, int], seconds: Mapping[str, list[float]]) -> float:
-    """Return the time that the data sets left will take, each as long as those of its setting.
+    """Return the expected time of the remaining data sets, each at its setting's mean time.
 
-    A setting of which none was seen yet is taken to cost what the others do on average.
+    A setting without a finished data set is assumed to cost the average of the others.
 
     Examples
     --------
     >>> expected_seconds({"a": 10, "b": 2, "c": 1}, {"a": [0.5, 1.5], "b": [4.0]})
     20.5
     """
-    costs = {label: sum(seen) / len(seen) for label, seen in seconds.items()}
+    costs = {label: sum(measured) / len(measured) for label, measured in seconds.items()}
     usual = sum(costs.values()) / len(costs)
     return sum(count * costs.get(label, usual) for label, count in left.items())

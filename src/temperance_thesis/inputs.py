@@ -1,4 +1,4 @@
-r"""Inputs of regressions: how to draw their rows, and the second moments of a row."""
+r"""Inputs of regressions: random rows, and the second moments of a row."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from temperance.types import Array
 
-STORED_AS = "temperance.datasets.inputs"  # where studies know these classes
+STORED_AS = "temperance.datasets.inputs"  # module path that studies store
 
 
 class Inputs(Protocol):
-    """Rows z of d columns."""
+    """Distribution of rows z of d columns."""
 
     def draw(self, rng: np.random.Generator, n: int, d: int) -> Array:
-        """Draw n rows, independent of each other."""
+        """Return n independent rows."""
         ...
 
     def second_moment(self, d: int) -> Array:
@@ -26,7 +26,7 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class GaussianRows:
-    r"""A constant, and Gaussian columns whose correlation falls with their distance.
+    r"""A constant, and Gaussian columns whose correlation decreases with their distance.
 
     .. math:: z = (1, s\,N(0, \Sigma)), \qquad \Sigma_{jk} = c^{|j - k|}
 
@@ -35,7 +35,7 @@ class GaussianRows:
     scale : float
         Standard deviation s.
     correlation : float
-        Correlation c of neighbours.
+        Correlation c of neighbouring columns.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class GaussianRows:
     correlation: float = 0.0
 
     def draw(self, rng: np.random.Generator, n: int, d: int) -> Array:
-        """Draw n rows."""
+        """Return n independent rows."""
         root = np.linalg.cholesky(self.second_moment(d)[1:, 1:])
         return np.column_stack([np.ones(n), rng.standard_normal((n, d - 1)) @ root.T])
 
@@ -63,7 +63,7 @@ class GaussianRows:
 
 @dataclass(frozen=True)
 class HeavyRows:
-    """A constant, and columns of variance 1 from a Student-t that all columns of a row share.
+    """A constant, and Student-t columns of variance 1 with a common scale in each row.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class HeavyRows:
     dof: float = 4.0
 
     def draw(self, rng: np.random.Generator, n: int, d: int) -> Array:
-        """Draw n rows."""
+        """Return n independent rows."""
         size = np.sqrt((self.dof - 2) / rng.chisquare(self.dof, n))
         return np.column_stack([np.ones(n), size[:, None] * rng.standard_normal((n, d - 1))])
 
@@ -85,10 +85,10 @@ class HeavyRows:
 
 @dataclass(frozen=True)
 class BinaryRows:
-    """A constant, and columns that are 0 or 1 with the same probability."""
+    """A constant, and columns that are 0 or 1 with probability 1/2."""
 
     def draw(self, rng: np.random.Generator, n: int, d: int) -> Array:
-        """Draw n rows."""
+        """Return n independent rows."""
         return np.column_stack([np.ones(n), rng.integers(0, 2, (n, d - 1))])
 
     def second_moment(self, d: int) -> Array:

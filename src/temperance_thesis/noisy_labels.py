@@ -1,4 +1,4 @@
-r"""Logistic regression whose labels are partly tosses of a coin, with coefficients of any size."""
+r"""Logistic regression in which a share of the labels is random, with scaled coefficients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from temperance.datasets.settings import Rows, Version, frozen
 from temperance.types import Array, Model
 from temperance.validation import one_of
 
-STORED_AS = "temperance.datasets.noisy_labels"  # where studies know these classes
+STORED_AS = "temperance.datasets.noisy_labels"  # module path that studies store
 
 POINTS = 1024
 
 
 @dataclass(frozen=True)
 class NoisyLabelSetting:
-    r"""Labels of a logistic model, a share of them drawn anew with equal odds.
+    r"""Labels of a logistic model, of which a share is redrawn with equal probabilities.
 
     .. math::
 
@@ -39,9 +39,9 @@ class NoisyLabelSetting:
     size : float
         Factor c of the coefficients.
     noise : float
-        Share p of the labels that are drawn anew.
+        Share p of the labels that are redrawn.
     seed : int
-        Draws theta, which stays the same over data sets.
+        Seed of theta, which is the same for all data sets.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class NoisyLabelSetting:
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         return (
             f"logistic {self.n} x {self.d}, {self.approximation}, scale {self.scale:g}, "
             f"size {self.size:g}, noise {self.noise:g}"
@@ -72,7 +72,7 @@ class NoisyLabelSetting:
 
     @property
     def exact(self) -> bool:
-        """Whether the population has the truth's moments: it approximates them."""
+        """Whether the population has exactly the true moments: False, it approximates them."""
         return False
 
     @property
@@ -82,7 +82,7 @@ class NoisyLabelSetting:
 
     @property
     def theta(self) -> Array:
-        """The true coefficients, drawn once from the setting's own seed."""
+        """The true coefficients, drawn from the setting's own seed."""
         return self.size * np.random.default_rng(self.seed).standard_normal(self.d)
 
     @property
@@ -95,7 +95,7 @@ class NoisyLabelSetting:
         return _inputs(self).risk(mean, cov)
 
     def draw(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw a data set (X, y) that holds both classes."""
+        """Return a random data set (X, y) with both classes."""
         while True:
             inputs = self.scale * rng.standard_normal((self.n, self.d - 1))
             Z = np.column_stack([np.ones(self.n), inputs])

@@ -1,4 +1,4 @@
-r"""SafeBayes as the thesis' published code has it."""
+r"""SafeBayes as in the thesis' published code."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from temperance.strategies.selection import CurveStrategy
 from temperance.types import Data, Plan
 
-STORED_AS = "temperance.study.strategies"  # where studies know these classes
+STORED_AS = "temperance.study.strategies"  # module path that studies store
 
 
 @dataclass(frozen=True)
 class SafeBayesAsCoded(CurveStrategy):
-    r"""SafeBayes as the thesis' code has it: rows before t train, row t + 1 is tested.
+    r"""SafeBayes as in the thesis' code: rows before t train, row t + 1 is tested.
 
-    Counting rows from 0, t goes from 1 to n - 2 and alpha is held.  Of the code's slips in
-    algorithms this is the one that is covered; its stochastic gradients and its fixed numbers of
-    steps are not.
+    Counting rows from 0, t goes from 1 to n - 2, and alpha is kept.  Of the errors in the code's
+    algorithms only this one is reproduced; its stochastic gradients and fixed numbers of steps are
+    not.
     """
 
     def plan(self, data: Data, rng: np.random.Generator) -> Plan:
-        """Every prefix predicts the row after the next."""
+        """Return a plan in which every prefix predicts the row after the next."""
         n = len(data)
         if n < 3:
             raise ValueError(f"X must have at least 3 rows to skip one, got {n}")

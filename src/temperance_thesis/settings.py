@@ -1,4 +1,4 @@
-r"""The settings of the thesis, as its text states them and as its published code has them."""
+r"""The settings of the thesis, as stated in its text and as in its published code."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LINEAR = ((40, 40, 8.0), (100, 20, 4.0), (100, 20, 20.0), (40, 40, 16.0), (16, 4
 def thesis_settings(version: Version = "as-stated", seed: int = 0) -> dict[str, Setting]:
     """Return the settings of the thesis, by short identifiers.
 
-    ``as-coded`` has the slips of the published code in the data: the number that the text calls a
-    variance is the standard deviation of the noise (64 where the model has 8); mixture noise is a
-    sum of draws; the polynomial's test responses carry no noise; logistic data come from clusters,
-    those that test from other clusters than those that train.  The slips of its algorithms
-    are not in the data; see :class:`temperance_thesis.safe_bayes.SafeBayesAsCoded` for one of them.
-    Uniform noise is the same in both versions, and so is its setting.
+    ``as-coded`` has the data of the published code, which differ from the text: the number that the
+    text calls a variance is the standard deviation of the noise (64 where the model has 8); mixture
+    noise is a sum of draws; the polynomial's test responses have no noise; logistic data come from
+    clusters, and the test clusters differ from the training clusters.  Errors of its algorithms are
+    not in the data; see :class:`temperance_thesis.safe_bayes.SafeBayesAsCoded` for one of them.
+    Uniform noise, and its setting, are the same in both versions.
 
     Parameters
     ----------
     version : {"as-stated", "as-coded"}
     seed : int
-        Draws the true coefficients, once for each setting.
+        Seed of the true coefficients of each setting.
 
     References
     ----------

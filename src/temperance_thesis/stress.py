@@ -1,4 +1,4 @@
-r"""Linear regression on all kinds of truths, most of them not what the model assumes."""
+r"""Linear regression with truths that mostly violate the model's assumptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from temperance.types import Array, Model
 from temperance.validation import one_of
 from temperance_thesis.inputs import GaussianRows, Inputs
 
-STORED_AS = "temperance.datasets.stress"  # where studies know these classes
+STORED_AS = "temperance.datasets.stress"  # module path that studies store
 
 COEFFICIENTS = ("normal", "sparse", "shifted")
 SPARSE, SPARSE_SIZE, SHIFT = 3, 3.0, 2.0
@@ -23,31 +23,31 @@ SPARSE, SPARSE_SIZE, SHIFT = 3, 3.0, 2.0
 
 @dataclass(frozen=True)
 class StressSetting:
-    r"""Linear regression whose inputs, coefficients, mean and noise can all be wrong.
+    r"""Linear regression whose inputs, coefficients, mean and noise may all violate assumptions.
 
     .. math:: y = z'\theta + c\,q(z) + \varepsilon, \qquad q(z) = (z_2^2 - 1) / \sqrt 2
 
     Parameters
     ----------
     label : str
-        What the setting is, in a few words.
+        Short description of the setting.
     n, d : int
         Rows and columns.
     noise : Noise
-        The truth.
+        True distribution of the noise.
     variance : float or None
-        The noise variance that the model assumes; ``None`` if the model learns it.
+        The noise variance that the model assumes; ``None`` if the model infers it.
     inputs : Inputs
     coefficients : {"normal", "sparse", "shifted"}
-        Drawn from N(0, 1); three of 3 and zeros; or drawn from N(2, 1), where the prior is N(0, 1).
+        Drawn from N(0, 1); three 3s and zeros; or drawn from N(2, 1), with the prior N(0, 1).
     bend : float
-        The factor c of what is not linear, in standard deviations; for Gaussian inputs of scale 1.
+        The factor c of the nonlinear part, in standard deviations; for Gaussian inputs of scale 1.
     easy : bool
         Whether half of the rows have z = 0 and y = 0, and the others all the noise.
     copies : int
-        How often each drawn row is in the data.
+        Number of copies of each drawn row in the data.
     seed : int
-        Draws theta, which stays the same over data sets.
+        Seed of theta, which is the same for all data sets.
 
     Examples
     --------
@@ -72,19 +72,19 @@ class StressSetting:
     version: Version = "as-stated"
 
     def __post_init__(self) -> None:
-        """Refuse unknown coefficients and moments that are not known."""
+        """Refuse unknown coefficients, and inputs without known moments."""
         one_of("coefficients", self.coefficients, COEFFICIENTS)
         if self.bend and self.inputs != GaussianRows():
             raise ValueError(f"inputs must be GaussianRows() with a bend, got {self.inputs!r}")
 
     @property
     def name(self) -> str:
-        """What the setting is, in a few words."""
+        """Short description of the setting."""
         return self.label
 
     @property
     def exact(self) -> bool:
-        """The population has the truth's second moments exactly."""
+        """Whether the population has exactly the true second moments: True."""
         return True
 
     @property
@@ -104,11 +104,11 @@ class StressSetting:
 
     @property
     def population(self) -> Rows:
-        """Rows d + 1 in number, with the second moments of (z, y)."""
+        """D + 1 rows with the second moments of (z, y)."""
         return _second_moment_rows(self)
 
     def draw(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw a data set (X, y)."""
+        """Return a random data set (X, y)."""
         m = self.n // self.copies
         Z = self.inputs.draw(rng, m, self.d)
         y = Z @ self.theta + self.noise.draw(rng, m)
@@ -122,7 +122,7 @@ class StressSetting:
 
 @cache
 def _second_moment_rows(setting: StressSetting) -> tuple[Array, Array, Array]:
-    # q(z) has mean 0 and variance 1, and Gaussian z are not correlated with it.
+    # q(z) has mean 0 and variance 1, and is uncorrelated with Gaussian z.
     square = setting.inputs.second_moment(setting.d)
     cross = square @ setting.theta
     moment = np.block([[square, cross[:, None]], [cross, setting.theta @ cross]])

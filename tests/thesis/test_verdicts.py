@@ -544,11 +544,11 @@ def test_a_run_says_what_it_computed_and_what_it_found(data_sets, told):
     time = (
         "The run took 100 s of wall time with 1 worker: comparisons 98 s, the other 2 together 2 s."
     )
-    assert run.told() == f"{time} {told}"
+    assert run.described() == f"{time} {told}"
 
 
 def test_no_run_is_nothing_told():
-    assert Run().told({"other evidence": 3.0}) == ""
+    assert Run().described({"other evidence": 3.0}) == ""
 
 
 def test_seconds_are_summed_by_strategy_and_family():

@@ -162,10 +162,10 @@ def _splits(
 
     options = {"shuffle": True, "random_state": seed}
     _, first = np.unique(units, return_index=True)
-    alone = len(first) == len(y)
+    no_copies = len(first) == len(y)
     if not is_classifier(estimator):
         folds = min(n_folds, len(first))
-        if alone:
+        if no_copies:
             return KFold(folds, **options).split(y)
         return GroupKFold(folds, **options).split(y, groups=units)
     labels, counts = np.unique(y[first], return_counts=True)
@@ -176,7 +176,7 @@ def _splits(
             f"{shown(labels[np.argmin(counts)])}"
         )
     folds = min(n_folds, rarest)
-    if alone:
+    if no_copies:
         return StratifiedKFold(folds, **options).split(y, y)
     return StratifiedGroupKFold(folds, **options).split(y, y, units)
 
@@ -208,11 +208,11 @@ def missed(held: HeldOut) -> dict[float, float]:
     shares = {level: held.mean(coverage(held.calibrated.place, level))[0] for level in JUDGED}
     count = held.weights.sum()
 
-    def far(level: float, share: float) -> bool:
+    def is_far(level: float, share: float) -> bool:
         chance = 3 * np.sqrt(level * (1 - level) / count)
         return abs(share - level) > max(chance, LEAST_MISS)
 
-    return shares if any(far(*each) for each in shares.items()) else {}
+    return shares if any(is_far(*each) for each in shares.items()) else {}
 
 
 def coverage(place: Array, level: float) -> Array:

@@ -64,11 +64,11 @@ class GaussianInputs:
 
 def _expected_softplus(mean: Array, cov: Array, mu: Array, root: Array) -> float:
     spread, turn = np.linalg.eigh(root.T @ cov @ root)
-    drift = turn.T @ (root.T @ mean)
+    centre = turn.T @ (root.T @ mean)
     tilt = turn.T @ (root.T @ (cov @ mu))
     w = FREQUENCIES[:, None]
     eigenvalues = 1 + w**2 * np.maximum(spread, 0.0)
-    b = 1j * w * drift - w**2 * tilt
+    b = 1j * w * centre - w**2 * tilt
     exponent = (
         1j * FREQUENCIES * (mu @ mean)
         - FREQUENCIES**2 * (mu @ cov @ mu) / 2

@@ -18,12 +18,12 @@ from temperance.estimators.inputs import (
     as_groups,
     as_seed,
     refuse_certainty,
-    refuse_strange_units,
+    refuse_extreme_units,
     validated,
 )
 from temperance.estimators.stored import without_data
 from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
-from temperance.strategies.default import average_for, fitting, holding
+from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
 from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer, preferences_of
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
@@ -81,7 +81,7 @@ class GibbsEstimator(BaseEstimator):
         return scale**2
 
     def _choose_coordinates(self, X: Array, weights: Array) -> Coordinates:
-        refuse_strange_units("X", X)
+        refuse_extreme_units("X", X)
         degree = whole("degree", self.degree, 1)
         one_of("standardize", self.standardize, (False, True))
         one_of("fit_intercept", self.fit_intercept, (False, True))
@@ -183,10 +183,10 @@ def as_strategy(
     """Return an instance as it is; a name or the default gets ``transfer`` and fits the data."""
     one_of("transfer", transfer, ("beta", "alpha"))
     if strategy is None:
-        return fitting(default_strategy(model, risk, transfer), data)
+        return with_feasible_folds(default_strategy(model, risk, transfer), data)
     if isinstance(strategy, str):
         named = average_for(model) if strategy == "average" else strategy_named(strategy)
-        return fitting(holding(named, transfer), data)
+        return with_feasible_folds(with_transfer(named, transfer), data)
     return strategy
 
 

@@ -276,11 +276,11 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return [(str(label), self.calibration_) for label in named]
 
     def _problem(self, rows: Array, y: Array) -> Data:
-        strange = ~np.isin(y, self.classes_)
-        if strange.any():
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
             raise ValueError(
                 f"y must hold the classes of the fit, {shown(self.classes_)}, got "
-                f"{shown(y[strange][0])}"
+                f"{shown(y[unknown][0])}"
             )
         return as_data(rows, np.searchsorted(self.classes_, y).astype(float))
 

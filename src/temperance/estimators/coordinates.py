@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from temperance.estimators.inputs import refuse_strange_units
+from temperance.estimators.inputs import refuse_extreme_units
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.resources import refuse_too_large
 from temperance.types import Array
@@ -132,7 +132,7 @@ def coordinates_of(
         _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
         terms = powers_of(powers, inputs(X))
-        refuse_strange_units(f"terms of degree {degree}", terms)
+        refuse_extreme_units(f"terms of degree {degree}", terms)
     columns = terms.shape[1]
     scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
     return Coordinates(inputs, powers, scale, intercept)

@@ -60,15 +60,15 @@ def _refuse(message: str, X: Any, *y: Any) -> None:
             as_numbers("y", y[0])
 
 
-def refuse_strange_units(name: str, values: Array) -> None:
+def refuse_extreme_units(name: str, values: Array) -> None:
     """Refuse columns (n, d) in units in which squares would overflow or vanish."""
     ordinary = np.all(np.abs(values[0]) >= 1 / LARGEST)  # the first row decides for most columns
     if ordinary and values.max() <= LARGEST and values.min() >= -LARGEST:
         return
     largest = np.maximum(values.max(axis=0), -values.min(axis=0))
-    strange = ~(largest <= LARGEST) | ((largest < 1 / LARGEST) & (largest > 0))
-    if strange.any():
-        column = int(np.argmax(strange))
+    invalid = ~(largest <= LARGEST) | ((largest < 1 / LARGEST) & (largest > 0))
+    if invalid.any():
+        column = int(np.argmax(invalid))
         place = f" in column {column}" if len(largest) > 1 else ""
         raise ValueError(
             f"{name} must be 0 or between {1 / LARGEST:g} and {LARGEST:g} in size, got at most "
@@ -98,7 +98,7 @@ def as_weights(sample_weight: Any, X: Array) -> Array:
         if str(error).startswith(NOT_NUMBERS):
             as_numbers("sample_weight", sample_weight)
         raise
-    refuse_strange_units("sample_weight", weights[:, None])
+    refuse_extreme_units("sample_weight", weights[:, None])
     total, rows = float(weights.sum()), int(np.count_nonzero(weights))
     if 0 < total < FEW_OBSERVATIONS * rows:
         warn(

@@ -16,7 +16,7 @@ from scipy import optimize
 from temperance.models import GaussianLinear, HierarchicalLinear
 from temperance.models.hierarchical.model import PRIOR_LEVEL, SCALES
 from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
-from temperance.strategies.default import fitting
+from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
 from temperance.types import Array, Data, preferences_of
 
@@ -63,7 +63,7 @@ def most_predictive_classes(
     are far from the true ones, and their evidence does not show it.
     """
     data = Data(rows, codes, weights)
-    folds, plan = fitting(KFold(), data).planned(data, np.random.default_rng(0))
+    folds, plan = with_feasible_folds(KFold(), data).planned(data, np.random.default_rng(0))
 
     def model_of(log_scale: float) -> Any:
         scale = float(np.exp(log_scale))

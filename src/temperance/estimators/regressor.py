@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
-from temperance.estimators.inputs import as_seed, as_weights, refuse_strange_units, validated
+from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_units, validated
 from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
 from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
 from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
@@ -184,7 +184,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
         refuse_non_finite("y", response, ("row",))  # None in an object array is nan here
-        refuse_strange_units("y", response)
+        refuse_extreme_units("y", response)
         weights = as_weights(sample_weight, inputs)
         self.coordinates_ = self._choose_coordinates(inputs, weights)
         self._response = (

@@ -33,7 +33,7 @@ __all__ = [
     "SoftmaxLogistic",
 ]
 
-# Models that need an extra wait until they are asked for.
+# Models with optional dependencies, imported on first use.
 LAZY = {
     "GibbsModel": "sampled.gibbs_model",
     "NumPyroModel": "sampled.numpyro_model",
@@ -43,7 +43,7 @@ LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Look up a model that needs an extra when it is asked for."""
+    """Import a model with optional dependencies on first use."""
     if name in LAZY:
         return getattr(import_module(f"temperance.models.{LAZY[name]}"), name)
     raise AttributeError(f"module 'temperance.models' has no attribute {name!r}")

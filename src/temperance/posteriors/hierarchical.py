@@ -53,14 +53,14 @@ class Parts:
 
 def joined(weights: Array, parts: Sequence[Parts]) -> Parts:
     """Return a mixture of mixtures."""
-    together = Parts(
+    parts_of_all = Parts(
         *(np.concatenate([getattr(p, name) for p in parts]) for name in Parts.__dataclass_fields__)
     )
     outer = np.concatenate(
         [np.full(len(p.weights), w) for w, p in zip(weights, parts, strict=True)]
     )
-    together = replace(together, weights=together.weights * outer)
-    return together.take(together.weights > NEGLIGIBLE_PART * together.weights.max())
+    parts_of_all = replace(parts_of_all, weights=parts_of_all.weights * outer)
+    return parts_of_all.take(parts_of_all.weights > NEGLIGIBLE_PART * parts_of_all.weights.max())
 
 
 @dataclass(frozen=True, eq=False)

@@ -253,14 +253,17 @@ def stochastic_minimise(
     """
     width = float(ruler.t(ruler.upper))
     t = float(ruler.t(np.clip(1.0, ruler.lower, ruler.upper)))
-    square, seen = 0.0, 0.0
+    square, bias_correction = 0.0, 0.0
     path = [t]
     for step in range(1, most_steps + 1):
         beta = float(ruler.beta(t))
         noisy = slope(beta) * (beta + ruler.offset)
-        square, seen = square + SMOOTHING * (noisy**2 - square), seen + SMOOTHING * (1 - seen)
+        square, bias_correction = (
+            square + SMOOTHING * (noisy**2 - square),
+            bias_correction + SMOOTHING * (1 - bias_correction),
+        )
         if square > 0:
-            move = width / 8 / np.sqrt(step) * noisy / np.sqrt(square / seen)
+            move = width / 8 / np.sqrt(step) * noisy / np.sqrt(square / bias_correction)
             t = float(np.clip(t - move, 0.0, width))
         path.append(t)
         if step >= least_steps and step % 100 == 0:

@@ -16,7 +16,7 @@ class Bootstrap(CurveStrategy):
     r"""Train on resamples of the data, test on the data.
 
     The draws are the same at every beta, so the curve is smooth and needs no stochastic gradient.
-    A resample is as large as the data, so holding alpha and holding beta are the same.
+    A resample is as large as the data, so that keeping alpha and keeping beta are the same.
 
     Parameters
     ----------

@@ -52,10 +52,10 @@ def average_for(model: object) -> Average:
     return Average(source, preferred.spread_of_beta)
 
 
-def fitting(strategy: Any, data: Data) -> Any:
+def with_feasible_folds(strategy: Any, data: Data) -> Any:
     """Return a strategy with no more folds than there are distinct rows."""
     if isinstance(strategy, Average):
-        return replace(strategy, source=fitting(strategy.source, data))
+        return replace(strategy, source=with_feasible_folds(strategy.source, data))
     if not isinstance(strategy, KFold) or len(data) > MANY_ROWS:
         return strategy
     most = strategy.most_folds(data)
@@ -64,8 +64,8 @@ def fitting(strategy: Any, data: Data) -> Any:
     return replace(strategy, n_folds=min(strategy.n_folds, most))
 
 
-def holding(strategy: Any, transfer: Transfer) -> Any:
+def with_transfer(strategy: Any, transfer: Transfer) -> Any:
     """Return a copy of a strategy with this ``transfer``, from a part of the rows to all."""
     if isinstance(strategy, Average):
-        return replace(strategy, source=holding(strategy.source, transfer))
+        return replace(strategy, source=with_transfer(strategy.source, transfer))
     return replace(strategy, transfer=transfer) if hasattr(strategy, "transfer") else strategy

@@ -20,7 +20,7 @@ class FromSplitter(CurveStrategy):
     Parameters
     ----------
     splitter : object with ``split(X, y, groups)``
-        It carries its own ``random_state``.
+        Its own ``random_state`` is used.
     transfer : {"beta", "alpha"}
         What is kept equal from the training rows to all rows.
     groups : array of shape (n,), optional

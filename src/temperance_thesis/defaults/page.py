@@ -1,6 +1,6 @@
 r"""Which strategy should be the default: the study behind ``docs/how-to-choose.md``.
 
-Its rivals are judged in ``docs/reference-risk.md``.
+Its rivals are evaluated in ``docs/reference-risk.md``.
 
 python -m temperance_thesis.defaults.page --repeats 400 --jobs 16 --out docs
 """
@@ -95,7 +95,7 @@ PAGE = "how-to-choose.md"
 
 
 class Part(NamedTuple):
-    """One part of the study: settings, strategies, and the tables that are made of its summary."""
+    """One part of the study: settings, strategies, and the tables made from its summary."""
 
     groups: Mapping[str, default_settings.Group]
     strategies: Mapping[str, Strategy]
@@ -122,7 +122,7 @@ PARTS = (*SIMULATIONS, REAL)
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the study, go on where it was, and write its summaries and the tables of its page."""
+    """Run or resume the study, and write its summaries and the tables of its page."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repeats", type=int, default=400, help="data sets of each setting")
     parser.add_argument("--splits", type=int, default=25, help="splits of each real data set")
@@ -136,20 +136,22 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--redraw", action="store_true", help="take the numbers from the CSV files in the folder"
     )
-    asked = parser.parse_args(words)
-    if min(asked.repeats, asked.splits) < 2:
+    arguments = parser.parse_args(words)
+    if min(arguments.repeats, arguments.splits) < 2:
         parser.error("--repeats and --splits must be at least 2")
-    store = asked.store or asked.out
-    for folder in (asked.out, store):
+    store = arguments.store or arguments.out
+    for folder in (arguments.out, store):
         folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    if not asked.redraw:
-        for part in asked.parts:
-            numbers = _measured(part, asked.repeats, asked.splits, asked.seed, asked.jobs, store)
+    if not arguments.redraw:
+        for part in arguments.parts:
+            numbers = _measured(
+                part, arguments.repeats, arguments.splits, arguments.seed, arguments.jobs, store
+            )
             content = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-            write_whole(asked.out / f"default-{part}.csv", content)
-    # From the files in either case, so that page and files cannot disagree.
-    _write_page(asked.out, asked.parts)
+            write_whole(arguments.out / f"default-{part}.csv", content)
+    # Always from the files, so that page and files cannot disagree.
+    _write_page(arguments.out, arguments.parts)
     print(f"{time.perf_counter() - began:.0f} s")
 
 

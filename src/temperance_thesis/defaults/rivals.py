@@ -1,6 +1,6 @@
-r"""Rules that were tried against reference risk, each in the form of a strategy.
+r"""Rules that were compared with reference risk, each in the form of a strategy.
 
-None of them is among the strategies: ``docs/reference-risk.md`` has what they reach.
+None of them is part of the library: ``docs/reference-risk.md`` has their results.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from temperance.strategies.reference.strategy import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of
 from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
 
-STORED_AS = "temperance.study.rivals"  # where studies know these classes
+STORED_AS = "temperance.study.rivals"  # module path that studies store
 
-GRID = 101  # betas at which curves are compared, equal steps of log beta
+GRID = 101  # betas at which curves are compared, at equal steps of log beta
 LEAST = 1e-3
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a rule may look at: the data, leave-one-out's curve, and randomness."""
+    """Arguments of a rule: the data, the leave-one-out curve, and a random generator."""
 
     model: Model
     data: Data
@@ -49,11 +49,11 @@ class Facts:
 
     @property
     def betas(self) -> Array:
-        """A grid over the bounds."""
+        """A grid within the bounds."""
         return np.geomspace(max(self.bounds[0], LEAST), self.bounds[1], GRID)
 
     def reference(self) -> RiskCurve:
-        """Return the risk that the reference expects."""
+        """Return the risk expected by the reference."""
         return ReferenceRisk().reference(self.model, self.data, self.data.weights, self.risk)
 
     def bootstrap(self) -> RiskCurve:
@@ -73,7 +73,7 @@ class Rule(ABC):
 
     @abstractmethod
     def beta(self, facts: Facts) -> float:
-        """Choose beta."""
+        """Return the chosen beta."""
 
     def select(
         self,
@@ -84,7 +84,7 @@ class Rule(ABC):
         risk: Risk = "gibbs",
         optimiser: str = "deterministic",
     ) -> Calibration:
-        """Choose beta within ``bounds``; the reported risk is leave-one-out's."""
+        """Return the calibration with beta within ``bounds``; its risk is leave-one-out's."""
         left_out = model.risk_curve(data, LeaveOneOutPlan(data.weights), risk)
         beta = self.beta(Facts(model, data, risk, bounds, rng, left_out))
         return conclude(model, data, data, self, risk, bounds, left_out, Minimum(beta))
@@ -94,12 +94,12 @@ class Rule(ABC):
 class FirstDescribed(ReferenceRisk):
     """Reference risk in its first form.
 
-    New rows have second moments shrunk by Ledoit and Wolf's intensity, whatever rows that were left
-    out say, and for unknown variance the logarithm of kappa has the deviation of one scale.
+    Second moments of new rows are shrunk by Ledoit and Wolf's intensity, without a look at left-out
+    rows, and for unknown variance the logarithm of kappa has the deviation of one scale.
     """
 
     def reference(self, model: Model, rows: Data, counts: Array, risk: Risk) -> ReferenceCurve:
-        """Return the risk that this reference expects."""
+        """Return the risk expected by this reference."""
         scale_prior: ScalePrior
         noise: NoiseModel
         if isinstance(model, NormalInverseGammaLinear):
@@ -127,12 +127,12 @@ class FirstDescribed(ReferenceRisk):
 class AveragedPosterior(Rule):
     r"""Average posteriors over beta, by :math:`e^{-n C(\beta)} d\log\beta` with C the reference's.
 
-    One beta is drawn: over data sets its Gibbs risk is that of the average, since the Gibbs risk is
-    linear in the posterior.
+    One beta is drawn: averaged over data sets its Gibbs risk is that of the average, since the
+    Gibbs risk is linear in the posterior.
     """
 
     def beta(self, facts: Facts) -> float:
-        """Draw beta."""
+        """Return a random beta."""
         height = -facts.data.size * facts.reference()(facts.betas)
         weight = np.exp(height - height.max())
         return float(facts.rng.choice(facts.betas, p=weight / weight.sum()))
@@ -145,7 +145,7 @@ class Bagged(Rule):
     draws: int = 100
 
     def beta(self, facts: Facts) -> float:
-        """Weigh rows as the Bayesian bootstrap does."""
+        """Return beta with rows weighted as in the Bayesian bootstrap."""
         n = len(facts.data)
         losses = np.column_stack([facts.left_out.rows(beta)[0] for beta in facts.betas])
         least = (facts.rng.dirichlet(np.ones(n), self.draws) @ losses).argmin(axis=1)
@@ -157,7 +157,7 @@ class BothCurves(Rule):
     """Minimise the sum of the reference's risk and leave-one-out's."""
 
     def beta(self, facts: Facts) -> float:
-        """Take the least of the sum."""
+        """Return the minimiser of the sum."""
         reference = facts.reference()
 
         def total(betas: Array) -> tuple[Array, Array]:
@@ -172,12 +172,12 @@ class BothCurves(Rule):
 
 @dataclass(frozen=True)
 class VetoedBootstrap(Rule):
-    """Minimise the bootstrap's risk, with leave-one-out's veto: needs draws only."""
+    """Minimise the bootstrap's risk, within what leave-one-out accepts; needs draws only."""
 
     errors: float = 2.0
 
     def beta(self, facts: Facts) -> float:
-        """Let leave-one-out object."""
+        """Return the accepted beta closest to the bootstrap's."""
         choice = minimum_of(facts.bootstrap(), facts.bounds)
         return facts.tolerated(choice, self.errors)
 
@@ -187,7 +187,7 @@ class BetweenBoth(Rule):
     """The geometric mean of the choices of leave-one-out and the bootstrap: needs draws only."""
 
     def beta(self, facts: Facts) -> float:
-        """Go half the way in log beta."""
+        """Return the middle of both in log beta."""
         curves = facts.left_out, facts.bootstrap()
         choices = [max(minimum_of(curve, facts.bounds).beta, LEAST) for curve in curves]
         return float(np.exp(np.log(choices).mean()))
@@ -195,10 +195,10 @@ class BetweenBoth(Rule):
 
 @dataclass(frozen=True)
 class NearBayes(Rule):
-    """The point closest to Bayes within some standard errors of leave-one-out's least."""
+    """The point closest to Bayes within some standard errors of leave-one-out's minimum."""
 
     errors: float = 1.0
 
     def beta(self, facts: Facts) -> float:
-        """Start from Bayes."""
+        """Return the accepted beta closest to Bayes."""
         return facts.tolerated(Minimum(float(np.clip(1.0, *facts.bounds))), self.errors)

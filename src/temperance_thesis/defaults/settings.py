@@ -1,8 +1,8 @@
-r"""The settings on which the default strategy is chosen, in groups.
+r"""The settings used to choose the default strategy, in groups.
 
-*thesis*: every regression of the thesis, as stated and as coded.  *other*: rows, columns, noise
-and design between and beyond those.  *stress*: truths that the models do not know.  *copies*:
-every row more than once.  *logistic*: classifications.
+*thesis*: every regression of the thesis, as stated and as coded.  *other*: other numbers of rows
+and columns, noise and designs.  *stress*: truths that violate the models' assumptions.  *copies*:
+every row occurs more than once.  *logistic*: classifications.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from temperance_thesis.stress import StressSetting
 
 
 def thesis_regressions() -> dict[str, Setting]:
-    """Return the thesis' 19 different regressions: ten as stated, nine that the code has otherwise.
+    """Return the thesis' 19 different regressions: ten as stated, nine that differ as coded.
 
     Uniform noise is the same in both versions.
     """
@@ -61,7 +61,7 @@ def other_regressions() -> dict[str, Setting]:
 
 
 def stress_regressions() -> dict[str, Setting]:
-    """Return 12 regressions whose truths the models do not know."""
+    """Return 12 regressions whose truths violate the models' assumptions."""
     g = GaussianNoise
     outliers = MixtureNoise(1.0, 100.0, share=0.95)
     return _named(
@@ -81,7 +81,7 @@ def stress_regressions() -> dict[str, Setting]:
 
 
 def copied_regressions() -> dict[str, Setting]:
-    """Return 3 regressions in whose data every row is there more than once."""
+    """Return 3 regressions in whose data every row occurs more than once."""
     g = GaussianNoise
     return _named(
         StressSetting("copies, 80 x 20, variance 2", 80, 20, g(2.0), 2.0, copies=2),

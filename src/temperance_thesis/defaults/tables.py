@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 GROUPS = {"thesis": "thesis", "other": "other", "stress": "stress"}
 CANDIDATE, INCUMBENT = "reference risk", "10-fold, beta"
-# What a strategy must reach in a family of models to be its default there.
+# Largest mean ratio and largest worst ratio of a default strategy in a family of models.
 MOST_MEAN, MOST_WORST = 0.15, 1.5
 FAMILIES = {
     "known variance": ("GaussianLinear", "GaussianMean", "Polynomial"),
@@ -35,7 +35,7 @@ COPIED = ("10-fold, beta", "leave-one-out, beta", CANDIDATE, "reference risk, co
 
 
 def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the tables of the regressions, by the names that the page has for them."""
+    """Return the tables of the regressions, by their names on the page."""
     judged = summary[summary["group"].isin(GROUPS)]
     copies = summary[~summary["group"].isin(GROUPS)]
     return {
@@ -48,7 +48,7 @@ def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def rival_tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the table of rules that were tried against reference risk."""
+    """Return the table of rules that were compared with reference risk."""
     return {"rivals measured": _measured(summary), "rivals": _overall(summary)}
 
 
@@ -68,7 +68,7 @@ def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def real_tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the table of real data: gains over Bayes on rows held out, by the risk asked for."""
+    """Return the table of real data: gains over Bayes on held-out rows, for each risk."""
     names = [name for name in summary["strategy"].unique() if name != "bayes"]
     header = ["model", "case", *(f"{words}: {name}" for words, *_ in _JUDGED for name in names)]
     lines = []
@@ -88,7 +88,7 @@ def predictive_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def families(summary: pd.DataFrame, candidates: Iterable[str] = (CANDIDATE,)) -> str:
-    """Say for each family of models whether a candidate may be its default."""
+    """Return for each family of models whether a candidate may be its default, as a table."""
     lines = []
     for name, (family, models) in itertools.product(candidates, FAMILIES.items()):
         part = summary[summary["model"].isin(models) & (summary["strategy"] == name)]
@@ -100,14 +100,14 @@ def families(summary: pd.DataFrame, candidates: Iterable[str] = (CANDIDATE,)) ->
 
 
 def fit_for_default(part: pd.DataFrame) -> bool:
-    """Whether one strategy's settings have a small mean ratio, no clear loss and no large ratio."""
+    """Return whether a strategy has a small mean ratio, no clear loss and no large ratio."""
     return bool(
         _mean(part) <= MOST_MEAN and not part["worse"].any() and part["ratio"].max() <= MOST_WORST
     )
 
 
 def _measured(summary: pd.DataFrame) -> str:
-    """Say how much was measured."""
+    """Return how many settings and data sets were used, as text."""
     return f"{summary['setting'].nunique()} settings, {summary['repeats'].min()} data sets of each:"
 
 
@@ -126,7 +126,7 @@ def _by_setting(summary: pd.DataFrame, group: str) -> str:
 
 
 def _ratios(summary: pd.DataFrame, shown: dict[str, str]) -> str:
-    """One line for each setting: the excess relative to Bayes', bold where clearly larger."""
+    """Return one line per setting: the excess relative to Bayes', bold if clearly larger."""
     lines = []
     for setting, part in summary.groupby("setting", sort=False):
         own = part.set_index("strategy")
@@ -154,7 +154,7 @@ def _milliseconds(part: pd.DataFrame) -> str:
     return f"{1000 * part['seconds'].mean():.1f}"
 
 
-# What is judged, on which choices, and where it is in the summary.
+# What is measured, on which choices, and its column in the summary.
 _JUDGED = (("Gibbs risk", "gibbs", "gibbs_gain"), ("log score", "predictive", "gain"))
 
 

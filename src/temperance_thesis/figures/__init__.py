@@ -1,4 +1,4 @@
-r"""The thesis' figures: each is computed into a table first, and drawn from it second.
+r"""The thesis' figures: each is computed as a table, and then drawn from it.
 
 >>> list(FIGURES)[:3]
 ['joyplot_linreg1', 'overfit_example', 'polyreg_intro']

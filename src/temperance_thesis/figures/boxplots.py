@@ -1,7 +1,7 @@
-r"""Boxplots of the risks that the strategies reach, over repetitions.
+r"""Boxplots of the strategies' risks, over repetitions.
 
-boxplots_example and linreg1_boxplot are of one setting; linreg2_all_graphs and logreg_boxplots put
-several side by side, with the strategies' names shared.
+boxplots_example and linreg1_boxplot show one setting; linreg2_all_graphs and logreg_boxplots show
+several side by side, with the names of the strategies shared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNKNOWN = {
     "unknown-uniform": "uniform noise",
 }
 LOGISTIC = {"logistic-jaakkola": "Jaakkola", "logistic-mean-field": "mean-field"}
-# In place of R(alpha*) the thesis has R where its covariance formula is zero.
+# In place of R(alpha*) the thesis has R at the zero of its covariance formula.
 COVARIANCE = {"covariance": covariance_rule}
 RISK = r"generalisation error $R(\hat\alpha)$"
 

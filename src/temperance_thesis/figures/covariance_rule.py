@@ -1,7 +1,7 @@
-r"""The thesis' alpha-tilde: where its covariance formula believes the generalisation error least.
+r"""The thesis' alpha-tilde: the zero of its covariance formula.
 
 For exact posteriors d R / d alpha = -Cov[r_n, R] over the posterior, and its zero is alpha*.  The
-thesis takes the zero for variational posteriors, too, and draws R there in place of R(alpha*).
+thesis uses the zero for variational posteriors as well, and draws R there in place of R(alpha*).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from temperance.strategies.selection import conclude, stack
 from temperance.types import Data, Model, Risk
 from temperance.validation import as_data
 
-# At beta = 0 the draws are the prior's, whatever the data.
+# At beta = 0 the draws are those of the prior.
 SCAN = np.array([0.02, 0.1, 0.3, 0.7, 1.2, 2.0])
 
 
@@ -31,9 +31,9 @@ class CovarianceRule:
     Parameters
     ----------
     setting : Setting
-        It knows the truth, as no strategy for real data does.
+        It provides the true risk, which is unknown for real data.
     draws : int
-        Draws from the posterior; the same random numbers at every beta, so the zero is sharp.
+        Number of posterior draws; common random numbers at all betas make the zero sharp.
     """
 
     setting: Setting
@@ -48,7 +48,7 @@ class CovarianceRule:
         risk: Risk = "gibbs",
         optimiser: str = "deterministic",
     ) -> Calibration:
-        """Return the zero of the covariance, or the bound that it points to."""
+        """Return the zero of the covariance, or the bound in whose direction it lies."""
         seed = int(rng.integers(2**32))
         minimum = covariance_zero(self.setting, data, bounds, self.draws, seed)
         rows, plan = stack(data, as_data(*self.setting.population))
@@ -57,16 +57,16 @@ class CovarianceRule:
 
 
 def covariance_rule(setting: Setting) -> CovarianceRule:
-    """Return the rule for a setting, in the form that a comparison asks for."""
+    """Return the rule for a setting, as a comparison needs it."""
     return CovarianceRule(setting)
 
 
 def covariance_zero(
     setting: Any, data: Data, bounds: tuple[float, float], draws: int, seed: int
 ) -> Minimum:
-    """Return the first zero of the covariance within the bounds, or the bound that it points to."""
+    """Return the first zero of the covariance within the bounds, or the bound next to it."""
     model = setting.model
-    known = hasattr(model, "posteriors")  # logistic models follow them from alpha to alpha
+    known = hasattr(model, "posteriors")  # logistic models continue from alpha to alpha
     posterior = (
         model.posteriors(data.X, data.y) if known else partial(model.posterior, data.X, data.y)
     )

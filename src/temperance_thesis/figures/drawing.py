@@ -17,10 +17,10 @@ from temperance_thesis.figures.style import (
 )
 
 DASHES = (0, (4, 2.5))
-# Markers closer than this, in units of beta, are piled up rather than drawn over each other.
+# Markers closer than this, in units of beta, are stacked and not drawn over each other.
 CLOSE = 0.09
-# The minimal prediction error is drawn if it is no further from the boxes than this many times the
-# distance between their tenth and ninetieth percentile.
+# The minimal prediction error is drawn if its distance from the boxes is at most this many times
+# the distance between their tenth and ninetieth percentile.
 FAR = 2.5
 
 
@@ -74,7 +74,7 @@ def boxes(ax: Any, table: Any) -> Any:
         ax.axvline(least, color=GREY, linewidth=1.2, linestyle=DASHES, zorder=0)
         ax.set_ylim(len(names) - 0.45, -0.55)
     else:
-        # To show the line would squeeze all boxes into one corner.
+        # Including the line in the axis would compress all boxes.
         words = "0" if abs(least) < 1e-6 else f"{least:.2g}"
         ax.text(
             0.0,
@@ -94,7 +94,7 @@ def boxes(ax: Any, table: Any) -> Any:
 
 
 def risk_curves(ax: Any, table: Any, marked: bool = True) -> Any:
-    """Draw generalisation and empirical error over beta, and the choices on the former.
+    """Draw generalisation and empirical error over beta, and the choices on the first.
 
     Rows of the parts "generalisation" and "empirical" have beta and risk; rows of part "choice"
     also a strategy.
@@ -127,10 +127,10 @@ def risk_curves(ax: Any, table: Any, marked: bool = True) -> Any:
 
 
 def pile(ax: Any, choices: Any, heights: Any) -> Any:
-    """Mark the choice of each strategy, those at nearly the same beta above each other."""
+    """Mark the choice of each strategy; those at nearly the same beta are stacked."""
     from matplotlib.transforms import ScaledTranslation
 
-    ax.get_ylim()  # settles the limits, which the transformations below need
+    ax.get_ylim()  # computes the limits needed by the transformations below
     placed: list[tuple[float, int]] = []
     table = choices.assign(height=heights)
     for name in shown(table.strategy)[::-1]:
@@ -138,7 +138,7 @@ def pile(ax: Any, choices: Any, heights: Any) -> Any:
         at = table[table.strategy == name].iloc[0]
         level = 1 + max((k for x, k in placed if abs(x - at.beta) < CLOSE), default=-1)
         placed.append((at.beta, level))
-        # Towards the middle of the panel, so that no pile leaves it.
+        # Towards the middle of the panel, so that no stack leaves it.
         _, share = ax.transAxes.inverted().transform(ax.transData.transform((0.5, at.height)))
         step = 7.5 if share < 0.5 else -7.5
         lift = ScaledTranslation(0, level * step / 72, ax.figure.dpi_scale_trans)
@@ -164,20 +164,20 @@ def band(ax: Any, table: Any, colour: str, limits: tuple[float, float]) -> Any:
     Rows of part "band" have x, mean and deviation; of part "observation" and "truth" x and mean.
     """
     fit = table[table.part == "band"].sort_values("x")
-    seen = table[table.part == "observation"]
+    unique = table[table.part == "observation"]
     truth = table[table.part == "truth"].sort_values("x")
-    # Beyond the limits a polynomial soon leaves what a renderer can draw.
+    # Far beyond the limits a polynomial exceeds what a renderer can draw.
     far = 10 * (limits[1] - limits[0])
     low, high = (
         np.clip(fit["mean"] + sign * 2 * fit.deviation, limits[0] - far, limits[1] + far)
         for sign in (-1, 1)
     )
-    ax.axvspan(float(seen.x.min()), float(seen.x.max()), color="#F2F2F2", linewidth=0, zorder=0)
+    ax.axvspan(float(unique.x.min()), float(unique.x.max()), color="#F2F2F2", linewidth=0, zorder=0)
     ax.fill_between(fit.x, low, high, color=colour, alpha=0.3, linewidth=0)
     mean = np.clip(fit["mean"], limits[0] - far, limits[1] + far)
     ax.plot(fit.x, mean, color=colour, linewidth=1.8)
     ax.plot(truth.x, truth["mean"], color="black", linewidth=1.2, linestyle=DASHES)
-    ax.plot(seen.x, seen["mean"], ".", color=VERMILION, markersize=5, markeredgecolor="none")
+    ax.plot(unique.x, unique["mean"], ".", color=VERMILION, markersize=5, markeredgecolor="none")
     ax.set_ylim(*limits)
     ax.set_xlim(float(fit.x.min()), float(fit.x.max()))
     return ax
@@ -205,7 +205,7 @@ def mean_handle() -> Any:
 
 
 def readable(axis: Any, low: float, high: float) -> bool:
-    """Choose a logarithmic scale where one end would hide the other, and say whether it is one."""
+    """Set a logarithmic scale if the range is large; return whether it was set."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
     if not 0 < 8 * low < high:

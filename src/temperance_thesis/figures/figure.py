@@ -1,4 +1,4 @@
-"""What a figure is: a table first, a picture of that table second, and both as files."""
+"""Definition of a figure: a table, a picture drawn from that table, and both as files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Figure:
     label : str
         Its label in the thesis, without ``fig:``.
     title : str
-        What it shows, in one line.
+        Description of the figure, in one line.
     columns : tuple of str
         The columns of its table.
     versions : tuple of str
-        The versions of the setting that differ: the text's and the published code's, or the
-        text's alone where both mean the same.
+        The versions of the setting that differ: the text's and the published code's, or only the
+        text's if both are the same.
     table : callable
         ``table(repeats, seed, version, compare)`` computes the data frame.
     draw : callable
-        ``draw(table)`` draws it; nothing but the table decides the picture.
+        ``draw(table)`` draws it; the picture depends on the table only.
     needs : callable
-        ``needs(seed, version)`` lists the comparisons that the table asks for.
+        ``needs(seed, version)`` lists the comparisons that the table uses.
     """
 
     label: str
@@ -54,17 +54,17 @@ class Figure:
     def compute(
         self, repeats: int = 30, seed: int = 0, version: Version = AS_STATED, compare: Any = None
     ) -> Any:
-        """Compute the table that the picture is drawn from.
+        """Return the table from which the picture is drawn.
 
         Parameters
         ----------
         repeats : int
-            Number of data sets, where the figure is about repetitions.
+            Number of data sets, if the figure shows repetitions.
         seed : int
             The same seed gives the same table.
         version : {"as-stated", "as-coded"}
-            The setting of the text or of the published code; both give the same table where
-            ``versions`` names one only.
+            The setting of the text or of the published code; both give the same table if
+            ``versions`` has only one.
         compare : callable, optional
             Runs comparisons of strategies; :func:`temperance.study.compare` unless given.  Pass
             one with a store, so that figures of the same setting share its results.
@@ -83,20 +83,20 @@ class Figure:
         if len(self.versions) > 1:
             found = found.assign(version=computed)
         if "repetition" in self.columns:
-            # Whole numbers in the file, although some rows have none.
+            # Integers in the file, although some rows have none.
             found = found.assign(repetition=found.repetition.astype("Int64"))
         return found[list(self.columns)]
 
     def version(self, version: Version) -> Version:
-        """Return the version that stands for this one: where they do not differ, the only one."""
+        """Return this version, or the only one if versions do not differ."""
         return version if version in self.versions else self.versions[0]
 
     def comparisons(self, seed: int = 0, version: Version = AS_STATED) -> list[Comparison]:
-        """Return the comparisons that :meth:`compute` will ask for."""
+        """Return the comparisons that :meth:`compute` uses."""
         return self.needs(seed, self.version(version))
 
     def plot(self, table: Any) -> Any:
-        """Draw a table, computed or read from its file; returns a matplotlib figure."""
+        """Return a matplotlib figure of a table, computed or read from its file."""
         missing = [name for name in self.columns if name not in table.columns]
         if missing:
             raise ValueError(
@@ -108,12 +108,12 @@ class Figure:
             return self.draw(table)
 
     def stem(self, version: Version = AS_STATED) -> str:
-        """Name of its files, with the version where there are two."""
+        """Return the name of its files, with the version if there are two."""
         return self.label if len(self.versions) == 1 else f"{self.label}-{version}"
 
 
 def save(figure: Figure, table: Any, directory: Path, version: Version = AS_STATED) -> list[Path]:
-    """Write the table as CSV and its picture as PNG and SVG, each there whole or not at all.
+    """Write the table as CSV and its picture as PNG and SVG, each atomically.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def save(figure: Figure, table: Any, directory: Path, version: Version = AS_STAT
 
 
 def rendered(picture: Any, extension: str) -> bytes:
-    """Return the bytes of a picture: the same for the same picture, and self-contained."""
+    """Return the bytes of a picture; equal pictures give equal bytes, without references."""
     buffer = io.BytesIO()
     svg = extension == "svg"
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) if svg else {"Software": None}
@@ -147,5 +147,5 @@ def rendered(picture: Any, extension: str) -> bytes:
         picture.savefig(buffer, format=extension, dpi=DOTS_PER_INCH, metadata=metadata)
     if not svg:
         return buffer.getvalue()
-    # The document type points to a file on the web, which no reader of the picture needs.
+    # The document type refers to a file on the web, which is not needed.
     return re.sub(rb"<!DOCTYPE.*?>\s*", b"", buffer.getvalue(), count=1, flags=re.DOTALL)

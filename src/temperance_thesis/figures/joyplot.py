@@ -1,7 +1,7 @@
-r"""joyplot_linreg1: the alpha-posterior as alpha/n grows, as a ridgeline.
+r"""joyplot_linreg1: the alpha-posterior for increasing alpha/n, as a ridgeline plot.
 
-One coefficient with the prior N(0, 1) and n = 50 observations of it.  The text names neither the
-noise nor the coefficient: here they are such that the prior still shows at beta = 4.
+One coefficient with the prior N(0, 1) and n = 50 observations.  The text does not give the noise or
+the coefficient; here they are such that the effect of the prior is visible at beta = 4.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OVERLAP = 4.5
 
 
 def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
-    """Density of the alpha-posterior on a grid for each beta; the truth and the MLE at the end."""
+    """Return densities of the alpha-posterior for each beta, and the truth and the MLE."""
     import pandas as pd
 
     rng = np.random.default_rng([seed, OBSERVATIONS])
@@ -43,13 +43,13 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
         parts.append(
             pd.DataFrame({"part": "density", "beta": beta, "theta": GRID, "density": density})
         )
-    # The tempered mean of beta -> infinity is the maximum of the likelihood.
+    # The tempered mean for beta -> infinity is the maximum of the likelihood.
     marks = {"part": ["truth", "mle"], "theta": [TRUTH, y.mean()]}
     return pd.concat([*parts, pd.DataFrame(marks)], ignore_index=True)
 
 
 def draw(table: Any) -> Any:
-    """One ridge for each beta, from the prior at the bottom up."""
+    """Draw one ridge for each beta, with the prior at the bottom."""
     import matplotlib
     from matplotlib.lines import Line2D
 

@@ -1,4 +1,4 @@
-"""What the two versions of a setting are, in the words that a picture has room for."""
+"""Short descriptions of the two versions of a setting, for pictures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from temperance.datasets import AS_CODED, AS_STATED, Version
 
 
 def linear_notes(variance: float) -> dict[Version, str]:
-    """Say which noise a model of this variance meets: the code used the variance as a deviation."""
+    """Return the noise of both versions: the code used the variance as standard deviation."""
     return {
         AS_STATED: f"as stated: the noise has variance {variance:g}",
         AS_CODED: f"as coded: the noise has variance {variance**2:g}",

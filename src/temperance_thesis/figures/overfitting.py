@@ -1,7 +1,7 @@
 r"""overfit_example: generalisation against empirical error over alpha/n, linear n = d = 40.
 
-The generalisation errors of further data sets are drawn faintly: where the minimum lies is a matter
-of the data.
+The generalisation errors of other data sets are drawn faintly: the location of the minimum depends
+on the data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AT_MOST = 30
 
 
 def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
-    """Both curves of every data set, Bayes and the best beta of the first."""
+    """Return both curves of every data set, Bayes, and the best beta of the first."""
     import pandas as pd
 
     from temperance.datasets import best_beta, true_risk
@@ -46,7 +46,7 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
 
 
 def draw(table: Any) -> Any:
-    """Draw both curves of the first data set, and the others' generalisation error behind."""
+    """Draw both curves of the first data set, and the others' generalisation errors behind."""
     from matplotlib.lines import Line2D
 
     figure = canvas(NARROW, 3.5)

@@ -1,6 +1,6 @@
-r"""How well the strategies do in the thesis' settings: the numbers behind boxplots and curves.
+r"""Performance of the strategies in the thesis' settings: data of boxplots and curves.
 
-All comparisons go through one callable, so that figures of the same setting share its results.
+All comparisons use one callable, so that figures of the same setting share its results.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from temperance.types import Array
 
 COLUMNS = ("version", "part", "setting", "strategy", "repetition", "beta", "risk")
 BOUND = 3.0
-# Points crowd towards 0, where curves are steep.
+# More points near 0, where curves are steep.
 BETAS = BOUND * np.linspace(0.0, 1.0, 121) ** 2
 
 
-# The thesis' strategies hold alpha; ours hold beta.
+# The thesis' strategies keep alpha; ours keep beta.
 OF_THE_THESIS = ("naive", "sample-splitting, alpha", "bootstrap", "safe-bayes, alpha", "bayes")
 OURS = ("k-fold", "leave-one-out")
 ORACLE = "oracle"
@@ -31,7 +31,7 @@ ORACLE = "oracle"
 def comparison(
     name: str, seed: int, version: Version, extra: Mapping[str, Any] | None = None
 ) -> Comparison:
-    """Return the strategies that figures compare in a setting, and some besides."""
+    """Return the comparison of a setting: the strategies of figures, and extra ones."""
     from temperance_thesis.settings import thesis_settings
 
     rules = {each: STRATEGIES[each] for each in (*OF_THE_THESIS, *OURS)} | dict(extra or {})
@@ -41,7 +41,7 @@ def comparison(
 def comparisons_in(
     names: tuple[str, ...], extra: Mapping[str, Any] | None = None
 ) -> Callable[[int, Version], list[Comparison]]:
-    """Return what a figure of :func:`performance` in these settings needs."""
+    """Return the comparisons that :func:`performance` uses in these settings."""
     return lambda seed, version: [comparison(name, seed, version, extra) for name in names]
 
 
@@ -53,7 +53,7 @@ def performance(
     compare: Any,
     extra: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Risks of every strategy and of the oracle in some settings, and their least risks.
+    """Return risks of every strategy and of the oracle in some settings, and least risks.
 
     Rows of part "risk" are one choice each; the one of part "least" is the minimal prediction
     error of its setting.
@@ -61,7 +61,7 @@ def performance(
     import pandas as pd
 
     parts = []
-    # One setting at a time: a store is of one study, and figures share settings, not studies.
+    # One setting at a time: a store belongs to one study, and figures share settings.
     for name in names:
         _, setting, rules = comparison(name, seed, version, extra)
         found = compare({name: setting}, rules, repeats=repeats, seed=seed)
@@ -76,7 +76,7 @@ def performance(
 
 
 def data_set(setting: Any, repetition: int, seed: int) -> tuple[Any, Array]:
-    """Draw the data set that a comparison with this seed draws at this repetition."""
+    """Return the data set of a comparison with this seed at this repetition."""
     from temperance.study.identity import digest, generator
 
     return setting.draw(generator(seed, repetition, digest(setting)))
@@ -85,7 +85,7 @@ def data_set(setting: Any, repetition: int, seed: int) -> tuple[Any, Array]:
 def curves(
     name: str, setting: Any, data: tuple[Any, Array], repetition: int, betas: Array = BETAS
 ) -> Any:
-    """Generalisation and empirical error of one data set on a grid of betas."""
+    """Return generalisation and empirical error of one data set on a grid of betas."""
     import pandas as pd
 
     from temperance.datasets import true_risk
@@ -102,7 +102,7 @@ def curves(
 
 
 def first_curves(name: str, risks: Any, seed: int, version: Version) -> Any:
-    """Curves of the first data set of a comparison, and what each strategy chose there."""
+    """Return curves of the first data set of a comparison, and the choices there."""
     import pandas as pd
 
     from temperance_thesis.settings import thesis_settings

@@ -1,7 +1,7 @@
-r"""polyreg_intro and polyreg_plots: what a too confident polynomial predicts at three betas.
+r"""polyreg_intro and polyreg_plots: predictions of an overconfident polynomial at three betas.
 
-f(x) = x^2 + 5 on [-1, 1], n = 30, 12 columns; the model believes in a noise variance of .01.  The
-data set is the one, of all repetitions, in which sample splitting makes its median choice.
+f(x) = x^2 + 5 on [-1, 1], n = 30, 12 columns; the model assumes a noise variance of .01.  The data
+set is the one in which sample splitting makes its median choice over all repetitions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ INTRO, ALL = (SPLITTING, BAYES), (SPLITTING, BAYES, MLE)
 
 
 def predictive(model: Any, X: Array, y: Array, beta: float, at: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation at some inputs; at an infinite beta those of least squares."""
+    """Return mean and standard deviation at some inputs; for infinite beta least squares."""
     if np.isfinite(beta):
         return model.posterior(X, y, beta * len(y)).predict(at)
     best = np.linalg.lstsq(model.design(X), y, rcond=None)[0]
@@ -94,7 +94,7 @@ def _panel(ax: Any, table: Any, name: str) -> None:
 
 
 def draw_intro(table: Any) -> Any:
-    """Sample splitting on the left, Bayes on the right."""
+    """Draw sample splitting on the left, Bayes on the right."""
     figure = canvas(WIDE, 4.0)
     axes = figure.subplots(1, 2, sharey=True)
     for ax, name in zip(axes, INTRO, strict=True):
@@ -107,7 +107,7 @@ def draw_intro(table: Any) -> Any:
 
 
 def draw_all(table: Any) -> Any:
-    """Boxplots, then the three predictives."""
+    """Draw boxplots, then the three predictive distributions."""
     figure = canvas(WIDE, 7.2)
     (first, second), (third, fourth) = figure.subplots(2, 2)
     boxes(first, table)
@@ -123,7 +123,7 @@ def draw_all(table: Any) -> Any:
 
 
 def _handles() -> list[Any]:
-    """Legend entries in grey: each panel has a colour of its own."""
+    """Return legend entries in grey, since each panel has its own colour."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,4 +1,4 @@
-"""How the figures look: sizes, colours, and one colour and marker for each strategy."""
+"""Style of the figures: sizes, colours, and a colour and marker for each strategy."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-# Okabe and Ito's colours, told apart by colour-blind eyes and in print.
+# Okabe and Ito's colours, which are distinct for colour-blind readers and in print.
 BLACK, GREY = "#000000", "#6E6E6E"
 ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
 VERMILION, PURPLE = "#D55E00", "#CC79A7"
-# Not theirs: a ninth, darker than the others.
+# An additional ninth colour, darker than the others.
 BROWN = "#7A4A12"
 
 
 class Look(NamedTuple):
-    """How a strategy is drawn, in every figure."""
+    """Name, colour and marker of a strategy in all figures."""
 
     name: str
     colour: str
     marker: str
 
 
-# By the names that a study has for them.  From top to bottom, as the thesis orders its five; then
-# ours, then what no strategy can beat, and what the thesis takes for it.
+# By their names in studies.  From top to bottom: the thesis' five in its order, then ours, then the
+# oracle, and the thesis' substitute for it.
 STRATEGIES: dict[str, Look] = {
     "naive": Look("naive", VERMILION, "X"),
     "sample-splitting, alpha": Look("sample splitting", BLUE, "D"),
@@ -37,7 +37,7 @@ STRATEGIES: dict[str, Look] = {
 }
 GENERALISATION, EMPIRICAL = BLUE, VERMILION
 
-# Inches.  Reduced to a column of 8 cm, the text of either width is about 6 points high.
+# Inches.  Reduced to a column of 8 cm, text is about 6 points high for either width.
 NARROW, WIDE = 4.7, 6.3
 TEXT = {NARROW: 9.0, WIDE: 11.5}
 
@@ -47,7 +47,7 @@ BETA_SHORT = "β = α / n"
 
 @contextmanager
 def paper() -> Iterator[None]:
-    """Draw in the style of the figures, and leave the reader's own settings alone."""
+    """Return a context with the style of the figures; the user's settings are restored."""
     import matplotlib
 
     settings: dict[Any, Any] = {
@@ -69,7 +69,7 @@ def paper() -> Iterator[None]:
         "legend.handlelength": 2.2,
         "legend.borderaxespad": 0.0,
         "svg.fonttype": "path",
-        # Names of shapes in the file, otherwise random.
+        # Fixed salt of the names of shapes in the file, which are random otherwise.
         "svg.hashsalt": "temperance",
     }
     with matplotlib.rc_context():
@@ -79,17 +79,17 @@ def paper() -> Iterator[None]:
 
 
 def text_for(width: float) -> None:
-    """Set the size of text that is drawn from now on; to be used within :func:`paper`."""
+    """Set the text size for a width; to be used within :func:`paper`."""
     import matplotlib
 
-    # Ticks are made when a figure is drawn, and read the size then.
+    # Ticks are created when a figure is drawn, and use the size at that time.
     matplotlib.rcParams["font.size"] = TEXT[width]
 
 
 def canvas(width: float, height: float) -> Any:
     """Return an empty figure of one of the two widths, with text to match.
 
-    It is not registered anywhere, so there is nothing to close.
+    It is not registered with pyplot, so it need not be closed.
     """
     from matplotlib.figure import Figure
 
@@ -98,14 +98,14 @@ def canvas(width: float, height: float) -> Any:
 
 
 def look(strategy: str) -> Look:
-    """Return how a strategy is drawn."""
+    """Return name, colour and marker of a strategy."""
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
     return STRATEGIES[strategy]
 
 
 def shown(strategies: Any) -> list[str]:
-    """Return those strategies in the order in which figures show them."""
+    """Return those strategies in the order of the figures."""
     present = set(strategies)
     unknown = present - set(STRATEGIES)
     if unknown:
@@ -114,10 +114,10 @@ def shown(strategies: Any) -> list[str]:
 
 
 def headed(figure: Any, title: str, note: str = "") -> None:
-    """Give the whole figure a title, flush left, and a line of explanation below it."""
+    """Add a left-aligned title to the figure, and a line of explanation below it."""
     from matplotlib.text import Annotation
 
-    # The layout leaves room for the title only; its second line is empty, for the note.
+    # The layout reserves space for the title only; its second line is empty, for the note.
     text = title + ("\n " if note else "")
     head = figure.suptitle(text, x=0.012, ha="left", fontsize="large", fontweight="bold")
     if note:
@@ -126,5 +126,5 @@ def headed(figure: Any, title: str, note: str = "") -> None:
 
 
 def legend_below(figure: Any, handles: list[Any], columns: int) -> None:
-    """Put one legend below all panels, where it hides no data."""
+    """Add one legend below all panels, where it covers no data."""
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2)

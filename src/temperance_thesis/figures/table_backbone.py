@@ -1,7 +1,7 @@
-r"""table-backbone: how each model and strategy gets its risk curve, asked of the library itself.
+r"""table-backbone: how the risk curve of each model and strategy is computed.
 
 The thesis' table says where it minimises an exact criterion and where it descends Monte Carlo
-gradients.  Here every pair is run once on small data and says by what method.
+gradients.  Here every pair is run once on small data, and its curve reports the method.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STRATEGIES: dict[str, Strategy] = {
 EXACT, QUADRATURE, STOCHASTIC = "exact", "quadrature", "stochastic"
 TINTS = {EXACT: BLUE, QUADRATURE: SKY, STOCHASTIC: ORANGE}
 LETTERS = {EXACT: "E", QUADRATURE: "Q", STOCHASTIC: "S"}
-# What the thesis did, where it treats the model.
+# The thesis' method, for models that it treats.
 THESIS = {
     "linear, known variance": {"bootstrap": STOCHASTIC},
     "Gaussian mean": {"bootstrap": STOCHASTIC},
@@ -62,14 +62,14 @@ THESIS_STRATEGIES = ("naive", "splitting", "bootstrap", "SafeBayes")
 
 
 def kind(method: str) -> str:
-    """Return the class of a curve's method, from the words that the curve has for it."""
+    """Return the class of a curve's method, from its description."""
     if "Backprop" in method or "draws" in method:
         return STOCHASTIC
     return QUADRATURE if "quadrature" in method else EXACT
 
 
 def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
-    """Run every model with every strategy on twenty rows and note the method of the curve."""
+    """Return the method of the curve for every model and strategy, on twenty rows."""
     import pandas as pd
 
     rng = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
 
 
 def draw(table: Any) -> Any:
-    """Draw a cell for each pair: letter and colour for the method, the thesis' in small beside."""
+    """Draw a cell for each pair: letter and colour of the method, the thesis' in small print."""
     from matplotlib.patches import Patch, Rectangle
 
     rows, columns = list(table.model.unique()), list(table.strategy.unique())
@@ -103,7 +103,7 @@ def draw(table: Any) -> Any:
         ax.add_patch(
             Rectangle((j + 0.03, i + 0.06), 0.94, 0.88, facecolor=TINTS[cell.kind], alpha=0.45)
         )
-        # An empty cell of a file is read as a number that is not one.
+        # An empty cell of a file is read as nan.
         thesis = cell.thesis if isinstance(cell.thesis, str) else ""
         ax.text(j + 0.5, i + 0.5, LETTERS[cell.kind], ha="center", va="center", weight="bold")
         if thesis and thesis != cell.kind:

@@ -1,7 +1,7 @@
-r"""alpha100: Bayes by Backprop, step by step, against the optimum that it approaches.
+r"""alpha100: the steps of Bayes by Backprop, and the optimum that it approaches.
 
 The means of the mean-field posterior of a logistic regression, n = 100, d = 20, at alpha/n = 0 and
-1: 200 steps at the thesis' rate 0.2 / sqrt(t), one draw each.
+1: 200 steps with the thesis' rate 0.2 / sqrt(t), one draw per step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS, RATE = 200, 0.2
 
 
 def data(seed: int) -> tuple[Array, Array]:
-    """Draw labels of the logistic model, with an intercept and theta ~ N(0, I)."""
+    """Return inputs and labels of a logistic model with intercept and theta ~ N(0, I)."""
     rng = np.random.default_rng([seed, OBSERVATIONS, COLUMNS])
     theta = rng.standard_normal(COLUMNS)
     inputs = SCALE * rng.standard_normal((OBSERVATIONS, COLUMNS - 1))
@@ -32,7 +32,7 @@ def data(seed: int) -> tuple[Array, Array]:
 
 
 def backprop(X: Array, beta: float, seed: int) -> models.MeanFieldLogistic:
-    """Return the model that descends at the rate 0.2 / sqrt(t).
+    """Return the model with the step size 0.2 / sqrt(t).
 
     The library's rate is relative to the curvature 1 + beta lam_max(X'X) / 4, the thesis' is not.
     """
@@ -41,7 +41,7 @@ def backprop(X: Array, beta: float, seed: int) -> models.MeanFieldLogistic:
 
 
 def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
-    """Mean of each component after each step, and its value at the optimum."""
+    """Return the mean of each component after each step, and its value at the optimum."""
     import pandas as pd
 
     X, y = data(seed)
@@ -66,14 +66,14 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
 
 
 def draw(table: Any) -> Any:
-    """One line for each component, dashes at its optimum; the same colours in both panels."""
+    """Draw a line for each component, dashes at its optimum; equal colours in both panels."""
     import matplotlib
     from matplotlib.lines import Line2D
 
     figure = canvas(WIDE, 3.9)
     betas = np.sort(table.beta.unique())
     panels = figure.subplots(1, len(betas), sharey=True, squeeze=False)[0]
-    # Components are coloured by where they end in the last panel.
+    # Components are coloured by their optimum in the last panel.
     last = table[table.beta == betas[-1]].drop_duplicates("component").sort_values("optimum")
     tones = matplotlib.colormaps["cividis"](np.linspace(0.0, 0.92, len(last)))
     colour = dict(zip(last.component, tones, strict=True))

@@ -34,14 +34,14 @@ BETAS = BOUND * np.linspace(0.0, 1.0, 61) ** 1.5
 
 
 def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
-    """Both curves of both posteriors on one data set, and where R is smallest."""
+    """Return both curves of both posteriors on one data set, and the minima of R."""
     import pandas as pd
 
     from temperance.datasets import best_beta, true_risk
     from temperance_thesis.settings import thesis_settings
 
     settings = thesis_settings(version, seed)
-    # Not two draws: the curves are of the same data.
+    # One data set for both, so that the curves are comparable.
     data = data_set(settings["logistic-mean-field"], 0, seed)
     parts = []
     for name in LOOKS:
@@ -55,7 +55,7 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
 
 
 def draw(table: Any) -> Any:
-    """Empirical errors on the left, generalisation errors with their minima on the right."""
+    """Draw empirical errors on the left, generalisation errors with their minima on the right."""
     from matplotlib.lines import Line2D
 
     figure = canvas(WIDE, 4.0)
@@ -64,11 +64,11 @@ def draw(table: Any) -> Any:
     for name, (words, colour, dashes, marker) in LOOKS.items():
         line: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 2}
         mark: dict[str, Any] = {"marker": marker, "markersize": 8, "markeredgecolor": "white"}
-        mine = table[table.setting == name]
+        own_rows = table[table.setting == name]
         for part, ax in panels.items():
-            rows = mine[mine.part == part].sort_values("beta")
+            rows = own_rows[own_rows.part == part].sort_values("beta")
             ax.plot(rows.beta, rows.risk, **line)
-        best = mine[mine.part == "choice"].iloc[0]
+        best = own_rows[own_rows.part == "choice"].iloc[0]
         panels["generalisation"].plot(
             best.beta, best.risk, color=colour, clip_on=False, zorder=5, **mark
         )
@@ -79,11 +79,11 @@ def draw(table: Any) -> Any:
         ax.set_xlim(0, float(table.beta.max()) * 1.02)
         ax.set_xlabel(BETA_SHORT)
     panels["empirical"].set_ylabel("risk, nats")
-    seen = table[table.part == "empirical"].risk
-    readable(panels["empirical"].yaxis, seen.min(), seen.max())
+    shown_names = table[table.part == "empirical"].risk
+    readable(panels["empirical"].yaxis, shown_names.min(), shown_names.max())
     right = panels["generalisation"]
     rows = table[table.part == "generalisation"]
-    # The prior's risk would flatten the minima.
+    # The prior's risk would compress the rest of the axis.
     low, high = rows.risk.min(), rows.risk[rows.beta > 0.3].max()
     right.set_ylim(low - 0.08 * (high - low), high)
     note = LOGISTIC_NOTES[table.version.iloc[0]]

@@ -1,4 +1,4 @@
-"""Real data: what each strategy gains over Bayes on rows held out, and whether intervals cover."""
+"""Real data: gains of each strategy over Bayes on held-out rows, and coverage of intervals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HEADINGS = {
 SHOWN = ("naive", "sample-splitting", "safe-bayes", "bootstrap", "k-fold", "leave-one-out")
 WIDTH = 11.0
 LINE = 0.34  # inches between two cases
-SMALL = 0.01  # gains below it, in nats, are drawn on a linear scale
+SMALL = 0.01  # gains below it, in nats, are on a linear scale
 NOMINAL = 0.95
 TEXT = 10.0
 
 
 def picture(summary: Any) -> bytes:
-    """Return the picture as PNG: the same bytes for the same table."""
+    """Return the picture as PNG; equal tables give equal bytes."""
     import matplotlib
 
     with paper():
@@ -38,7 +38,7 @@ def picture(summary: Any) -> bytes:
 def draw(summary: Any) -> Any:
     """Draw the table of :func:`temperance_thesis.real_data.summary.by_case`; return the figure.
 
-    Nothing but the table decides the picture, so one read from its CSV file will do.
+    The picture depends on the table only, which may be read from its CSV file.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def draw(summary: Any) -> Any:
 
 
 def _places(summary: Any) -> tuple[dict[tuple[str, str], float], dict[float, str]]:
-    """Height of each case, those of a model below its heading."""
+    """Return the height of each case, those of a model below its heading."""
     places: dict[tuple[str, str], float] = {}
     headings: dict[float, str] = {}
     y, before = -1.6, None
@@ -156,7 +156,7 @@ def _marks(
     present = [name for name in SHOWN if (table.strategy == name).any()]
     for i, name in enumerate(present):
         style, own = _look(name), table[table.strategy == name]
-        # Strategies of a case lie a little above each other.
+        # Strategies of a case are drawn slightly above each other.
         shift = 0.66 * (i / max(len(present) - 1, 1) - 0.5)
         heights = [places[each] + shift for each in zip(own.model, own.case, strict=True)]
         ax.errorbar(
@@ -187,7 +187,7 @@ def _legend(ax: Any) -> None:
             color=style.colour,
             marker=style.marker,
             linestyle="none",
-            label=style.name.partition(",")[0],  # here all hold beta
+            label=style.name.partition(",")[0],  # here all keep beta
         )
         for style in map(_look, SHOWN)
     ]
@@ -201,5 +201,5 @@ def _legend(ax: Any) -> None:
 
 
 def _look(strategy: str) -> Look:
-    """Colour and marker of a strategy; those that hold beta look like those that hold alpha."""
+    """Return the style of a strategy; those that keep beta look like those that keep alpha."""
     return look(strategy if strategy in STRATEGIES else f"{strategy}, alpha")

@@ -32,7 +32,7 @@ NAMES = {
 
 
 def tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the tables of the page in Markdown, by the names that the page has for them."""
+    """Return the tables of the page in Markdown, by their names on the page."""
     regressions = summary[summary["model"].isin(REGRESSIONS)]
     classes = summary[~summary["model"].isin(REGRESSIONS)]
     return {
@@ -49,7 +49,7 @@ def tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def filled(page: str, contents: dict[str, str]) -> str:
-    """Put tables between the comments of a page that name them."""
+    """Return a page with tables inserted between the comments that name them."""
     for name, table in contents.items():
         marks = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page, found = marks.subn(rf"\g<1>{table}\n\g<2>", page)
@@ -72,16 +72,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--redraw", action="store_true", help="take the numbers from real-data.csv in the folder"
     )
-    asked = parser.parse_args(words)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    began, numbers = time.perf_counter(), asked.out / "real-data.csv"
-    if not asked.redraw:
-        summary = by_case(splits(repeats=asked.repeats, seed=asked.seed, n_jobs=asked.jobs))
+    arguments = parser.parse_args(words)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    began, numbers = time.perf_counter(), arguments.out / "real-data.csv"
+    if not arguments.redraw:
+        summary = by_case(
+            splits(repeats=arguments.repeats, seed=arguments.seed, n_jobs=arguments.jobs)
+        )
         write_whole(numbers, summary.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-    # From the file in either case, so that page, picture and file cannot disagree.
+    # Always from the file, so that page, picture and file cannot disagree.
     summary = pd.read_csv(numbers)
-    write_whole(asked.out / "real-data.png", real_data.picture(summary))
-    page, contents = asked.out / "real-data.md", tables(summary)
+    write_whole(arguments.out / "real-data.png", real_data.picture(summary))
+    page, contents = arguments.out / "real-data.md", tables(summary)
     if page.exists():
         write_whole(page, filled(page.read_text(encoding="utf-8"), contents))
     else:
@@ -125,7 +127,7 @@ def _log_score(part: Any) -> str:
 
 
 def _by_strategy(summary: pd.DataFrame, cell: Callable[[Any], str], strategies: list[str]) -> str:
-    """One line for each case, one column for each strategy; of several risks, one after another."""
+    """Return a table with a line for each case and a column for each strategy, risk by risk."""
     lines = [["model", "case", *(NAMES[name] for name in strategies)]]
     for (model, case), part in summary.groupby(["model", "case"], sort=False):
         cells = []

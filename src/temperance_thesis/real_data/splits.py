@@ -1,6 +1,6 @@
-r"""Strategies on real data: repeated random splits into rows that train and rows that judge.
+r"""Strategies on real data: repeated random splits into training rows and test rows.
 
-Nothing is known about the truth here, so the rows held out stand for it.  What came out is in
+The true distribution is unknown, so held-out rows are used in its place.  The results are in
 ``docs/real-data.md``, which :mod:`temperance_thesis.real_data.page` writes.
 """
 
@@ -35,7 +35,7 @@ from temperance.validation import one_of, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-STORED_AS = "temperance.study.real_data"  # where studies know these classes
+STORED_AS = "temperance.study.real_data"  # module path that studies store
 Kind = Literal["known variance", "unknown variance", "Laplace", "mean-field", "full covariance"]
 REGRESSIONS: tuple[Kind, ...] = ("known variance", "unknown variance")
 POSTERIORS: dict[str, Any] = {
@@ -44,12 +44,12 @@ POSTERIORS: dict[str, Any] = {
     "full covariance": "full",
 }
 TARGETS: dict[Risk, str] = {"gibbs": "draws", "predictive": "forecasts"}
-GUESS = 0.25  # what the known variance is of the variance of the training responses
+GUESS = 0.25  # assumed noise variance, as a share of the variance of the training responses
 PRIOR_SCALE = 1.0  # one prior for all strategies
 LEVEL = 0.95
 BINS = 10
 
-# All hold beta.  Fifty resamples, since each is a fit in logistic regression.
+# All keep beta.  Fifty resamples, since each is a fit in logistic regression.
 STRATEGIES: dict[str, Strategy] = {
     "bayes": Bayes(),
     "naive": Naive(),
@@ -63,16 +63,16 @@ STRATEGIES: dict[str, Strategy] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A data set, how many of its rows train, and the model.
+    """A data set, the number of training rows, and the model.
 
     Parameters
     ----------
     data : str
         One of :data:`temperance.datasets.REAL`.
     train : int
-        Rows that train; all others are held out.
+        Number of training rows; all others are held out.
     model : {"known variance", "unknown variance", "Laplace", "mean-field", "full covariance"}
-        Linear regression whose noise variance is said to be a quarter of the variance of the
+        Linear regression whose noise variance is assumed to be a quarter of the variance of the
         training responses, or is inferred; logistic regression with one of three posteriors.
     degree : int
         Highest degree of powers and products of the inputs.
@@ -85,7 +85,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What sets the case apart from others of the same model."""
+        """Name of the case among those of the same model."""
         return f"{self.data}, {self.train} rows" + (", squares" if self.degree == 2 else "")
 
     def estimator(self, y: Array, **arguments: Any) -> Any:
@@ -125,7 +125,7 @@ CASES: tuple[Case, ...] = (
 
 
 class Result(NamedTuple):
-    """One line of the study: what a strategy chose on one split, and how its forecasts fared."""
+    """The choice of a strategy on one split, and the quality of its forecasts."""
 
     model: str
     case: str
@@ -164,12 +164,12 @@ def splits(
     risks: Iterable[Risk] = ("gibbs", "predictive"),
     progress: Report | bool | None = None,
 ) -> pd.DataFrame:
-    r"""Split real data at random again and again, and judge every strategy on the rows held out.
+    r"""Return the results of every strategy on held-out rows of repeated random splits.
 
-    The rows of a split depend on the seed, the repetition, the data and how many train, the folds
-    of a strategy on the model and the strategy, too: other cases, strategies, repeats or workers
-    change no number.  All strategies and models see the same rows, in random order; the classes
-    of a split are in the proportions of the whole.
+    The rows of a split depend on the seed, the repetition, the data and the number of training
+    rows; the folds of a strategy on the model and the strategy as well.  So other cases,
+    strategies, repeats or workers do not change any number.  All strategies and models get the same
+    rows, in random order; the classes of a split have the proportions of the whole.
 
     Parameters
     ----------
@@ -177,23 +177,23 @@ def splits(
         Data with models.
     strategies : mapping from names to strategies, or names; all of ``STRATEGIES`` by default
     repeats : int
-        Splits of each case.
+        Number of splits of each case.
     seed : int
     n_jobs : int
         Workers of joblib, -1 for one on each core.
     risks : some of "gibbs" and "predictive"
-        Which risk the strategies make small.
+        Risks that the strategies minimise.
     progress : function, False or None
-        Called with the number of splits done and in all; ``None`` is a bar on terminals.
+        Called with the number of splits done and the total; ``None`` is a bar on terminals.
 
     Returns
     -------
     DataFrame
-        One row for each case, repetition, risk and strategy, all measures on the rows held out:
-        ``log_score``, the mean log density or log probability; ``gain``, that less Bayes' on the
-        same rows; ``gibbs_gain``, Bayes' Gibbs risk less the strategy's; ``coverage`` of central
+        One row for each case, repetition, risk and strategy, all measures on held-out rows:
+        ``log_score``, the mean log density or log probability; ``gain``, that minus Bayes' on the
+        same rows; ``gibbs_gain``, Bayes' Gibbs risk minus the strategy's; ``coverage`` of central
         95 % intervals, for regressions; share of classes that are ``right`` and the expected
-        ``calibration_error``, for classifications.  ``seconds`` are of the fit.
+        ``calibration_error``, for classifications.  ``seconds`` are those of the fit.
 
     Examples
     --------
@@ -209,11 +209,11 @@ def splits(
 
     whole("repeats", repeats, 1)
     whole("seed", seed, 0)
-    chosen, asked = tuple(_chosen(strategies).items()), tuple(risks)
-    for risk in asked:
+    chosen, requested = tuple(_chosen(strategies).items()), tuple(risks)
+    for risk in requested:
         one_of("risks", risk, ("gibbs", "predictive"))
     wanted = list(cases)
-    tasks = [Task(case, k, chosen, asked, seed) for k in range(repeats) for case in wanted]
+    tasks = [Task(case, k, chosen, requested, seed) for k in range(repeats) for case in wanted]
     found: dict[tuple[int, Case], list[Result]] = {}
     with reporting(progress, len(tasks)) as report:
         for done, (task, results) in enumerate(_performed(tasks, n_jobs), 1):
@@ -224,7 +224,7 @@ def splits(
 
 
 def perform(task: Task) -> tuple[Task, list[Result]]:
-    """Split the rows, fit each strategy for each risk, and judge it on the rows held out."""
+    """Return the results of each strategy and risk on one split."""
     case = task.case
     try:
         with warnings.catch_warnings(), threads_for(0):
@@ -241,7 +241,7 @@ def perform(task: Task) -> tuple[Task, list[Result]]:
 
 
 def split(case: Case, repetition: int, seed: int) -> tuple[Array, Array, Array, Array]:
-    """Return inputs and responses that train, then inputs and responses that are held out."""
+    """Return inputs and responses of the training rows, then those of the held-out rows."""
     from sklearn.model_selection import train_test_split
 
     from temperance.datasets import load
@@ -302,12 +302,12 @@ def _judged(
 
 
 def calibration_error(confidence: Array, right: Array) -> float:
-    r"""Return the expected calibration error: how far confidence is from the share that is right.
+    r"""Return the expected calibration error: the mean gap between confidence and accuracy.
 
     .. math:: \sum_b \frac{n_b}{n} \Bigl| \frac1{n_b} \sum_{i \in b} (c_i - h_i) \Bigr|
 
-    over ten bins of equal width, with confidence c in the class that is predicted and h = 1 where
-    it is right.
+    over ten bins of equal width, with confidence c in the predicted class and h = 1 if it is
+    correct.
     """
     bins = np.minimum((BINS * confidence).astype(int), BINS - 1)
     return float(np.abs(np.bincount(bins, confidence - right)).sum() / len(confidence))

@@ -1,4 +1,4 @@
-r"""What the comparison on real data says: pure functions of its table."""
+r"""Summaries of the comparison on real data: pure functions of its table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def by_case(table: pd.DataFrame) -> pd.DataFrame:
-    """Sum up each strategy in each case: means over the splits, and errors of paired gains.
+    """Summarise each strategy in each case: means over the splits, and errors of paired gains.
 
-    The errors say how much a gain varies from split to split.  Splits share rows, so they are
-    approximate, and they say nothing of other data of the same kind.
+    The errors describe the variation between splits.  Splits share rows, so they are approximate,
+    and they do not describe other data of the same kind.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def overall(summary: pd.DataFrame, measure: Literal["gain", "gibbs_gain"]) -> pd
     -------
     DataFrame
         One row for each risk and strategy: number of ``cases``, those ``better`` and ``worse`` by
-        more than two standard errors, the mean and median gain, the least, and where it is.
+        more than two standard errors, the mean and median gain, the least gain and its case.
     """
     import pandas as pd
 

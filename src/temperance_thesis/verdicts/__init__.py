@@ -1,4 +1,4 @@
-"""Verdicts on the thesis' empirical claims, each a word that follows from numbers by a rule."""
+"""Verdicts on the thesis' empirical claims, each derived from numbers by a rule."""
 
 from temperance_thesis.verdicts.claim import Check, Claim, Decision
 from temperance_thesis.verdicts.estimates import Estimate

@@ -1,4 +1,4 @@
-r"""What the polynomial's predictive bands cover: the function itself, area by area."""
+r"""Coverage of the true function by the polynomial's predictive bands, by area."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ AREAS = {
     "middle": np.linspace(-1.0, 1.0, 81),
     "right": np.linspace(1.0, 2.5, 61),
 }
-# Of each choice and area, the share of points where the band holds the function, by repetition.
+# Share of points where the band contains the function, by choice and area, for each repetition.
 Coverage = dict[tuple[str, str], Array]
 
 
 def coverage(evidence: Evidence, version: str) -> Coverage:
-    """Cover f(x) by mean ± 2 deviations of the predictive at three choices of beta.
+    """Return the coverage of f(x) by mean ± 2 predictive deviations at three choices of beta.
 
-    The choices are sample splitting's (holding alpha), Bayes', and the limit of least squares.
+    The choices are sample splitting's (with alpha kept), Bayes', and the limit of least squares.
     """
     setting: Any = evidence.settings(version)[KEY]
     shares: dict[tuple[str, str], list[float]] = {}

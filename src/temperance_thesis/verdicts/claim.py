@@ -1,9 +1,9 @@
-r"""What a claim is, what decides it, and the rule that turns numbers into a word.
+r"""Claims, their checks, and the rule that derives a verdict from numbers.
 
-A claim is a set of checks.  A check is an estimate and the range in which the claim puts it.  It
+A claim is a set of checks.  A check is an estimate and the range that the claim gives for it.  It
 supports the claim if the estimate and two standard errors on both sides lie in the range,
-contradicts it if they lie outside, and is open otherwise.  A claim that says several things at once
-has its checks in parts, which are judged one by one: it cannot hold unless all of them do.
+contradicts it if they lie outside, and is open otherwise.  The checks of a claim with several
+statements are grouped in parts, which are evaluated separately; it holds only if all of them do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Word = Literal["holds", "fails", "depends", "open"]
 SUPPORTS, CONTRADICTS, OPEN = "✓", "✗", "?"
 ERRORS = 2.0
-# A cell of the table shows so many checks one by one; more are counted.
+# A cell of the table shows up to this many checks; more are counted.
 SHOWN = 6
 
 
@@ -36,15 +36,15 @@ class Check:
     version : str
         "as-stated" or "as-coded".
     where : str
-        What was measured, in a word or two.
+        Short description of what was measured.
     estimate : Estimate
     low, high : float
-        The claimed range, its ends left out.
+        The claimed open range.
     about : bool
-        Whether the claim is about a value, for which the range allows.  Then it is enough that the
-        estimate lies in the range and two errors are less than its width.
+        Whether the claim is about a value, with the range as tolerance.  Then it is sufficient that
+        the estimate lies in the range and two errors are less than its width.
     part : str
-        Which of several statements of the claim the check is about.
+        Statement of the claim to which the check belongs.
 
     Examples
     --------
@@ -62,23 +62,23 @@ class Check:
 
     @property
     def mark(self) -> str:
-        """Whether the check supports the claim, contradicts it, or leaves it open."""
-        reach = ERRORS * self.estimate.error
-        least, most = self.estimate.mean - reach, self.estimate.mean + reach
+        """Whether the check supports the claim, contradicts it, or is open."""
+        margin = ERRORS * self.estimate.error
+        least, most = self.estimate.mean - margin, self.estimate.mean + margin
         if self.low < least and most < self.high:
             return SUPPORTS
         if self.about and self.low < self.estimate.mean < self.high:
-            return SUPPORTS if reach < self.high - self.low else OPEN
+            return SUPPORTS if margin < self.high - self.low else OPEN
         return CONTRADICTS if least >= self.high or most <= self.low else OPEN
 
     def __str__(self) -> str:
-        """Show where, the number and the mark."""
+        """Return where, the number and the mark, as text."""
         return f"{self.where} {self.estimate} {self.mark}"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The word on a claim, and the numbers that it follows from."""
+    """The verdict on a claim, and the numbers that it is derived from."""
 
     word: Word
     test: str
@@ -88,7 +88,7 @@ class Decision:
 
     @property
     def support(self) -> str:
-        """How many checks support the claim, contradict it, and leave it open; and its parts."""
+        """Numbers of supporting, contradicting and open checks, and the parts, as text."""
         words = {name: word(part) for name, part in parts(self.checks).items()}
         if len(words) == 1:
             return counted(self.checks)
@@ -101,7 +101,7 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """Whether it depends, yet no check contradicts the claim."""
+        """Whether the verdict is "depends" although no check contradicts the claim."""
         return self.word == "depends" and not self.contradicted
 
 
@@ -113,15 +113,15 @@ class Claim:
     ----------
     key : str
     where : str
-        The part of the thesis that makes the claim, or "ours" for a question that it leaves open.
+        The part of the thesis with the claim, or "ours" for a question that it leaves open.
     quote : str
         The claim, in our words.
     test : str
-        What is compared, and what the claim says about it.
+        What is compared, and the claimed result.
     checks : callable
-        From the evidence to the checks, all of them.
+        Function from the evidence to all checks.
     timed : bool
-        Whether the numbers are times, which differ from run to run.
+        Whether the numbers are times, which vary between runs.
     one_version : bool
         Whether the setting is the same in both versions.
     """
@@ -135,7 +135,7 @@ class Claim:
     one_version: bool = False
 
     def decide(self, evidence: Evidence) -> Decision:
-        """Measure, and apply the rule."""
+        """Return the decision from the evidence, by the rule."""
         checks = tuple(self.checks(evidence))
         stated, coded = ([check for check in checks if check.version == v] for v in VERSIONS)
         same = self.one_version and not coded
@@ -147,8 +147,8 @@ class Claim:
 def word(checks: Sequence[Check]) -> Word:
     """Return "holds" if all checks support a claim, "depends" if some do.
 
-    If none does, it "fails" where a check contradicts the claim, and is "open" otherwise.  Of
-    several parts each is judged so.  The claim holds if all parts do, and fails if one part does.
+    If none does, it "fails" if a check contradicts the claim, and is "open" otherwise.  Several
+    parts are evaluated separately: the claim holds if all parts do, and fails if one part does.
     """
     if not checks:
         raise ValueError("a claim needs at least one check, got none")
@@ -168,7 +168,7 @@ def word(checks: Sequence[Check]) -> Word:
 
 
 def parts(checks: Sequence[Check]) -> dict[str, list[Check]]:
-    """Group the checks by the part of the claim that they are about."""
+    """Return the checks grouped by the part of the claim."""
     found: dict[str, list[Check]] = {}
     for check in checks:
         found.setdefault(check.part, []).append(check)
@@ -181,7 +181,7 @@ def contradicted(checks: Sequence[Check]) -> bool:
 
 
 def counted(checks: Sequence[Check]) -> str:
-    """Count the marks: supporting, contradicting, open."""
+    """Return the counts of supporting, contradicting and open checks, as text."""
     marks = [check.mark for check in checks]
     return " ".join(
         f"{marks.count(mark)} {mark}" for mark in (SUPPORTS, CONTRADICTS, OPEN) if mark in marks
@@ -189,7 +189,7 @@ def counted(checks: Sequence[Check]) -> str:
 
 
 def cell(checks: Sequence[Check]) -> str:
-    """Show a few checks one by one; of many, counts, range, and which support the claim."""
+    """Return a few checks as text; for many, counts, range, and those that support the claim."""
     if not checks:
         return "not measured"
     if len(checks) <= SHOWN:

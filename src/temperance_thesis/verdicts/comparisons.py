@@ -1,4 +1,4 @@
-"""Checks that many claims are made of: one for each setting and strategy."""
+"""Checks that many claims use: one for each setting and strategy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from temperance_thesis.verdicts.estimates import Estimate
 from temperance_thesis.verdicts.evidence import Evidence
 from temperance_thesis.verdicts.strategies import BAYES, BOOTSTRAP, NAIVE
 
-# What words without a number are taken to mean.
-CLOSE = 0.25  # "almost as good as the best": this part of Bayes' excess risk, or less
+# Numerical meaning of words for which the thesis gives no number.
+CLOSE = 0.25  # "almost as good as the best": at most this share of Bayes' excess risk
 SIMILAR = (0.5, 2.0)  # "similar": excess risks within a factor of two
-SMALL = 0.05  # "imperceptible": this part of the risk
+SMALL = 0.05  # "imperceptible": this share of the risk
 NEAR_BOUND = 2.5  # "close to the maximum" of 3
 NEAR_BAYES = (0.5, 1.5)  # "close to 1"
 NEAR_PRIOR = 0.25  # "close to 0"
@@ -45,7 +45,7 @@ def each(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> list[Check]:
-    """One check for each setting and strategy; ``measure(version, key, strategy)``."""
+    """Return one check for each setting and strategy; ``measure(version, key, strategy)``."""
     strategies = tuple(strategies)
     checks = []
     for version, key in evidence.present(keys):
@@ -59,7 +59,7 @@ def each(
 def beats(
     evidence: Evidence, keys: Sequence[str], strategies: Iterable[str], other: str = BAYES
 ) -> list[Check]:
-    """Risks below another strategy's."""
+    """Return checks that risks are below another strategy's."""
     return each(
         evidence, keys, strategies, lambda v, k, s: evidence.difference(v, k, s, other), high=0.0
     )
@@ -68,7 +68,7 @@ def beats(
 def beats_best_of(
     evidence: Evidence, keys: Sequence[str], strategies: Iterable[str], others: Sequence[str]
 ) -> list[Check]:
-    """Risks below that of the best of several others."""
+    """Return checks that risks are below that of the best of several others."""
 
     def measure(version: str, key: str, name: str) -> Estimate:
         rivals = [other for other in others if other != name]
@@ -80,7 +80,7 @@ def beats_best_of(
 def loses_to_all(
     evidence: Evidence, keys: Sequence[str], strategy: str, others: Sequence[str]
 ) -> list[Check]:
-    """Risk above that of the worst of several others."""
+    """Return checks that the risk is above that of the worst of several others."""
 
     def measure(version: str, key: str, name: str) -> Estimate:
         rivals = [other for other in others if other != name]
@@ -93,13 +93,13 @@ def loses_to_all(
 def choices(
     evidence: Evidence, keys: Sequence[str], strategies: Iterable[str], low: float, high: float
 ) -> list[Check]:
-    """Median choices about a value; a range without an end is no value."""
+    """Return checks of median choices; two finite bounds mean a value with tolerance."""
     found = each(evidence, keys, strategies, evidence.beta, low, high)
     return [replace(check, about=math.isfinite(high - low)) for check in found]
 
 
 def best_choices(evidence: Evidence, keys: Sequence[str], low: float, high: float) -> list[Check]:
-    """Medians of the best beta about a value."""
+    """Return checks of medians of the best beta."""
     about = math.isfinite(high - low)
     return [
         Check(v, k if len(keys) > 1 else "best beta", evidence.best_beta(v, k), low, high, about)

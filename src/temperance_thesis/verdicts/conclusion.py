@@ -21,7 +21,7 @@ OURS = "open question"
 
 
 def bootstrap_loses(evidence: Evidence) -> list[Check]:
-    """Risk of the bootstrap above that of the better of sample splitting and SafeBayes."""
+    """Return checks of the bootstrap's risk above that of the better of the two others."""
 
     def measure(version: str, key: str, name: str) -> Estimate:
         return evidence.difference(
@@ -31,8 +31,8 @@ def bootstrap_loses(evidence: Evidence) -> list[Check]:
     return each(evidence, ALL, (BOOTSTRAP,), measure, low=0.0)
 
 
-def holding_beta(evidence: Evidence, names: tuple[str, ...]) -> list[Check]:
-    """Risk when beta is held below that when alpha is held."""
+def keeping_beta(evidence: Evidence, names: tuple[str, ...]) -> list[Check]:
+    """Return checks that keeping beta has a lower risk than keeping alpha."""
     return [
         Check(v, f"{k} {name}", evidence.difference(v, k, beta, alpha), high=0.0)
         for v, k in evidence.present(ALL)
@@ -79,14 +79,14 @@ CLAIMS = (
         OURS,
         "Holding beta beats holding alpha for sample splitting and SafeBayes.",
         "risk holding beta less risk holding alpha, paired, in all settings; claimed below 0",
-        lambda e: holding_beta(e, ("sample splitting", "SafeBayes")),
+        lambda e: keeping_beta(e, ("sample splitting", "SafeBayes")),
     ),
     Claim(
         "beta-for-folds",
         OURS,
         "Holding beta beats holding alpha for 5 folds, 10 folds and leave-one-out.",
         "risk holding beta less risk holding alpha, paired, in all settings; claimed below 0",
-        lambda e: holding_beta(e, ("5-fold", "10-fold", "leave-one-out")),
+        lambda e: keeping_beta(e, ("5-fold", "10-fold", "leave-one-out")),
     ),
     Claim(
         "default-beats-bayes",

@@ -1,4 +1,4 @@
-r"""How far five steps of EM and two hundred stochastic steps come."""
+r"""Accuracy of five EM steps and of two hundred stochastic steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DATA_SETS = 20
 BETAS = (1.0, 3.0)
-EM_STEPS = (5, 30)  # of the text and of the published code
+EM_STEPS = (5, 30)  # in the text and in the published code
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -34,7 +34,7 @@ class Convergence:
     em_error : arrays by (steps, beta)
         Relative error of Jaakkola's posterior mean.
     elbo_gap : arrays by beta
-        Nats that the negative ELBO is above its minimum after the stochastic steps.
+        Difference of the negative ELBO to its minimum after the stochastic steps, in nats.
     prior_mean : array
         Root mean square of the posterior mean after the stochastic steps at beta = 0, where the
         optimum is zero and each deviation is one.
@@ -49,7 +49,7 @@ class Convergence:
 
 
 def convergence(evidence: Evidence) -> Convergence:
-    """Compute on up to twenty data sets of the logistic setting of the text."""
+    """Return the results on up to twenty data sets of the logistic setting of the text."""
     data = evidence.data(AS_STATED, JAAKKOLA, min(evidence.repeats, DATA_SETS))
     em_error: dict[tuple[int, float], list[float]] = {(s, b): [] for s in EM_STEPS for b in BETAS}
     gap: dict[float, list[float]] = {beta: [] for beta in BETAS}
@@ -86,7 +86,7 @@ def convergence(evidence: Evidence) -> Convergence:
 
 
 def em(Z: Array, y: Array, beta: float, lam: Array, steps: int) -> Array:
-    """Return the mean after so many steps of Jaakkola's EM for the prior N(0, I)."""
+    """Return the mean after this many steps of Jaakkola's EM for the prior N(0, I)."""
     for _ in range(steps):
         S = np.linalg.inv(np.eye(Z.shape[1]) + 2 * beta * (Z.T * lam) @ Z)
         m = S @ ((y - 0.5) @ Z) * beta
@@ -96,7 +96,7 @@ def em(Z: Array, y: Array, beta: float, lam: Array, steps: int) -> Array:
 
 
 def negative_elbo(Z: Array, y: Array, beta: float, m: Array, s: Array) -> float:
-    """E_q[log q - log prior + beta sum of losses] of N(m, diag s^2), up to a constant."""
+    """Return E_q[log q - log prior + beta sum of losses] of N(m, diag s^2), up to a constant."""
     mean, deviation = Z @ m, np.sqrt(Z**2 @ s**2)
     softplus = np.logaddexp(0.0, mean[:, None] + deviation[:, None] * NODES) @ WEIGHTS
     return float(beta * (softplus - y * mean).sum() + (m @ m + s @ s) / 2 - np.log(s).sum())

@@ -1,4 +1,4 @@
-"""Which strategy should be the default: an argument from the numbers."""
+"""The choice of the default strategy, derived from the numbers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from temperance_thesis.verdicts.summary import Overall, clear_wins, inside, over
 
 
 def recommended(rows: list[Overall]) -> Overall:
-    """Return the strategy by our rule.
+    """Return the strategy chosen by our rule.
 
-    Fewest settings in which it is clearly worse than Bayes; among equals the most in which it is
-    clearly better; among these the least geometric mean.
+    It has the fewest settings in which it is clearly worse than Bayes; among equals the most in
+    which it is clearly better; among these the smallest geometric mean.
     """
     candidates = [row for row in rows if row.name not in (BAYES, NAIVE)]
     return min(candidates, key=lambda row: (row.losses, -row.wins, row.ratio.mean))
 
 
 def argument(evidence: Evidence) -> str:
-    """Return the section's text; every number and name in it is computed."""
+    """Return the text of the section; all numbers and names in it are computed."""
     rows = over(evidence, evidence.present())
     candidates = [row for row in rows if row.name not in (BAYES, NAIVE)]
     by_name = {row.name: row for row in rows}
@@ -49,7 +49,7 @@ def argument(evidence: Evidence) -> str:
 
 
 def _conclusion(evidence: Evidence, chosen: Overall, default: Overall) -> str:
-    """Compare the default with every other candidate, figure by figure and head to head."""
+    """Return a comparison of the default with every other candidate, as text."""
     rows = over(evidence, evidence.present())
     others = [row for row in rows if row.name not in (BAYES, NAIVE, default.name)]
     ahead = [

@@ -13,7 +13,7 @@ from temperance.types import Array
 
 
 class Estimate(NamedTuple):
-    """A number and its standard error, infinite where there is one repetition only.
+    """A number and its standard error, which is infinite for a single repetition.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
     error: float
 
     def __str__(self) -> str:
-        """Show two digits of the error and the number to the same decimal."""
+        """Return the number with two digits of the error, as text."""
         if not math.isfinite(self.mean):
             return "∞" if self.mean > 0 else "-∞" if self.mean < 0 else "?"
         if not math.isfinite(self.error):
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 def of_mean(values: ArrayLike) -> Estimate:
-    r"""Mean and its standard error, :math:`s / \sqrt{n}`."""
+    r"""Return the mean and its standard error, :math:`s / \sqrt{n}`."""
     sample = np.asarray(values, dtype=float)
     if len(sample) < 2:
         return Estimate(float(sample.mean()), math.inf)
@@ -49,7 +49,7 @@ def of_mean(values: ArrayLike) -> Estimate:
 
 
 def of_median(values: ArrayLike) -> Estimate:
-    r"""Median and its standard error.
+    r"""Return the median and its standard error.
 
     The error is half the distance between the quantiles :math:`1/2 \pm 1/(2 \sqrt{n})`.
     """
@@ -57,13 +57,13 @@ def of_median(values: ArrayLike) -> Estimate:
     middle = float(np.median(sample))
     if len(sample) < 2:
         return Estimate(middle, math.inf)
-    reach = 0.5 / math.sqrt(len(sample))
-    low, high = np.quantile(sample, [0.5 - reach, 0.5 + reach])
+    half_width = 0.5 / math.sqrt(len(sample))
+    low, high = np.quantile(sample, [0.5 - half_width, 0.5 + half_width])
     return Estimate(middle, float(high - low) / 2)
 
 
 def of_ratio(over: Array, under: Array) -> Estimate:
-    r"""Ratio of two means over the same repetitions.
+    r"""Return the ratio of two means over the same repetitions.
 
     .. math:: r = \bar a / \bar b, \qquad se = s(a - r b) / (\sqrt{n} \, |\bar b|)
     """
@@ -75,7 +75,7 @@ def of_ratio(over: Array, under: Array) -> Estimate:
 
 
 def of_separate_ratio(over: Array, under: Array) -> Estimate:
-    r"""Ratio of two means over different repetitions, its error by the delta method."""
+    r"""Return the ratio of two means over different repetitions; error by the delta method."""
     top, bottom = of_mean(over), of_mean(under)
     ratio = ratio_of(top.mean, bottom.mean)
     if bottom.mean == 0:

@@ -1,6 +1,6 @@
-r"""The numbers that decide claims: the study of both versions, and small computations besides.
+r"""The numbers that decide claims: the study of both versions, and smaller computations.
 
-Everything is computed when it is first asked for, and once.
+Everything is computed on first use, and only once.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Compare = Callable[..., "pd.DataFrame"]
 
 
 class Evidence:
-    """Everything that is measured.
+    """All measurements.
 
     Parameters
     ----------
     compare : callable
         ``compare(settings, strategies, repeats=, seed=)`` as :func:`temperance.study.compare`;
-        pass one with a store and other users of the study share its results.
+        with a store, other users of the study share its results.
     repeats : int
         Data sets of each setting, at least 2.
     seed : int
@@ -52,17 +52,20 @@ class Evidence:
         self.seconds: dict[str, float] = {}
         self._columns: dict[tuple[str, str, str, str], Array] = {}
 
-    def compare(self, asked: Comparison) -> Any:
-        """Compare strategies with the evidence's repeats and seed, once."""
-        key = (asked.name, asked.setting, *asked.strategies)
+    def compare(self, comparison: Comparison) -> Any:
+        """Return a comparison with the evidence's repeats and seed, computed once."""
+        key = (comparison.name, comparison.setting, *comparison.strategies)
         if key not in self._tables:
             self._tables[key] = self._compare(
-                {asked.name: asked.setting}, asked.strategies, repeats=self.repeats, seed=self.seed
+                {comparison.name: comparison.setting},
+                comparison.strategies,
+                repeats=self.repeats,
+                seed=self.seed,
             )
         return self._tables[key]
 
     def gather(self) -> dict[str, float]:
-        """Compute all that is expensive now; return the seconds of each part."""
+        """Compute all expensive parts now; return the seconds of each."""
         work: dict[str, Callable[[], Any]] = {
             "comparisons": lambda: [self.compare(each) for each in planned(self.seed)],
             "variational posteriors": lambda: self.variational,
@@ -84,7 +87,7 @@ class Evidence:
         return self._settings[version]
 
     def present(self, keys: Iterable[str] | None = None) -> list[tuple[str, str]]:
-        """Return version and key of each setting, all of them or those of these keys."""
+        """Return version and key of each setting, or of those with these keys."""
         return [
             (version, key)
             for version in VERSIONS
@@ -97,7 +100,7 @@ class Evidence:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The whole study, with a column ``version``; it is run here if it was not before."""
+        """The whole study, with a column ``version``; it is run on first use."""
         import pandas as pd
 
         return pd.concat(
@@ -116,51 +119,51 @@ class Evidence:
         return self._columns[place]
 
     def difference(self, version: str, key: str, one: str, other: str) -> Estimate:
-        """Risk of one strategy less that of another, paired."""
+        """Return the risk of one strategy minus that of another, paired."""
         risks = [self.values(version, key, name, "risk") for name in (one, other)]
         return estimates.of_mean(risks[0] - risks[1])
 
     def relative(self, version: str, key: str, one: str, other: str) -> Estimate:
-        """Paired difference of risks, in parts of the other strategy's mean risk."""
+        """Return the paired difference of risks, relative to the other strategy's mean risk."""
         risks = [self.values(version, key, name, "risk") for name in (one, other)]
         return estimates.of_ratio(risks[0] - risks[1], risks[1])
 
     def relative_excess(self, version: str, key: str, strategy: str) -> Estimate:
-        """Excess risk, in parts of the least risk that any beta has."""
+        """Return the excess risk, relative to the least risk of any beta."""
         excess, best = (
             self.values(version, key, strategy, name) for name in ("excess", "best_risk")
         )
         return estimates.of_ratio(excess, best)
 
     def ratio(self, version: str, key: str, one: str, other: str = BAYES) -> Estimate:
-        """Ratio of mean excess risks, paired."""
+        """Return the ratio of mean excess risks, paired."""
         excess = [self.values(version, key, name, "excess") for name in (one, other)]
         return estimates.of_ratio(*excess)
 
     def beta(self, version: str, key: str, strategy: str) -> Estimate:
-        """Median choice."""
+        """Return the median choice."""
         return estimates.of_median(self.values(version, key, strategy, "beta"))
 
     def best_beta(self, version: str, key: str) -> Estimate:
-        """Median of the best beta."""
+        """Return the median of the best beta."""
         return estimates.of_median(self.values(version, key, BAYES, "best_beta"))
 
     def speed(self, version: str, key: str, one: str, other: str) -> Estimate:
-        """Median of the paired ratios of seconds."""
+        """Return the median of the paired ratios of seconds."""
         seconds = [self.values(version, key, name, "seconds") for name in (one, other)]
         return estimates.of_median(seconds[0] / seconds[1])
 
     def extreme(
         self, version: str, key: str, strategies: Iterable[str], worst: bool = False
     ) -> str:
-        """Return which of these strategies has the least mean risk, or the largest."""
+        """Return which of these strategies has the smallest, or the largest, mean risk."""
         pick = max if worst else min
         return pick(
             strategies, key=lambda name: float(self.values(version, key, name, "risk").mean())
         )
 
     def data(self, version: str, key: str, count: int) -> list[tuple[Any, Array]]:
-        """Draw data sets besides the study's, with numbers of their own."""
+        """Return data sets that are independent of the study's."""
         coded = int(version == AS_CODED)
         letters = list(key.encode())
         return [
@@ -179,14 +182,14 @@ class Evidence:
 
     @cached_property
     def convergence(self) -> Convergence:
-        """How far a fixed number of steps comes."""
+        """Accuracy after a fixed number of steps."""
         from temperance_thesis.verdicts.convergence import convergence
 
         return convergence(self)
 
     @cached_property
     def coverage(self) -> dict[str, Coverage]:
-        """What the bands of the polynomial cover, by version."""
+        """Coverage of the bands of the polynomial, by version."""
         from temperance_thesis.verdicts.bands import coverage
 
         return {version: coverage(self, version) for version in VERSIONS}
@@ -207,7 +210,7 @@ def settings_of(seed: int) -> dict[str, dict[str, Setting]]:
 
 
 def planned(seed: int) -> list[Comparison]:
-    """Return all comparisons that the evidence consists of: the study, and sweeps besides."""
+    """Return all comparisons of the evidence: the study, and the sweeps."""
     from temperance_thesis.verdicts import sweeps
 
     study = [
@@ -226,7 +229,7 @@ def column(table: pd.DataFrame, strategy: str, name: str) -> Array:
 
 
 def evidence(compare: Compare, repeats: int = 30, seed: int = 0) -> Evidence:
-    """Gather the evidence of a study with so many repetitions; this runs the study.
+    """Return the evidence of a study with this number of repetitions; this runs the study.
 
     Parameters
     ----------

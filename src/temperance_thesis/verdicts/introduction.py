@@ -33,9 +33,9 @@ BOUND = 3.0
 
 
 def at_the_bound(evidence: Evidence) -> list[Check]:
-    """Share of naive choices at the upper bound.
+    """Return checks of the share of naive choices at the upper bound.
 
-    The claim says "always": one data set is enough to contradict it, so the share has no error.
+    The claim says "always": one data set is sufficient to contradict it, so the share has no error.
     """
     return each(
         evidence,

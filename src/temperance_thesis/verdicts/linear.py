@@ -1,4 +1,4 @@
-"""Claims of the results on linear regression with known variance, its four cases among them."""
+"""Claims of the results on linear regression with known variance, including its four cases."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ EASY, NOISY_MANY, NOISY_FEW, ACCURATE_FEW = (
     "linear-40-40-16",
     "linear-16-40-0.2",
 )
-FAR = 0.5  # a choice further than this from the best beta is not close to it
-GAP = 0.1  # the empirical error underestimates the risk by this part of it, or more
+FAR = 0.5  # distance beyond which a choice is not close to the best beta
+GAP = 0.1  # share of the risk by which the empirical error must be below it
 DATA_SETS = 10
 
 
 def underestimation(evidence: Evidence, key: str, low: float, high: float) -> list[Check]:
-    """Part of the risk by which the empirical error is below it, at beta = 1 and 3."""
+    """Return checks of the share of the risk by which the empirical error is below it."""
     from temperance import expected_risk
     from temperance.datasets import true_risk
 
@@ -61,7 +61,7 @@ def underestimation(evidence: Evidence, key: str, low: float, high: float) -> li
 
 
 def above_the_least(evidence: Evidence) -> list[Check]:
-    """How far the best risk is above the least risk of any parameter, in parts of it."""
+    """Return checks of the best risk relative to the least risk of any parameter."""
     checks = []
     for version, key in evidence.present((MIDDLE,)):
         setting = evidence.settings(version)[key]
@@ -72,13 +72,13 @@ def above_the_least(evidence: Evidence) -> list[Check]:
 
 
 def distance(evidence: Evidence, version: str, key: str, name: str) -> Estimate:
-    """Median distance of a choice from the best beta."""
+    """Return the median distance of a choice from the best beta."""
     chosen, best = (evidence.values(version, key, name, c) for c in ("beta", "best_beta"))
     return of_median(np.abs(chosen - best))
 
 
 def bootstrap_between(evidence: Evidence) -> list[Check]:
-    """Risk of the bootstrap above those of sample splitting and SafeBayes, below Bayes'."""
+    """Return checks that the bootstrap's risk is above those of two others, below Bayes'."""
     worse, better = "worse than both", "better than Bayes"
     return [
         Check(
@@ -99,7 +99,7 @@ def bootstrap_between(evidence: Evidence) -> list[Check]:
 
 
 def below_the_best(evidence: Evidence) -> list[Check]:
-    """Median of SafeBayes' choice less the best beta."""
+    """Return checks of the median of SafeBayes' choice minus the best beta."""
     return each(
         evidence,
         (EASY,),

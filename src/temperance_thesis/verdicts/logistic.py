@@ -20,17 +20,17 @@ from temperance_thesis.verdicts.variational import BETAS, JAAKKOLA, KEYS, MEAN_F
 
 WHERE = "results, logistic regression"
 NEAR = (1.4, 2.0)  # "about 1.7"
-SAME_BETA = 0.3  # two choices are similar
+SAME_BETA = 0.3  # difference up to which two choices are similar
 CONVERGED = 0.01  # relative error of a mean
 NATS = 0.1  # gap to the optimum of a variational objective
-LITTLE = 0.1  # size of a mean that should be 0, its posterior deviation being 1
-NEAR_LEAST = 0.25  # "close to the minimal prediction error", in parts of it
+SMALL_MEAN = 0.1  # size of a mean whose optimum is 0 and whose posterior deviation is 1
+NEAR_LEAST = 0.25  # "close to the minimal prediction error": relative difference
 
 Curves = Callable[[Variational], Mapping[str, Array]]
 
 
 def below(evidence: Evidence, curves: Curves, one: str, other: str) -> list[Check]:
-    """One posterior's risk below the other's on the same data, at each beta."""
+    """Return checks that one posterior's risk is below the other's, at each beta."""
     return [
         Check(version, f"beta = {beta:g}:", of_mean(difference[:, i]), high=0.0)
         for version in VERSIONS
@@ -46,7 +46,7 @@ def _difference(values: Mapping[str, Array], one: str, other: str) -> Array:
 def apart(
     evidence: Evidence, values: Curves, where: str, low: float = -math.inf, high: float = math.inf
 ) -> list[Check]:
-    """Mean-field less Jaakkola on the same data, of one number for each data set."""
+    """Return checks of mean-field minus Jaakkola, of one number for each data set."""
     return [
         Check(
             version,
@@ -60,7 +60,7 @@ def apart(
 
 
 def rises(evidence: Evidence) -> list[Check]:
-    """How far the risk rises from its minimum, mean-field less Jaakkola."""
+    """Return checks of the rise of the risk from its minimum, mean-field minus Jaakkola."""
     checks = []
     for version in VERSIONS:
         found = evidence.variational[version]
@@ -72,7 +72,7 @@ def rises(evidence: Evidence) -> list[Check]:
 
 
 def slope_errors(evidence: Evidence) -> list[Check]:
-    """Relative error of the covariance as a slope, mean-field less Jaakkola."""
+    """Return checks of the covariance's relative error as slope, mean-field minus Jaakkola."""
     checks = []
     for version in VERSIONS:
         errors = evidence.variational[version].slope_error
@@ -83,7 +83,7 @@ def slope_errors(evidence: Evidence) -> list[Check]:
 
 
 def covariance_choice(evidence: Evidence) -> list[Check]:
-    """Excess risk where the covariance vanishes, mean-field less Jaakkola."""
+    """Return checks of the excess risk at the covariance's zero, mean-field minus Jaakkola."""
     checks = []
     for version in VERSIONS:
         found = evidence.variational[version]
@@ -98,10 +98,10 @@ def covariance_choice(evidence: Evidence) -> list[Check]:
 
 
 def near_the_least(evidence: Evidence) -> list[Check]:
-    """Sample splitting's risk above the least of any parameter: small for mean-field only."""
+    """Return checks that splitting's risk is near the least, for mean-field only."""
     checks = []
     for version in VERSIONS:
-        # Both settings have the same truth.
+        # Both settings have the same true distribution.
         least = least_risk(evidence.settings(version)[JAAKKOLA])
         for key, name, low, high, part in (
             (MEAN_FIELD, "mean-field", -math.inf, NEAR_LEAST, "close for mean-field"),
@@ -113,7 +113,7 @@ def near_the_least(evidence: Evidence) -> list[Check]:
 
 
 def lowest_risks(evidence: Evidence) -> list[Check]:
-    """Sample splitting and SafeBayes below bootstrap, Bayes and naive for mean-field."""
+    """Return checks that two strategies are below the other three for mean-field."""
     return [
         Check(check.version, f"{name} less {other}", check.estimate, check.low, check.high)
         for name in (SPLIT, SAFE)
@@ -123,7 +123,7 @@ def lowest_risks(evidence: Evidence) -> list[Check]:
 
 
 def em_errors(evidence: Evidence) -> list[Check]:
-    """Median relative error of the mean after the text's 5 steps."""
+    """Return checks of the median relative error of the mean after the text's 5 steps."""
     return [
         Check(
             AS_STATED,
@@ -242,6 +242,6 @@ CLAIMS = (
         "At beta = 0 the means of Bayes by Backprop converge to zero.",
         "root mean square of the means after 200 steps, where the posterior deviation is 1; "
         "claimed below 0.1",
-        lambda e: [Check(AS_STATED, "size", of_mean(e.convergence.prior_mean), high=LITTLE)],
+        lambda e: [Check(AS_STATED, "size", of_mean(e.convergence.prior_mean), high=SMALL_MEAN)],
     ),
 )

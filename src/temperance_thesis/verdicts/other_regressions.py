@@ -16,7 +16,7 @@ from temperance_thesis.verdicts.sweeps import larger_noise_or_dimension, mixture
 MEAN, POLYNOMIAL = "mean-40-4", "polynomial"
 GAUSSIAN, MIXTURE, UNIFORM = "unknown-gaussian", "unknown-mixture", "unknown-uniform"
 UNKNOWN = "results, unknown variance"
-MARGIN = 0.02  # no difference worth naming: this part of the risk
+MARGIN = 0.02  # largest negligible difference, as a share of the risk
 NEAR_TENTH = (0.05, 0.2)  # "0.1"
 COVERED = 0.9
 
@@ -24,7 +24,7 @@ COVERED = 0.9
 def covers(
     evidence: Evidence, name: str, areas: tuple[str, ...], low: float, high: float
 ) -> list[Check]:
-    """Share of an area where a band holds the function, in a range."""
+    """Return checks of the share of an area where a band contains the function."""
     return [
         Check(version, f"{area}:", of_mean(evidence.coverage[version][name, area]), low, high)
         for version in VERSIONS
@@ -33,20 +33,20 @@ def covers(
 
 
 def spread(evidence: Evidence, version: str, key: str) -> Estimate:
-    """Mean risk of the worst of the five less that of the best."""
+    """Return the mean risk of the worst of the five minus that of the best."""
     worst = evidence.extreme(version, key, THESIS, worst=True)
     return evidence.difference(version, key, worst, evidence.extreme(version, key, THESIS))
 
 
 def more_contrasted(evidence: Evidence) -> list[Check]:
-    """Spread of the strategies under uniform noise, less that under normal noise as stated."""
+    """Return checks of the strategies' spread, uniform minus normal noise as stated."""
     (version,) = {v for v, _ in evidence.present((UNIFORM,))}
     difference = spread(evidence, version, UNIFORM).minus(spread(evidence, version, GAUSSIAN))
     return [Check(version, "uniform less Gaussian:", difference, low=0.0)]
 
 
 def uniform_close(evidence: Evidence) -> list[Check]:
-    """Excess risk a small part of Bayes', and risk below Bayes'."""
+    """Return checks that the excess risk is small relative to Bayes', and the risk lower."""
     ratios = each(evidence, (UNIFORM,), (SPLIT, SAFE), evidence.ratio, high=CLOSE)
     differences = beats(evidence, (UNIFORM,), (SPLIT, SAFE))
     return [
@@ -59,7 +59,7 @@ def uniform_close(evidence: Evidence) -> list[Check]:
 
 
 def naive_under_uniform(evidence: Evidence) -> list[Check]:
-    """Risk of the naive strategy above that of each of the others."""
+    """Return checks that the naive strategy's risk is above that of each of the others."""
     others = tuple(name for name in THESIS if name != NAIVE)
     return [
         Check(v, f"less {other}", evidence.difference(v, UNIFORM, NAIVE, other), low=0.0)

@@ -1,4 +1,4 @@
-r"""The page of verdicts: one row for each claim, and the numbers behind it."""
+r"""The page of verdicts: one row for each claim, with its numbers."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def decisions(evidence: Evidence) -> dict[str, Decision]:
-    """Decide every claim, by key."""
+    """Return the decision on every claim, by key."""
     return {claim.key: claim.decide(evidence) for claim in CLAIMS}
 
 
 def page(evidence: Evidence, run: Run | None = None) -> str:
-    """Write the page in Markdown.
+    """Return the page in Markdown.
 
     Parameters
     ----------
     evidence : Evidence
     run : Run, optional
-        What made the page, told in the introduction.
+        The run that made the page, described in the introduction.
     """
     made = run or Run()
     found = decisions(evidence)
@@ -60,7 +60,7 @@ def page(evidence: Evidence, run: Run | None = None) -> str:
         "# What the thesis claims, and what we measure",
         INTRODUCTION.format(repeats=evidence.repeats, seed=evidence.seed),
         f"```sh\n{made.command}\n```",
-        made.told(evidence.seconds),
+        made.described(evidence.seconds),
         RULE,
         "## Verdicts",
         _tally(found),

@@ -1,4 +1,4 @@
-"""What the run that wrote a page did: how long, with what, and which part was stored before."""
+"""The run that wrote a page: its time, its workers, and which results were stored before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Run:
     seconds : mapping
         Wall time of each piece of work.
     data_sets : mapping
-        Of each setting, the data sets that were computed and those that a store held.
+        Numbers of computed and of stored data sets, by setting.
     """
 
     command: str = COMMAND
@@ -29,8 +29,8 @@ class Run:
     seconds: Mapping[str, float] = field(default_factory=dict)
     data_sets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def told(self, parts: Mapping[str, float] | None = None) -> str:
-        """Say how long it took, with how many workers, and what was taken from a store.
+    def described(self, parts: Mapping[str, float] | None = None) -> str:
+        """Return text on the time, the workers, and the results taken from a store.
 
         Parameters
         ----------
@@ -40,7 +40,7 @@ class Run:
         Examples
         --------
         >>> run = Run("do", 2, {"comparisons": 90.0}, {"line": (30, 0)})
-        >>> run.told()  # doctest: +ELLIPSIS
+        >>> run.described()  # doctest: +ELLIPSIS
         'The run took 90 s of wall time with 2 workers: comparisons 90 s. All of its 30 ...'
         """
         if not self.seconds:
@@ -70,7 +70,7 @@ class Run:
         )
 
     def _computed(self) -> str:
-        """List the settings in which something was computed, of many only the number."""
+        """Return the settings with computed data sets as text; of many only the number."""
         new = {name: counts for name, counts in self.data_sets.items() if counts[0]}
         if len(new) > LISTED:
             return f"in {len(new)} of {len(self.data_sets)} settings"
@@ -80,7 +80,7 @@ class Run:
 
 
 def _spent(seconds: Mapping[str, float]) -> str:
-    """List what took a fiftieth of the time or more, and the rest together."""
+    """Return what took a fiftieth of the time or more, and the sum of the rest, as text."""
     least = sum(seconds.values()) / 50
     listed = {what: each for what, each in seconds.items() if each >= least}
     rest = [each for what, each in seconds.items() if what not in listed]

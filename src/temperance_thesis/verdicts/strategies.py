@@ -1,4 +1,4 @@
-"""The strategies that are compared, named once."""
+"""The strategies that are compared, with their names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from temperance.types import Strategy
 BAYES, NAIVE, BOOTSTRAP = "Bayes", "naive", "bootstrap"
 SPLIT, SAFE = "sample splitting", "SafeBayes"
 THESIS = (BAYES, NAIVE, SPLIT, BOOTSTRAP, SAFE)
-# The two ways to carry the choice from a part to the whole, for every strategy that has a part.
+# The two kinds of transfer, for every strategy that trains on a part of the rows.
 TRANSFERS = {
     "sample splitting": (SPLIT, "sample splitting, beta"),
     "SafeBayes": (SAFE, "SafeBayes, beta"),
@@ -31,7 +31,7 @@ DEFAULT = "10-fold, beta"
 def compared(setting: str) -> dict[str, Strategy]:
     """Return the strategies for the setting of this key.
 
-    The thesis' five hold alpha and bear their plain names; the others say what they hold.
+    The thesis' five keep alpha and have plain names; the names of the others say what they keep.
 
     Examples
     --------

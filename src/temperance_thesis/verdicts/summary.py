@@ -1,4 +1,4 @@
-r"""Strategies against Bayes: setting by setting, over all settings, and what they hold."""
+r"""Strategies compared with Bayes: by setting, over all settings, and by transfer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from temperance_thesis.verdicts.estimates import Estimate
 from temperance_thesis.verdicts.evidence import Evidence
 from temperance_thesis.verdicts.strategies import BAYES, TRANSFERS, compared
 
-INSIDE = (0.05, 2.9)  # a best beta in this range is not at a bound
+INSIDE = (0.05, 2.9)  # range in which a best beta is not at a bound
 STRATEGIES = tuple(compared(""))
 Places = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Overall:
-    """One strategy against Bayes over several settings."""
+    """One strategy compared with Bayes over several settings."""
 
     name: str
     ratio: Estimate
@@ -43,7 +43,7 @@ def inside(evidence: Evidence) -> Places:
 
 
 def over(evidence: Evidence, places: Places) -> list[Overall]:
-    """Sum up every strategy over these settings."""
+    """Return a summary of every strategy over these settings."""
     return [_overall(evidence, places, name) for name in STRATEGIES]
 
 
@@ -63,7 +63,7 @@ def _overall(evidence: Evidence, places: Places, name: str) -> Overall:
 
 
 def geometric_mean(ratios: list[Estimate]) -> Estimate:
-    r"""Geometric mean of independent ratios by the rule of :mod:`temperance.study.ratios`.
+    r"""Return the geometric mean of independent ratios, see :mod:`temperance.study.ratios`.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def geometric_mean(ratios: list[Estimate]) -> Estimate:
 
 
 def label(version: str, key: str) -> str:
-    """Return a setting's key, marked where it is as coded.
+    """Return a setting's key, with a mark if it is as coded.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def label(version: str, key: str) -> str:
 
 
 def overall_rows(rows: list[Overall]) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of the summary over settings."""
+    """Return header and cells of the summary over settings."""
     header = ["strategy", "excess risk, Bayes = 1", "better than Bayes", "worse", "worst setting"]
     return header, [
         [
@@ -102,7 +102,7 @@ def overall_rows(rows: list[Overall]) -> tuple[list[str], list[list[str]]]:
 
 
 def setting_rows(evidence: Evidence, version: str) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of one version: ratios to Bayes and differences in standard errors."""
+    """Return header and cells of one version: ratios to Bayes, differences in errors."""
     header = ["setting", "median best beta", "Bayes' excess risk", *STRATEGIES[1:]]
     rows = []
     for _, key in (place for place in evidence.present() if place[0] == version):
@@ -118,7 +118,7 @@ def setting_rows(evidence: Evidence, version: str) -> tuple[list[str], list[list
 
 
 def in_errors(difference: Estimate) -> str:
-    """Show a difference in units of its standard error, bold above 2.
+    """Return a difference in units of its standard error, bold above 2.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def in_errors(difference: Estimate) -> str:
 
 
 def transfer_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of holding beta against holding alpha."""
+    """Return header and cells of the comparison of keeping beta with keeping alpha."""
     header = [
         "strategy",
         "excess risk, alpha = 1",
@@ -158,14 +158,14 @@ def transfer_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
 
 
 def clear_wins(evidence: Evidence, one: str, other: str) -> tuple[int, int]:
-    """Count the settings where one strategy is clearly better than another, and the reverse."""
+    """Return the numbers of settings where one strategy is clearly better, and worse."""
     differences = [evidence.difference(v, k, one, other) for v, k in evidence.present()]
     better = sum(each.mean < -CLEAR * each.error for each in differences)
     return better, sum(each.mean > CLEAR * each.error for each in differences)
 
 
 def cost_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of what a choice costs, in milliseconds."""
+    """Return header and cells of the cost of a choice, in milliseconds."""
     logistic = [place for place in evidence.present() if place[1].startswith("logistic")]
     groups = {
         "exact models, ms": [place for place in evidence.present() if place not in logistic],
@@ -180,7 +180,7 @@ def cost_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-# The settings of a family have keys that begin so.
+# Prefixes of the keys of the settings of a family.
 FAMILIES = {
     "known variance": ("linear", "mean", "polynomial"),
     "unknown variance": ("unknown",),
@@ -190,7 +190,7 @@ FAMILIES = {
 
 
 def spent_rows(evidence: Evidence) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of the seconds that all choices took, by strategy and family of models."""
+    """Return header and cells of the seconds of all choices, by strategy and model family."""
 
     def spent(name: str, family: str) -> float:
         return sum(

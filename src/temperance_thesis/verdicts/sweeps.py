@@ -1,4 +1,4 @@
-"""Comparisons in settings that the thesis has no figure of."""
+"""Comparisons in settings without a figure in the thesis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTS: dict[str, Strategy] = {
     SPLIT: SampleSplitting(transfer="alpha"),
     SAFE: SafeBayes(transfer="alpha"),
 }
-# Of unknown variance, the setting of the figure has n = 60, d = 40 and variance 3.5.
+# For unknown variance, the setting of the figure has n = 60, d = 40 and variance 3.5.
 ROWS = 60
 LARGER = (
     ("larger noise", 40, 7.0),
@@ -38,7 +38,7 @@ LARGER = (
 
 
 def comparisons(seed: int) -> list[Comparison]:
-    """Return all that the sweeps compare."""
+    """Return all comparisons of the sweeps."""
     return [
         each
         for version in VERSIONS
@@ -75,7 +75,7 @@ def _unknown(d: int, number: float, version: Version, seed: int) -> Comparison:
 
 
 def bootstrap_with_more_rows(evidence: Evidence) -> list[Check]:
-    """Ratio of the bootstrap's excess to Bayes', with many rows less that with few."""
+    """Return checks of the bootstrap's excess relative to Bayes', many minus few rows."""
     checks = []
     for version in VERSIONS:
         ratio = {}
@@ -88,7 +88,7 @@ def bootstrap_with_more_rows(evidence: Evidence) -> list[Check]:
 
 
 def mixture_against_gaussian(evidence: Evidence) -> list[Check]:
-    """Excess risks under mixture noise, in parts of those under normal noise of that variance."""
+    """Return checks of excess risks under mixture noise relative to normal noise."""
     checks = []
     for version in VERSIONS:
         table = evidence.compare(_as_wide_as_the_mixture(version, evidence.seed))
@@ -100,7 +100,7 @@ def mixture_against_gaussian(evidence: Evidence) -> list[Check]:
 
 
 def larger_noise_or_dimension(evidence: Evidence) -> list[Check]:
-    """Risk less Bayes' with unknown variance, as the noise or the dimension grows."""
+    """Return checks of risk minus Bayes', unknown variance, larger noise or dimension."""
     checks = []
     for version in VERSIONS:
         for part, d, number in LARGER:

@@ -26,7 +26,7 @@ SLOPE_DRAWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Variational:
-    """Of each posterior, by key: arrays over the same data sets.
+    """Results of each posterior, by key: arrays over the same data sets.
 
     Parameters
     ----------
@@ -37,9 +37,8 @@ class Variational:
     slope_error : arrays of shape (data sets,)
         Relative error of -Cov[r_n, r_n] as slope of the training risk at beta = 1.
     zero, zero_risk : arrays of shape (data sets,)
-        Where the covariance with the true risk vanishes in [0, 3], by the rule of the figure of
-        this claim (:class:`figures.covariance_rule.CovarianceRule`), and the true risk
-        there.
+        Zero of the covariance with the true risk in [0, 3], by the rule of the figure of this claim
+        (:class:`figures.covariance_rule.CovarianceRule`), and the true risk there.
     """
 
     generalisation: dict[str, Array]
@@ -52,7 +51,7 @@ class Variational:
 
 
 def variational(evidence: Evidence, version: str) -> Variational:
-    """Compute on up to ten data sets, which both posteriors share."""
+    """Return the results on up to ten data sets, which both posteriors share."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     count = min(evidence.repeats, DATA_SETS)

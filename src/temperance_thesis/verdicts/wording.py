@@ -1,4 +1,4 @@
-"""What the page says besides numbers."""
+"""Fixed texts of the page."""
 
 INTRODUCTION = """\
 Every empirical claim of L. Perrotta, *Practical calibration of the temperature parameter in Gibbs

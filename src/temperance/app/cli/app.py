@@ -26,8 +26,8 @@ app.command("predict", cls=Command)(predict)
 add_installed(app)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"temperance {temperance.__version__}")
         raise typer.Exit
 

@@ -344,10 +344,10 @@ def _refuse_lone_classes(table: Table) -> None:
     counted = table.target if table.weights is None else table.target[table.weights > 0]
     labels, counts = np.unique(counted, return_counts=True)
     if counts.min() < 2:
-        lone = shown(labels[np.argmin(counts)])
+        single = shown(labels[np.argmin(counts)])
         raise TableError(
-            f"the target, {shown(table.target_name)}, has only one row of {lone}; comparisons and "
-            "reports hold rows out and need two of each class"
+            f"the target, {shown(table.target_name)}, has only one row of {single}; comparisons "
+            "and reports hold rows out and need two of each class"
         )
 
 
@@ -361,8 +361,8 @@ def _trial(
     steps.say(name)
     additional = name == "bootstrap" and name != request.own_strategy(estimator)
     strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if additional else name
-    asked = clone(estimator).set_params(strategy=strategy)
-    fitted = clone(asked).fit(table.inputs, table.target, sample_weight=table.weights)
+    requested = clone(estimator).set_params(strategy=strategy)
+    fitted = clone(requested).fit(table.inputs, table.target, sample_weight=table.weights)
     steps.step()
     if not held:
         return Trial(name, fitted)
@@ -371,7 +371,7 @@ def _trial(
         name,
         fitted,
         hold_out(
-            asked,
+            requested,
             table.inputs.to_numpy(),  # without names, which every fold would check again
             table.target,
             table.weights,

@@ -66,7 +66,11 @@ def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]
     return [
         ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
         ("model", _model(fitted)),
-        *([("class", said)] if (said := modelled(fitted, table.target_name)) else []),
+        *(
+            [("class", sentence_list)]
+            if (sentence_list := modelled(fitted, table.target_name))
+            else []
+        ),
         ("strategy", repr(first.strategy)),
         ("for", f"{PURPOSES[first.kind]}: {first.kind} risk, {first.curve.method}{_units(fitted)}"),
         ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),

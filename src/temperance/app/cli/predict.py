@@ -86,8 +86,8 @@ def predict(
             sys.stdout.write(forecast.to_csv(index=False, lineterminator="\n"))
         else:
             write_whole(file, _content(forecast, file))
-            said = f"Forecasts of {len(forecast)} rows are in {printable(str(file))}"
-            Output().print(said, markup=False, soft_wrap=True)
+            message = f"Forecasts of {len(forecast)} rows are in {printable(str(file))}"
+            Output().print(message, markup=False, soft_wrap=True)
 
 
 def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pandas.DataFrame:

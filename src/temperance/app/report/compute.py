@@ -302,14 +302,14 @@ def _intervals_kept(held: held_out.HeldOut, place: Array) -> ReliabilityCurve:
 def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -> ReliabilityCurve:
     """Return shares of classes (of two, the second) in bins of their forecast probability."""
     skip = 1 if probabilities.shape[1] == 2 else 0
-    promised, came = (part[:, skip:].ravel() for part in (probabilities, happened))
+    promised, occurred = (part[:, skip:].ravel() for part in (probabilities, happened))
     index = np.minimum((promised * BINS).astype(int), BINS - 1)
     weight = np.repeat(weights, probabilities.shape[1] - skip)
     count = np.bincount(index, weights=weight, minlength=BINS)
     used = count > 0
     mean, share = (
         np.bincount(index, weights=weight * part, minlength=BINS)[used] / count[used]
-        for part in (promised, came)
+        for part in (promised, occurred)
     )
     # One more of each outcome, so that the standard error of a bin is never zero.
     adjusted = (share * count[used] + 1) / (count[used] + 2)
@@ -320,20 +320,20 @@ def _comparison_in_words(held: held_out.HeldOut, risk: str, choice: str) -> str:
     with np.errstate(invalid="ignore"):  # -inf - (-inf) for a class without weight
         change = held.calibrated.log_score - held.bayes.log_score
     difference, error = held.mean(change)
-    said = "On rows held out, "
+    text = "On rows held out, "
     if held.bayes.place is not None:
         bayes, calibrated = (
             held.mean(held_out.coverage(place, 0.95))[0]
             for place in (held.bayes.place, held.calibrated.place)
         )
-        said += (
+        text += (
             f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and those of the "
             f"{choice} {100 * calibrated:.0f} %; "
         )
-    said += f"the log score per row changed by {with_error(difference, error)}"
+    text += f"the log score per row changed by {with_error(difference, error)}"
     if difference > 2 * error:
-        return f"{said}: forecasts by the {choice} were clearly better."
+        return f"{text}: forecasts by the {choice} were clearly better."
     if difference < -2 * error:
         advice = "; --for forecasts would aim at them" if risk == "gibbs" else ""
-        return f"{said}: forecasts by the {choice} were clearly worse{advice}."
-    return f"{said}, which is no clear difference."
+        return f"{text}: forecasts by the {choice} were clearly worse{advice}."
+    return f"{text}, which is no clear difference."

@@ -110,9 +110,9 @@ class Record:
         if shape is not None and any(
             wanted not in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
         ):
-            said = " x ".join("any" if size is None else str(size) for size in shape)
+            expected = " x ".join("any" if size is None else str(size) for size in shape)
             got = " x ".join(map(str, array.shape))
-            raise ValueError(f"{name} must have {said} numbers, got {got}")
+            raise ValueError(f"{name} must have {expected} numbers, got {got}")
         return array
 
     def record(self, field: str) -> Record:

@@ -145,15 +145,15 @@ def _inputs(
 def _notices(columns: Sequence[Column], others: pandas.DataFrame) -> list[str]:
     """Return sentences on how columns were encoded and which levels are rare."""
     texts = [column for column in columns if column.kind == "levels"]
-    said = []
+    sentences = []
     if texts:
         pairs = [f"{shown(each.name)} with {shown(each.reference)}" for each in texts]
         compared = "; ".join(_few(pairs))
-        said.append(f"Text is compared with its most frequent level: {compared}.")
+        sentences.append(f"Text is compared with its most frequent level: {compared}.")
     for kind, how in (("truth", "True counts as 1, false as 0"), ("days", "Dates count in days")):
         names = [column.name for column in columns if column.kind == kind]
         if names:
-            said.append(f"{how}: {listed(names)}.")
+            sentences.append(f"{how}: {listed(names)}.")
     counts = {column.name: others[column.name].value_counts() for column in texts}
     rare = [
         f"{shown(level)} of {shown(column.name)} ({counts[column.name][level]})"
@@ -162,8 +162,10 @@ def _notices(columns: Sequence[Column], others: pandas.DataFrame) -> list[str]:
         if counts[column.name][level] < FEW_ROWS
     ]
     if rare:
-        said.append(f"Levels of fewer than {FEW_ROWS} rows tell little: {', '.join(_few(rare))}.")
-    return said
+        sentences.append(
+            f"Levels of fewer than {FEW_ROWS} rows tell little: {', '.join(_few(rare))}."
+        )
+    return sentences
 
 
 def _few(words: list[str], most: int = 10) -> list[str]:
@@ -232,7 +234,7 @@ def new_rows(
 def _mismatches(found: Typed, columns: Sequence[Column]) -> list[Problem]:
     """Return problems of columns whose contents differ from those of the fit."""
     wanted = {"numbers": "numbers", "days": "dates", "truth": "true or false"}
-    strange = []
+    mismatched = []
     types = found.frame.dtypes.to_dict()
     for column in columns:
         ordinary = column.kind == "numbers" and types.get(column.name) == np.dtype(float)
@@ -249,39 +251,39 @@ def _mismatches(found: Typed, columns: Sequence[Column]) -> list[Problem]:
         if not right:
             first = cells.first_valid_index()
             got = f"{shown(cells[first])} in data row {first + 1}"
-            strange.append(Problem(column.name, f"must hold {wanted[column.kind]}, got {got}"))
-    return strange
+            mismatched.append(Problem(column.name, f"must hold {wanted[column.kind]}, got {got}"))
+    return mismatched
 
 
 def _known_rows(frame: pandas.DataFrame, columns: Sequence[Column], skip: bool) -> NewRows:
     missing = frame.isna().to_numpy()
     unknown = missing.any(axis=1)
-    said = []
+    sentences = []
     if unknown.any():
         where = listed([frame.columns[at] for at in np.flatnonzero(missing.any(axis=0))])
-        said.append(f"{_rows(unknown)} with missing values, in {where}")
+        sentences.append(f"{_rows(unknown)} with missing values, in {where}")
     for column in columns:
         if column.kind != "levels":
             continue
-        strange = frame[column.name].notna() & ~frame[column.name].isin(
+        mismatched = frame[column.name].notna() & ~frame[column.name].isin(
             [column.reference, *column.levels]
         )
-        if strange.any():
-            levels = listed(list(dict.fromkeys(map(str, frame[column.name][strange]))), most=5)
-            rows = strange.to_numpy(dtype=bool)
+        if mismatched.any():
+            levels = listed(list(dict.fromkeys(map(str, frame[column.name][mismatched]))), most=5)
+            rows = mismatched.to_numpy(dtype=bool)
             what = f"with a level of {shown(column.name)} that the model has not seen: {levels}"
-            said.append(f"{_rows(rows)} {what}")
+            sentences.append(f"{_rows(rows)} {what}")
             unknown |= rows
-    if said and not skip:
-        raise TableError(f"{'; '.join(said)}; --skip-unknown leaves such rows out")
+    if sentences and not skip:
+        raise TableError(f"{'; '.join(sentences)}; --skip-unknown leaves such rows out")
     if unknown.all():
-        raise TableError(f"no row can be forecast: {'; '.join(said)}")
+        raise TableError(f"no row can be forecast: {'; '.join(sentences)}")
     kept = frame[~unknown]
     others = kept.select_dtypes(exclude=float)
     how = {column.name: column for column in columns}
     pieces = {name: _contrasts(others[name], how[name]) for name in others.columns}
     inputs = _inputs(kept.drop(columns=others.columns), pieces, columns)
-    notices = [f"Left out: {each}" for each in said]
+    notices = [f"Left out: {each}" for each in sentences]
     return NewRows(inputs.reset_index(drop=True), np.flatnonzero(~unknown) + 1, notices)
 
 

@@ -66,9 +66,9 @@ def size_problems(numbers: pandas.DataFrame, smallest: float = 1 / LARGEST) -> l
     if not values.size:
         return []
     largest = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
-    strange = (largest > LARGEST) | ((0 < largest) & (largest < smallest))
+    invalid = (largest > LARGEST) | ((0 < largest) & (largest < smallest))
     found = []
-    for at in np.flatnonzero(strange):
+    for at in np.flatnonzero(invalid):
         name, size = str(numbers.columns[at]), largest[at]
         if np.isinf(size):
             row = int(np.argmax(np.isinf(values[:, at])))

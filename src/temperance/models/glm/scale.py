@@ -43,7 +43,7 @@ def largest_weights(plan: AnyPlan) -> tuple[Array, bool]:
     if isinstance(plan, Plan):
         return plan.likelihood_weights.max(axis=0), True
     if isinstance(plan, PrefixPlan):
-        most = max(float(plan.exponents(order).max()) for order in plan.orders)
+        most = max(float(plan.exponents_of(order).max()) for order in plan.orders)
         return most * plan.weights, True
     return float(plan.exponents.max()) * plan.weights, False
 

@@ -95,7 +95,7 @@ class HierarchicalLinear:
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
         known = self._decomposed(data)
-        parts = self._parts(known.training, beta)
+        parts = self._components(known.training, beta)
         parts = parts.take(parts.weights > NEGLIGIBLE * parts.weights.max())
         return HierarchicalPosterior(
             known.centre, known.directions, parts, self.intercept, self.design
@@ -104,7 +104,7 @@ class HierarchicalLinear:
     def _decomposed(self, data: Data) -> DecomposedRows:
         return decompose(self._inputs(data), data.y / self._unit, data.weights, self.intercept)
 
-    def _parts(self, training: TrainingSets, beta: float) -> Parts:
+    def _components(self, training: TrainingSets, beta: float) -> Parts:
         """Return the posterior under each scale, weighted by its evidence."""
         variances, unit = self._variances, self._unit
         singular, c = training.singular[0], training.response[0]
@@ -134,7 +134,7 @@ class HierarchicalLinear:
     def parameters_used(self, data: Data, betas: Array) -> Array:
         """Return the effective number of parameters, averaged over scales, at each beta."""
         training = self._decomposed(data).training
-        parts = (self._parts(training, beta) for beta in betas.tolist())
+        parts = (self._components(training, beta) for beta in betas.tolist())
         slopes = [part.weights @ (1 - part.left).sum(axis=1) for part in parts]
         return int(self.intercept) + np.array(slopes)
 

@@ -107,7 +107,7 @@ def _prefixes(
 ) -> Iterator[tuple[NDArray[np.intp], Array, NDArray[np.intp], Array]]:
     ends = plan.ends
     for order in plan.orders:
-        exponents = plan.exponents(order)
+        exponents = plan.exponents_of(order)
         for end, following in zip(ends, np.append(ends[1:], len(order)), strict=True):
             trained, tested = order[:end], order[end:following]
             exponent = exponents[end - plan.start]

@@ -66,8 +66,8 @@ class Eigenbasis(NamedTuple):
         independent = (sigma > 0).sum(axis=1) >= spanning.sum(axis=1)
         rest = np.where(spanning, 0.0, response)
         if not independent.all():
-            beyond = outside(left, response, projection)
-            rest = np.where(independent[:, None], rest, beyond)
+            residual = outside(left, response, projection)
+            rest = np.where(independent[:, None], rest, residual)
         remainder = (rest**2).sum(axis=1)
         return cls(sigma, right.swapaxes(1, 2), projection, remainder)
 

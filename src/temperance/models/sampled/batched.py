@@ -69,7 +69,7 @@ class Programs:
         return jax.jit(jax.vmap(start, in_axes=(0, 0, 0, None, None)))
 
     @cached_property
-    def row_losses(self) -> Callable[..., Any]:
+    def compiled_losses(self) -> Callable[..., Any]:
         """Function that returns losses of rows at flat parameters, (draws, rows)."""
         return jax.jit(jax.vmap(self.target.row_losses, in_axes=(0, None, None)))
 
@@ -81,7 +81,7 @@ class Programs:
             for begin in range(0, len(flat), step):
                 block = flat[begin : begin + step]
                 padded = np.resize(block, (step, flat.shape[1]))
-                found[begin : begin + step] = self.row_losses(padded, X, y)[: len(block)]
+                found[begin : begin + step] = self.compiled_losses(padded, X, y)[: len(block)]
         return found
 
 
@@ -126,9 +126,9 @@ class BatchedLadders:
         """Highest beta that has draws."""
         return min(batch.betas[-1] if batch.betas else -1.0 for batch in self._batches)
 
-    def climb(self, upper: float) -> list[Ladder]:
+    def extend(self, upper: float) -> list[Ladder]:
         """Return the ladders of all pairs, with rungs up to ``upper`` at least."""
-        return [ladder for batch in self._batches for ladder in batch.climb(upper)]
+        return [ladder for batch in self._batches for ladder in batch.extend(upper)]
 
     def top(self) -> Array:
         """Flat parameters of the first pair at the highest rung, (groups, size, d)."""
@@ -156,7 +156,7 @@ class _Batch:
         self.divergent = np.zeros(len(weights), dtype=int)
         self.step: Any = None
 
-    def climb(self, upper: float) -> list[Ladder]:
+    def extend(self, upper: float) -> list[Ladder]:
         with double_precision():
             while not self.betas or self.betas[-1] < upper:
                 if len(self.betas) >= MOST_RUNGS:
@@ -206,11 +206,11 @@ class _Batch:
         self.tested.append(tested)
 
     def _refuse_nan(self, positions: Array, sums: Array) -> None:
-        strange = np.argwhere(np.isnan(sums))
-        if len(strange):
-            flat = positions[tuple(strange[0])]
+        invalid = np.argwhere(np.isnan(sums))
+        if len(invalid):
+            flat = positions[tuple(invalid[0])]
             losses = self.programs.losses(flat[None], self.data.X, self.data.y)[0]
-            self.programs.target.refuse_strange(losses, flat, self.data, infinite=False)
+            self.programs.target.refuse_invalid(losses, flat, self.data, infinite=False)
 
     def _losses_of(self, pair: int) -> Callable[[slice, NDArray[np.intp]], Array]:
         positions = list(self.positions)

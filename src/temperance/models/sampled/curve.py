@@ -55,11 +55,11 @@ class FromDraws(ABC):
     def cover(self, beta: float) -> None:
         """Sample at higher betas until ``beta`` is covered by draws."""
         if not self.states or self.source.upper < beta:
-            self.ladders = self.source.climb(beta)
+            self.ladders = self.source.extend(beta)
             self.states = [solve(ladder.betas, ladder.trained) for ladder in self.ladders]
-            self.forget()
+            self.clear_cache()
 
-    def forget(self) -> None:  # noqa: B027 - nothing is cached by default
+    def clear_cache(self) -> None:  # noqa: B027 - nothing is cached by default
         """Clear what was cached from earlier draws."""
 
     def scale(self) -> Scale:
@@ -109,15 +109,15 @@ class FromDraws(ABC):
     def reliability(self, beta: float) -> Reliability:
         """Return the diagnostics of the draws, effective sample size and Pareto k at ``beta``."""
         self.cover(beta)
-        few = np.unique(np.linspace(0, len(self.ladders) - 1, CHECKED_PAIRS).astype(int))
+        some = np.unique(np.linspace(0, len(self.ladders) - 1, CHECKED_PAIRS).astype(int))
         k = self.pareto_k(beta)
         return Reliability(
             rungs=max(len(ladder.betas) for ladder in self.ladders),
             draws=self.ladders[0].trained[0].size,
             effective=self.effective(beta),
-            rhat=worst_rhat([self.ladders[p] for p in few]),
-            rhat_limit=rhat_limit([self.ladders[p] for p in few]),
-            overlap=min(_least_overlap(self.states[p]) for p in few),
+            rhat=worst_rhat([self.ladders[p] for p in some]),
+            rhat_limit=rhat_limit([self.ladders[p] for p in some]),
+            overlap=min(_least_overlap(self.states[p]) for p in some),
             divergent=sum(int(ladder.divergent) for ladder in self.ladders),
             pareto_k=float(np.fmax.reduce(k, initial=np.nan)),
         )
@@ -133,7 +133,7 @@ class PairedDraws(FromDraws):
         self.tested = [np.flatnonzero(test) for test in plan.test]
         self.kept: dict[int, Array] = {}
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the losses of earlier draws."""
         self.kept.clear()
 

@@ -38,7 +38,7 @@ class DrawsCalibration(Calibration):
     """
 
     model: RecordedDraws
-    asked: tuple[float, float]
+    requested: tuple[float, float]
     reliability: BetaReliability
     rows: RowLosses
 
@@ -66,7 +66,7 @@ class DrawsCalibration(Calibration):
     @property
     def limited(self) -> bool:
         """Whether the choice lies at an end of the supported range that is inside the bounds."""
-        return self.at_bound and self.beta not in self.asked
+        return self.at_bound and self.beta not in self.requested
 
     @property
     def where(self) -> str:
@@ -84,7 +84,7 @@ class DrawsCalibration(Calibration):
         lower, upper = self.supported
         limit = self.model.reliable_k
         worst = int(np.argmax(self.pareto_k))  # nan counts as the largest
-        in_doubt = int(np.sum(~(self.pareto_k <= limit)))
+        unreliable = int(np.sum(~(self.pareto_k <= limit)))
         return "\n".join(
             [
                 super().__repr__(),
@@ -93,7 +93,7 @@ class DrawsCalibration(Calibration):
                 f"{self.monte_carlo_error:.2g} to the error; they support beta in "
                 f"[{lower:.3g}, {upper:.3g}]",
                 f"  Pareto k  at most {self.pareto_k[worst]:.2g} (row {worst}); above {limit:.2g} "
-                f"in {in_doubt} of {len(self.pareto_k)} rows",
+                f"in {unreliable} of {len(self.pareto_k)} rows",
             ]
         )
 
@@ -153,9 +153,9 @@ def calibrate_from_draws(
     True
     """
     one_of("risk", risk, ("gibbs", "predictive"))
-    asked = as_bounds(bounds)
+    requested = as_bounds(bounds)
     recorded, y = _recorded(log_likelihood, non_negative("beta_of_draws", beta_of_draws), variable)
-    curve = ReweightedCurve(recorded, asked, risk)
+    curve = ReweightedCurve(recorded, requested, risk)
     minimum = curve.minimum()
     n = len(y)
     rows = Data(np.empty((n, 0)), y, np.ones(n))
@@ -164,7 +164,7 @@ def calibrate_from_draws(
     )
     calibration = DrawsCalibration(
         **{part.name: getattr(known, part.name) for part in fields(known)},
-        asked=asked,
+        requested=requested,
         reliability=curve.reliability,
         rows=recorded.leave_one_out(minimum.beta, risk),
     )
@@ -202,11 +202,11 @@ def _recorded(
                 f"{float(np.abs(array).max()):.3g}"
             )
     recorded = RecordedDraws(-array, beta, source)
-    worth = recorded.efficiency * recorded.size
-    if worth < LEAST_EFFECTIVE:
+    effective = recorded.efficiency * recorded.size
+    if effective < LEAST_EFFECTIVE:
         raise ValueError(
             f"log_likelihood must hold draws worth {LEAST_EFFECTIVE} independent ones, got "
-            f"{worth:.0f} ({recorded.size} draws): draw longer"
+            f"{effective:.0f} ({recorded.size} draws): draw longer"
         )
     return recorded, np.full(array.shape[2], np.nan) if y is None else y
 
@@ -223,11 +223,11 @@ def _warn(calibration: DrawsCalibration) -> None:
     else:
         warn_of_minimum(calibration)
     rows, model = calibration.rows, calibration.model
-    in_doubt = np.flatnonzero(model.in_doubt(rows))
-    if len(in_doubt):
-        worst = in_doubt[np.argmax(rows.k[in_doubt])]
+    unreliable = np.flatnonzero(model.unreliable(rows))
+    if len(unreliable):
+        worst = unreliable[np.argmax(rows.k[unreliable])]
         warn(
-            f"the weights that leave a row out cannot be trusted in {len(in_doubt)} of "
+            f"the weights that leave a row out cannot be trusted in {len(unreliable)} of "
             f"{len(rows.k)} rows (row {worst}: Pareto k {rows.k[worst]:.2g}, worth "
             f"{rows.effective_size[worst]:.0f} draws; k may be {model.reliable_k:.2g}, the worth "
             f"{LEAST_EFFECTIVE} at least): their losses are too small, and so the choice is "

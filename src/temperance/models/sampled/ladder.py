@@ -52,7 +52,7 @@ class Ladders(Protocol):
         """Highest beta that has draws."""
         ...
 
-    def climb(self, upper: float) -> Sequence[Ladder]:
+    def extend(self, upper: float) -> Sequence[Ladder]:
         """Return the ladders of all pairs, with rungs up to ``upper`` at least."""
         ...
 
@@ -130,9 +130,9 @@ class SampledLadders:
         """Highest beta that has draws."""
         return min(pair.betas[-1] if pair.betas else -1.0 for pair in self._pairs)
 
-    def climb(self, upper: float) -> list[Ladder]:
+    def extend(self, upper: float) -> list[Ladder]:
         """Return the ladders of all pairs, with rungs up to ``upper`` at least."""
-        return [pair.climb(upper) for pair in self._pairs]
+        return [pair.extend(upper) for pair in self._pairs]
 
 
 class _OnePair:
@@ -155,7 +155,7 @@ class _OnePair:
         self.divergent = 0
         self.end = None
 
-    def climb(self, upper: float) -> Ladder:
+    def extend(self, upper: float) -> Ladder:
         while not self.betas or self.betas[-1] < upper:
             if len(self.betas) >= MOST_RUNGS:
                 raise ValueError(too_many_rungs(self.betas[-1], upper))

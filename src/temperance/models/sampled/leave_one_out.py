@@ -81,7 +81,7 @@ class LeftOutDraws(FromDraws):
         if not len(self.worst_k):
             self._check_tails()
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear what was cached from earlier draws."""
         self.kept, self.worst_k = None, np.empty(0)
         self.known.clear()

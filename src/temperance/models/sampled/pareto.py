@@ -43,7 +43,7 @@ class Smoothed(NamedTuple):
     beyond: Array
 
     @property
-    def effective(self) -> Array:
+    def effective_size(self) -> Array:
         """Effective sample size, 1 / sum of squared weights."""
         return np.exp(-logsumexp(2 * self.log_weights, axis=1))
 

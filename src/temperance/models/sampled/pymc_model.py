@@ -198,11 +198,11 @@ class PyMCSampler:
             for step in steps:
                 point = trace.point(int(step))
                 gradients.append(self.gradient({name: point[name] for name in free}))
-        strange = int(np.sum(~np.isfinite(gradients).all(axis=1)))
-        if strange:
+        invalid = int(np.sum(~np.isfinite(gradients).all(axis=1)))
+        if invalid:
             raise ValueError(
                 f"the gradient of the log likelihood must be finite, got nan or infinity at "
-                f"{strange} of {CHECKED_DRAWS} draws from the prior, where sampling would fail: "
+                f"{invalid} of {CHECKED_DRAWS} draws from the prior, where sampling would fail: "
                 "write the likelihood in a stable form (docs/pymc.md) or use a tighter prior"
             )
 

@@ -213,21 +213,21 @@ class RecordedDraws:
         infinite if the weights of a row have no mean or too few effective draws.
         """
         n = len(self.by_row)
-        loss, k, worth, missing = (np.empty(n) for _ in range(4))
+        loss, k, effective, missing = (np.empty(n) for _ in range(4))
         influence = np.zeros(self.size)
         tempering, exponent = self._tempering(beta), self._units(beta)
         for part in batches(n, 4 * self.size):
             smoothed = smooth(tempering + exponent * self.centred[part], self.efficiency)
-            k[part], worth[part] = smoothed.k, smoothed.effective * self.efficiency
+            k[part], effective[part] = smoothed.k, smoothed.effective_size * self.efficiency
             loss[part], change, missing[part] = self._means(part, smoothed, risk)
             # All rows share the draws, so the contributions of one draw add up over rows.
             influence += change.sum(axis=0) / n
         efficiency = relative_efficiency(influence.reshape(self.shape))
         error = np.hypot(np.sqrt(influence @ influence / efficiency), missing.mean())
-        if not (k < 1).all() or worth.min() < LEAST_EFFECTIVE:
+        if not (k < 1).all() or effective.min() < LEAST_EFFECTIVE:
             error = np.inf
         unit = self.spread if risk == "gibbs" and np.isfinite(error) else 1.0
-        return RowLosses(loss, k, worth, float(error) * unit)
+        return RowLosses(loss, k, effective, float(error) * unit)
 
     def _means(self, part: slice, smoothed: Smoothed, risk: Risk) -> tuple[Array, Array, Array]:
         """Return losses of some rows, the contributions of each draw, and what may be missing.
@@ -250,7 +250,7 @@ class RecordedDraws:
         change = np.where(np.abs(rise) < 1, close, weights - part_of_mean)
         return least + mean, change, smoothed.missing(losses, mean, risk)
 
-    def in_doubt(self, rows: RowLosses) -> Any:
+    def unreliable(self, rows: RowLosses) -> Any:
         """Return whether each row's weights have too heavy a tail or too few effective draws."""
         return ~((rows.k <= self.reliable_k) & (rows.effective_size >= LEAST_EFFECTIVE))
 

@@ -39,11 +39,11 @@ class ReweightedCurve:
     where two draws change order as beta changes.  They have no slope; the spline has.
     """
 
-    def __init__(self, recorded: RecordedDraws, asked: tuple[float, float], risk: Risk) -> None:
+    def __init__(self, recorded: RecordedDraws, requested: tuple[float, float], risk: Risk) -> None:
         from scipy.interpolate import CubicSpline
 
         self.recorded, self.risk = recorded, risk
-        nodes = supported_nodes(recorded, asked, risk)
+        nodes = supported_nodes(recorded, requested, risk)
         first, last = nodes[0].beta, nodes[-1].beta
         if not first < last:
             raise ValueError(
@@ -51,11 +51,11 @@ class ReweightedCurve:
                 "another beta, changes the posterior too much; draw more, or calibrate the model "
                 "itself"
             )
-        lower, upper = max(asked[0], first), min(asked[1], last)
+        lower, upper = max(requested[0], first), min(requested[1], last)
         if not lower < upper:
             raise ValueError(
                 f"bounds must overlap the range that the draws support, [{first:.3g}, {last:.3g}], "
-                f"got {asked}: draw again at a beta within the bounds"
+                f"got {requested}: draw again at a beta within the bounds"
             )
         self.supported = (lower, upper)
         t = np.array([node.t for node in nodes])
@@ -74,7 +74,7 @@ class ReweightedCurve:
             np.array([node.drawn.pareto_k for node in shown]),
             np.array([node.drawn.effective_size for node in shown]),
             np.array([largest_k(node.rows.k) for node in shown]),
-            np.array([node.in_doubt for node in shown]),
+            np.array([node.unreliable for node in shown]),
             np.array([node.rows.error for node in shown]),
         )
         self.method = f"{recorded.size} recorded draws, reweighted with Pareto smoothing"
@@ -114,8 +114,8 @@ class ReweightedCurve:
             warn_beyond(beta[i : i + 1], self.supported)
             step = max(STEP * rate[i], 1e-6 * beta[i])
             around = np.maximum(beta[i] + step * np.array([-1.0, 1.0]), 0.0)
-            value[i] = self._beyond(beta[i]).mean()
-            rise = self._beyond(around[1]).mean() - self._beyond(around[0]).mean()
+            value[i] = self._outside_support(beta[i]).mean()
+            rise = self._outside_support(around[1]).mean() - self._outside_support(around[0]).mean()
             slope[i] = rise / (around[1] - around[0])
         return value, slope
 
@@ -131,10 +131,10 @@ class ReweightedCurve:
             loss = self.base + self.unit * self.row_spline(self.recorded.place(beta))
         else:
             warn_beyond(np.array([beta]), self.supported)
-            loss = self._beyond(beta)
+            loss = self._outside_support(beta)
         return loss, np.ones(len(loss))
 
-    def _beyond(self, beta: float) -> Array:
+    def _outside_support(self, beta: float) -> Array:
         return self.recorded.leave_one_out(float(beta), self.risk).loss
 
 

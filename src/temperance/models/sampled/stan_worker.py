@@ -58,8 +58,8 @@ def main() -> None:
             try:
                 run(json.loads(line))
             except Exception as error:
-                said = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).split())
-                answer["error"] = f"{error} {said[-500:]}".strip()
+                message = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).split())
+                answer["error"] = f"{error} {message[-500:]}".strip()
         print(json.dumps(answer), file=answers, flush=True)
 
 

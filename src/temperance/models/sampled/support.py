@@ -24,7 +24,7 @@ class Node(NamedTuple):
     beta: float
     drawn: ReweightedDraws
     rows: RowLosses
-    in_doubt: int
+    unreliable: int
 
 
 Evaluate = Callable[[float], Node | None]
@@ -43,7 +43,7 @@ def supported_nodes(recorded: RecordedDraws, bounds: tuple[float, float], risk: 
         if not recorded.supports(beta):
             return None
         node = node_at(recorded, beta, risk)._replace(t=t)
-        return node if node.in_doubt <= origin.in_doubt else None
+        return node if node.unreliable <= origin.unreliable else None
 
     lower, upper = (float(recorded.place(end)) for end in bounds)
     down = _search(evaluate, origin, lower, max(float(recorded.place(0.0)), -FARTHEST))
@@ -54,8 +54,8 @@ def supported_nodes(recorded: RecordedDraws, bounds: tuple[float, float], risk: 
 def node_at(recorded: RecordedDraws, beta: float, risk: Risk) -> Node:
     """Return the estimates at one beta."""
     rows = recorded.leave_one_out(beta, risk)
-    in_doubt = int(recorded.in_doubt(rows).sum())
-    return Node(float(recorded.place(beta)), beta, recorded.at(beta), rows, in_doubt)
+    unreliable = int(recorded.unreliable(rows).sum())
+    return Node(float(recorded.place(beta)), beta, recorded.at(beta), rows, unreliable)
 
 
 def _search(evaluate: Evaluate, origin: Node, target: float, end: float) -> list[Node]:

@@ -80,13 +80,13 @@ class Target:
                     f"{_show(theta)}"
                 )
             losses = jax.jit(self.row_losses)(self.start, jnp.asarray(data.X), jnp.asarray(data.y))
-            self.refuse_strange(np.asarray(losses), self.start, data, infinite=True)
+            self.refuse_invalid(np.asarray(losses), self.start, data, infinite=True)
 
-    def refuse_strange(self, losses: Array, flat: Array, data: Data, infinite: bool) -> None:
+    def refuse_invalid(self, losses: Array, flat: Array, data: Data, infinite: bool) -> None:
         """Refuse a loss that is nan, or infinite if ``infinite``, and name its observation."""
-        strange = ~np.isfinite(losses) if infinite else np.isnan(losses)
-        if strange.any():
-            i = int(np.argmax(strange))
+        invalid = ~np.isfinite(losses) if infinite else np.isnan(losses)
+        if invalid.any():
+            i = int(np.argmax(invalid))
             raise ValueError(
                 f"loss must be {'finite' if infinite else 'a number'}, got {float(losses[i])!r} "
                 f"for observation {i} (x = {shown(data.X[i])}, y = {shown(data.y[i])}) at theta = "

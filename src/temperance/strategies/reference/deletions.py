@@ -66,15 +66,15 @@ class SharedSums:
 
     def sums(self, beta: Array, pairwise: bool) -> Iterator[Sums]:
         """Yield the sums of single rows, or of all."""
-        if pairwise or self._interpolated is None:
+        if pairwise or self._leave_one_out_sums is None:
             return self.source.sums(beta, pairwise)
-        return iter([self._interpolated.at(beta, self.deletion_sums.direct)])
+        return iter([self._leave_one_out_sums.at(beta, self.deletion_sums.direct)])
 
     def floor(self, beta: Array) -> Iterator[Sums]:
         """Yield sums over all rows that are lower bounds and cost no more."""
-        if self._interpolated is None:
+        if self._leave_one_out_sums is None:
             return self.source.floor(beta)
-        return iter([self._interpolated.at(beta, self.deletion_sums.undeleted)])
+        return iter([self._leave_one_out_sums.at(beta, self.deletion_sums.undeleted)])
 
     @property
     def lowest_interpolated(self) -> float:
@@ -92,16 +92,16 @@ class SharedSums:
         return self.source.misfits
 
     @cached_property
-    def _interpolated(self) -> InterpolatedSums | None:
+    def _leave_one_out_sums(self) -> InterpolatedSums | None:
         if self.interpolant is None:
             return None
         sums, lowest = (
-            partial(self._interpolated_sums, self.interpolant),
+            partial(self._square_and_spread, self.interpolant),
             self.interpolant.variable.lowest,
         )
         return InterpolatedSums(sums, lowest, self.deletion_sums.exposure, self.source.plan.size)
 
-    def _interpolated_sums(self, interpolant: Interpolant, beta: Array) -> Array:
+    def _square_and_spread(self, interpolant: Interpolant, beta: Array) -> Array:
         """Return square and spread of leave-one-out, and their slopes, shape (2, 2, betas)."""
         (square, _, mean), (d_square, _, d_mean) = interpolant.with_slope(beta)
         # The total leverage of all rows is beta * total.
@@ -115,7 +115,7 @@ class SharedSums:
         variable = self.deletion_sums.variable_from(self.lowest)
         if variable is None or variable.lowest > self.lowest or not self._resolved:
             return None
-        return _interpolated(variable, self._values)
+        return _interpolant_through(variable, self._values)
 
     @property
     def _resolved(self) -> bool:
@@ -195,7 +195,7 @@ class Deletions:
 
     @cached_property
     def _interpolant(self) -> Interpolant | None:
-        return self._variable and _interpolated(self._variable, self._direct)
+        return self._variable and _interpolant_through(self._variable, self._direct)
 
     @cached_property
     def _variable(self) -> Variable | None:
@@ -231,7 +231,9 @@ class Deletions:
         return means / self.observed.basis.total_leverage(kappa)
 
 
-def _interpolated(variable: Variable, functions: Callable[[Array], Array]) -> Interpolant | None:
+def _interpolant_through(
+    variable: Variable, functions: Callable[[Array], Array]
+) -> Interpolant | None:
     """Return interpolants of positive functions of kappa; None if the nodes do not resolve them."""
     values = functions(variable.nodes)
     return Interpolant.through(variable, values) if resolved(variable, values) else None

@@ -152,4 +152,4 @@ def careful_intensity(deletions: Deletions, axes: Array, outside: Array) -> floa
 def plain_intensity(deletions: Deletions, axes: Array, outside: Array) -> float:
     """Return Ledoit and Wolf's intensity, without a look at left-out rows."""
     observed = deletions.observed
-    return shrinkage_intensity(observed.Z, observed.counts, observed.moments)
+    return shrinkage_intensity(observed.Z, observed.counts, observed.second_moments)

@@ -102,7 +102,7 @@ class RowBasis:
             return self.inputs.T @ (np.sqrt(self.weights) * response)
         return ((self.weights * response) @ self.inputs) @ self.rotation
 
-    def outside(self, response: Array, projection: Array) -> Array:
+    def residual_of(self, response: Array, projection: Array) -> Array:
         """Return the part of W^1/2 r outside the span, shape (n,)."""
         if self.spans_rows:
             return np.zeros_like(response)

@@ -77,7 +77,7 @@ class ObservedRows:
     @cached_property
     def outside(self) -> Array:
         """Part of the responses outside the basis, shape (n,)."""
-        return self.basis.outside(self.rows.response, self.projection)
+        return self.basis.residual_of(self.rows.response, self.projection)
 
     @cached_property
     def remainder(self) -> float:
@@ -101,7 +101,7 @@ class ObservedRows:
         return rows.inputs if np.all(rows.scale == 1) else rows.inputs * rows.scale
 
     @cached_property
-    def moments(self) -> Array | None:
+    def second_moments(self) -> Array | None:
         """Mean of zz' before whitening, shape (d, d); None for fewer rows than columns."""
         if self._gram is None:
             return None
@@ -114,10 +114,10 @@ class ObservedRows:
     @property
     def mean_squares(self) -> Array:
         """Mean square of each column of Z, in units of the noise."""
-        if self.moments is None:
+        if self.second_moments is None:
             squares = mean_squares(self.Z, self.counts / self.counts.sum())
         else:
-            squares = np.diag(self.moments)
+            squares = np.diag(self.second_moments)
         return squares / self.noise_variance
 
     @cached_property

@@ -67,11 +67,11 @@ class Blocks:
 
     def factors(self, which: NDArray[np.intp]) -> list[Array]:
         """Return square roots of the second moments of some blocks, at most k + 1 rows each."""
-        asked = which.tolist()
-        missing = [block for block in asked if block not in self._factors]
+        requested = which.tolist()
+        missing = [block for block in requested if block not in self._factors]
         if missing:
             self._factors.update(self._computed(missing))
-        return [self._factors[block] for block in asked]
+        return [self._factors[block] for block in requested]
 
     def _computed(self, which: list[int]) -> Iterator[tuple[int, Array]]:
         # A block with fewer rows than columns is its own factor.

@@ -27,14 +27,14 @@ class InterpolatedSums(NamedTuple):
 
     def at(self, beta: Array, below: Callable[[Array], Iterable[Sums]]) -> Sums:
         """Return the sums at betas (g,); ``below`` yields parts of the sums at lower betas."""
-        far = beta >= self.lowest
-        if far.all():
+        covered = beta >= self.lowest
+        if covered.all():
             return sums_of(self.interpolant(beta), self.exposure, self.tested)
         found = np.zeros((2, 2, len(beta)))
-        found[:, :, far] = self.interpolant(beta[far])
-        for each in below(beta[~far]):
-            found[0][:, ~far] += np.concatenate([each.square, each.spread])
-            found[1][:, ~far] += np.concatenate([each.d_square, each.d_spread])
+        found[:, :, covered] = self.interpolant(beta[covered])
+        for each in below(beta[~covered]):
+            found[0][:, ~covered] += np.concatenate([each.square, each.spread])
+            found[1][:, ~covered] += np.concatenate([each.d_square, each.d_spread])
         return sums_of(found, self.exposure, self.tested)
 
 

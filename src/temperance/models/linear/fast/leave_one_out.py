@@ -76,7 +76,7 @@ class Deletion(NamedTuple):
         d_error = (self.d_residual - error * self.d_kappa) / self.kappa
         return error, variance, d_error, (self.d_leverage - variance * self.d_kappa) / self.kappa
 
-    def misfit(self, error: Array) -> tuple[Array, Array]:
+    def misfit_without(self, error: Array) -> tuple[Array, Array]:
         """Return the misfit of the other rows and its derivative, as a difference."""
         drop = self.c * self.residual * error
         d_drop = error * (
@@ -261,7 +261,7 @@ class LeaveOneOutMoments:
         self, rows: NDArray[np.intp], beta: Array, found: Deletion, error: Array
     ) -> tuple[Array, Array]:
         """Return the misfit without each of some rows and its derivative, (rows, g) each."""
-        total, d_total = found.misfit(error)
+        total, d_total = found.misfit_without(error)
         cancelled = found.cancels(total)
         if cancelled.any():
             which = np.flatnonzero(cancelled)
@@ -315,8 +315,8 @@ class LeaveOneOutMoments:
         if len(self.rows) == len(parts.sigma) + 1:
             return np.zeros(len(o))  # the other rows have full rank
         slack = self._leverages.slack
-        gone = np.divide(o**2, slack, out=np.zeros(len(o)), where=slack > 0)
-        return np.maximum(o @ o - gone, 0.0)
+        removed = np.divide(o**2, slack, out=np.zeros(len(o)), where=slack > 0)
+        return np.maximum(o @ o - removed, 0.0)
 
     @cached_property
     def _outliers(self) -> NDArray[np.bool_]:

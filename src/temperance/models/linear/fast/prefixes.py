@@ -43,7 +43,7 @@ class PrefixMoments:
     lowest_interpolated: ClassVar[float] = 0.0  # holds for most blocks
     rows: WhitenedRows
     plan: PrefixPlan
-    _kept: dict[tuple[int, int], RowSpectra] = field(default_factory=dict)
+    _row_spectra: dict[tuple[int, int], RowSpectra] = field(default_factory=dict)
     _sums: dict[tuple[int, int], InterpolatedSums | None] = field(default_factory=dict)
 
     @property
@@ -183,7 +183,7 @@ class PrefixMoments:
         count, size = self._blocks[0].rows.shape[:2]
         found = np.zeros((len(self.plan.orders), count * size))
         for exponent, order in zip(found, self.plan.orders, strict=True):
-            exponent[self.plan.start : len(order)] = self.plan.exponents(order)
+            exponent[self.plan.start : len(order)] = self.plan.exponents_of(order)
         return list(found)
 
     @cached_property
@@ -215,23 +215,23 @@ class PrefixMoments:
     def _spectra(self, which: int, block: int) -> RowSpectra:
         """Return decompositions of the rows before each row of a block."""
         key = (which, block)
-        if key not in self._kept:
+        if key not in self._row_spectra:
             blocks = self._blocks[which]
             earlier = blocks.spectrum.take(slice(block, block + 1))
             count = block * blocks.rows.shape[1]
-            self._kept[key] = row_spectra(factor_of(earlier)[0], count, blocks.rows[block])
-        return self._kept[key]
+            self._row_spectra[key] = row_spectra(factor_of(earlier)[0], count, blocks.rows[block])
+        return self._row_spectra[key]
 
     def _all_spectra(self, which: int) -> RowSpectra:
         """Return decompositions of the rows before each row of all tested blocks."""
         key = (which, -1)
-        if key not in self._kept:
-            self._kept[key] = RowSpectra.joined(
+        if key not in self._row_spectra:
+            self._row_spectra[key] = RowSpectra.joined(
                 [self._spectra(which, int(block)) for block in self._tested_blocks]
             )
             for block in self._tested_blocks:
-                del self._kept[which, int(block)]
-        return self._kept[key]
+                del self._row_spectra[which, int(block)]
+        return self._row_spectra[key]
 
     def _assemble(
         self, which: int, position: NDArray[np.intp], beta: Array, found: Innovations
