@@ -10,9 +10,9 @@ from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.models.linear import fast
 from temperance.models.linear.fast import deletion_sums, fold_moments, moment_source
 from temperance.models.linear.fast.blocks import partition_of
-from temperance.models.linear.fast.grams import triangle, triangle_of_gram
 from temperance.models.linear.fast.interpolant import MOST_POINTS
 from temperance.models.linear.fast.sums import summed
+from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import WhitenedRows
 from temperance.posteriors.student import gamma_half_step

@@ -6,7 +6,8 @@ risk curve
     beta  ->  sum_p sum_i v_pi E_{theta ~ pi_p}[l(theta, x_i)] / sum_p sum_i v_pi,
     pi_p(theta)  ∝  exp(-beta sum_i w_pi l(theta, x_i)) pi_0(theta),
 
-and a *strategy* chooses beta.  Models and strategies depend on each other through these types only.
+and a *strategy* chooses beta.  Models and strategies meet here; the closed
+forms of linear models in :mod:`temperance.strategies.reference` are the one exception.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.models import NormalInverseGammaLinear
-from temperance.models.linear.fast.grams import triangle
+from temperance.models.linear.grams import triangle
 from temperance.models.linear_predictor import row_space
 from temperance.types import Array
 

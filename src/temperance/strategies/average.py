@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from temperance.calibration import BetaWeights, Calibration, RowErrors, error_inflation
+from temperance.calibration import LEAST_FREE, BetaWeights, Calibration, RowErrors, error_inflation
 from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
 from temperance.strategies.leave_one_out import LeaveOneOut
@@ -32,7 +32,6 @@ LEAST = 1e-4  # smallest beta whose forecast is averaged
 STEP = 0.5  # of log beta in the search for the ends of the weights
 POINTS = 11  # between these ends
 NEGLIGIBLE = 1e-3  # weight, relative to the largest, below which a beta is left out
-LEAST_FREE = 0.02  # smallest value used for 1 - p/n
 REPLICATES = 500  # draws of the sums; their mirror images are used as well
 
 
@@ -105,7 +104,7 @@ class Average(CurveStrategy):
             raise ValueError(f"bounds must reach beyond {LEAST:g} to average, got {bounds!r}")
         if not isinstance(model, CountsParameters):
             raise ValueError(
-                "Average needs a model that has parameters_used(data, beta), got "
+                "Average needs a model that has parameters_used(data, betas), got "
                 f"{type(model).__name__}"
             )
         rows, plan = self.planned(data, rng)

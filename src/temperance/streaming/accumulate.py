@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.fast.grams import triangle, triangle_of_gram
+from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.resources import refuse_too_large
 from temperance.streaming.folds import FoldNumbers
 from temperance.types import Array, Data

@@ -37,7 +37,7 @@ class Schedule(NamedTuple):
     seed: int
 
 
-class Fit(NamedTuple):
+class BackpropFit(NamedTuple):
     """Means and standard deviations (m, g, k) and their derivatives in beta."""
 
     mean: Array
@@ -46,7 +46,9 @@ class Fit(NamedTuple):
     d_deviation: Array
 
 
-def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | None = None) -> Fit:
+def backprop(
+    rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | None = None
+) -> BackpropFit:
     """Fit m weightings at betas of shape (m, g) or (1, g); ``trace`` collects the means."""
     Z, weights = rows.Z, rows.weights[:, None, :]
     rng = np.random.default_rng(schedule.seed)
@@ -82,7 +84,7 @@ def backprop(rows: Rows, beta: Array, schedule: Schedule, trace: list[Array] | N
         m, rho = m - eta * gradient, rho - eta * to_rho * s_slope
     if trace is not None:
         trace.append(m.copy())
-    return Fit(m, np.logaddexp(0.0, rho), dm, expit(rho) * drho)
+    return BackpropFit(m, np.logaddexp(0.0, rho), dm, expit(rho) * drho)
 
 
 def _largest_eigenvalues(rows: Rows) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from temperance.models.linear import limits
 from temperance.models.linear.eigenbasis import Eigenbasis
-from temperance.models.linear.fast.grams import guarded_eigenbasis, triangle
+from temperance.models.linear.grams import guarded_eigenbasis, triangle
 from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, LowRankRoot

@@ -18,7 +18,7 @@ import numpy as np
 
 from temperance.curves import ReferenceCurve
 from temperance.models.linear.fast import choose, summed_curve
-from temperance.models.linear.fast.grams import triangle_of_gram
+from temperance.models.linear.grams import triangle_of_gram
 from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.rows import CACHED, rows_of

@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from temperance.models.linear.fast.grams import triangle_of_gram
+from temperance.models.linear.grams import triangle_of_gram
 from temperance.models.linear.rows import CACHED, MANY_ELEMENTS
 from temperance.models.linear.singular import singular_values
 from temperance.types import Array, batches

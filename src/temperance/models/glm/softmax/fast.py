@@ -51,13 +51,13 @@ def choose(
 def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOutPlan, risk: Risk) -> RiskCurve:
     """Curve of whitened rows under the plan's weights."""
     weighted = class_rows(rows.Z, rows.y, plan.weights[None], rows.n_classes)
-    losses = LeftOutLosses(weighted, plan.exponents, risk)
+    losses = SoftmaxLeftOutLosses(weighted, plan.exponents, risk)
     method = f"{SoftmaxLoss.method}, rows left out by one Newton step"
     return curve_of_tested(losses, np.arange(len(rows.y)), plan.weights, len(rows.y), method)
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutLosses:
+class SoftmaxLeftOutLosses:
     """Loss of each row under the approximation without it, at beta times the row's exponent."""
 
     rows: ClassRows

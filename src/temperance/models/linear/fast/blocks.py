@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.duplicates import first_places, members_of, number_distinct
-from temperance.models.linear.fast.grams import triangle, triangles_of_grams
+from temperance.models.linear.grams import triangle, triangles_of_grams
 from temperance.models.linear.rows import WhitenedRows
 from temperance.types import Array, FoldPlan, Labels, Plan, all_ones
 

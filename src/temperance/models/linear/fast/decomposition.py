@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.models.linear.fast.grams import eigenbasis_of_grams
+from temperance.models.linear.grams import eigenbasis_of_grams
 from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import outside, singular_values
 from temperance.types import Array, batches

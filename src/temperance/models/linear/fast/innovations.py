@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from temperance.models.linear.eigenbasis import Eigenbasis, joined, shrinkage
-from temperance.models.linear.fast.grams import eigenbasis_of_grams, guarded_eigenbasis, triangle
+from temperance.models.linear.grams import eigenbasis_of_grams, guarded_eigenbasis, triangle
 from temperance.models.linear.rows import CACHED
 from temperance.types import Array, batches
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.eigenbasis import Misfits, positive_range, union
-from temperance.models.linear.fast.grams import WORST_CONDITION, factor_of
 from temperance.models.linear.fast.innovations import (
     Innovations,
     OrderedBlocks,
@@ -28,6 +27,7 @@ from temperance.models.linear.fast.innovations import (
 from temperance.models.linear.fast.interpolant import LARGEST_START, Variable
 from temperance.models.linear.fast.interpolated_sums import InterpolatedSums, interpolate_sums
 from temperance.models.linear.fast.sums import summed
+from temperance.models.linear.grams import WORST_CONDITION, factor_of
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import singular_values

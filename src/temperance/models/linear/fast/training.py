@@ -12,7 +12,7 @@ import numpy as np
 
 from temperance.models.linear.eigenbasis import Eigenbasis, joined
 from temperance.models.linear.fast.blocks import Blocks
-from temperance.models.linear.fast.grams import guarded_eigenbasis, padded, triangle
+from temperance.models.linear.grams import guarded_eigenbasis, padded, triangle
 from temperance.types import Array, batches
 
 
