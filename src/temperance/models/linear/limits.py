@@ -17,8 +17,8 @@ LEAST_WEIGHT, LIGHTEST, HEAVIEST = 1e-100, 1e-20, 1e20
 MOST_BETA = 1e150
 LEAST_VARIANCE, MOST_VARIANCE = 1e-90, 1e90  # of an inverse gamma prior
 # Largest prediction of the prior mean, in units of the responses or of the noise: beyond, rounding
-# of the predictions is more than 1e-9 of the responses.
-FAR_OFF = 1e-9 / float(np.finfo(float).eps)
+# of the predictions is more than 1e-8 of the responses.
+FAR_OFF = 1e-8 / float(np.finfo(float).eps)
 
 MOST_DEVIATIONS = 1e-3 / float(np.finfo(float).eps)  # whose rounding is a thousandth of one
 
