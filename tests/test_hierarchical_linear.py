@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fuzz import plain_averaged
 from scenarios import naive_hierarchical_losses
 from scipy import special, stats
 
@@ -50,6 +51,19 @@ def test_a_row_that_is_nearly_the_whole_weight_is_left_out(shape, risk):
     ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
     for beta in (1e-6, 0.05):
         assert ours.rows(beta)[0] == pytest.approx(pairs.rows(beta)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("kind", ["leave-one-out", "folds"])
+def test_short_columns_keep_their_digits_beside_long_ones(kind, risk):
+    data = problem(n=6, d=2)
+    u, t = data.X[:, 1], 1.7e9 + 1e7 * data.X[:, 2]
+    data = Data(np.column_stack([np.ones(6), u, u, t]), data.y, data.weights)
+    model = models.HierarchicalLinear(1.0, scales=[1e7])
+    plan = plan_of(kind, data)
+    inputs = plain_averaged.inputs_of(model, data, plan.pairs())
+    expected, _ = plain_averaged.plain_risk(model, inputs, 1.0, risk)
+    assert model.risk_curve(data, plan, risk)(1.0) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("risk", RISKS)

@@ -48,19 +48,25 @@ class Inputs:
     def perturbed(self, rng: np.random.Generator, size: float = 1.1e-16) -> Inputs:
         """Return all numbers with relative changes of about one unit of rounding, as decimals.
 
-        A response that is tested has one of its own: its prediction is no less rounded.
+        A response that is tested has one of its own: its prediction is no less rounded.  Responses
+        are held by their distance from what the prior mean predicts: they are as rounded as that.
         """
 
         def moved(part: Any) -> Any:
             factor = 1 + EXACT(size * rng.uniform(-1, 1, np.shape(part)))
             return EXACT(part) * factor
 
+        far = size * np.abs(self.Z @ np.broadcast_to(self.mean, self.Z.shape[1]))
+
+        def responses() -> Any:
+            return moved(self.y) + EXACT(far * rng.uniform(-1, 1, np.shape(self.y)))
+
         cov = moved(self.cov)
         if np.ndim(cov) == 2:
             cov = np.tril(cov) + np.tril(cov, -1).T
         return replace(
-            self, Z=moved(self.Z), y=moved(self.y), mean=moved(self.mean), cov=cov,
-            train=moved(self.train), noise=moved(np.array([self.noise]))[0], moved=moved(self.y),
+            self, Z=moved(self.Z), y=responses(), mean=moved(self.mean), cov=cov,
+            train=moved(self.train), noise=moved(np.array([self.noise]))[0], moved=responses(),
         )  # fmt: skip
 
 

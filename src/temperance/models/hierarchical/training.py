@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.linear.singular import outside, singular_values
 from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, batches
-
-RANK = 1e-13  # singular values below this share of the largest are rounding errors
 
 
 class TrainingSets(NamedTuple):
@@ -54,8 +53,8 @@ def decompose(X: Array, y: Array, weights: Array, centred: bool) -> DecomposedRo
     (centre, away), (mean, deviations) = _about_mean(share, X), _about_mean(share, y)
     roots = np.sqrt(weights)
     deviations = roots * deviations
-    left, singular, right = np.linalg.svd(roots[:, None] * away, full_matrices=False)
-    kept = singular > RANK * singular.max(initial=0.0)
+    left, singular, right = singular_values(roots[:, None] * away)
+    kept = singular > 0
     left, singular, right = left[:, kept], singular[kept], right[kept]
     response = left.T @ deviations
     residual = deviations - left @ response
@@ -126,8 +125,7 @@ def _one(
     known = decompose(X[trained], y[trained], exponents, centred)
     away = X[tested] - known.centre
     along = away @ known.directions
-    outside = away - along @ known.directions.T
-    across = (outside**2).sum(axis=1)
+    across = (outside(known.directions, away, along) ** 2).sum(axis=1)
     response = y[tested] - known.training.mean
     tests = TestedRows(along[None], across[None], response[None], weight[None], tested[None])
     return known.training, tests

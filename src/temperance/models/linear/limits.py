@@ -17,8 +17,8 @@ SMALLEST_WEIGHT, SMALLEST_MAXIMUM, LARGEST_MAXIMUM = 1e-100, 1e-20, 1e20
 MOST_BETA = 1e150
 LEAST_VARIANCE, MOST_VARIANCE = 1e-90, 1e90  # of an inverse gamma prior
 # Largest prediction of the prior mean, in units of the responses or of the noise.  Beyond it the
-# rounding error of the predictions exceeds 1e-9 of the responses.
-LARGEST_PREDICTION = 1e-9 / float(np.finfo(float).eps)
+# rounding error of the predictions exceeds 1e-8 of the responses.
+LARGEST_PREDICTION = 1e-8 / float(np.finfo(float).eps)
 
 # Largest response in standard deviations of the noise: its rounding error is 1e-3 of one.
 LARGEST_RESPONSE = 1e-3 / float(np.finfo(float).eps)
