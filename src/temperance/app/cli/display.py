@@ -67,8 +67,8 @@ def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]
         ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
         ("model", _model(fitted)),
         *(
-            [("class", sentence_list)]
-            if (sentence_list := modelled(fitted, table.target_name))
+            [("class", modelled_class)]
+            if (modelled_class := modelled(fitted, table.target_name))
             else []
         ),
         ("strategy", repr(first.strategy)),
