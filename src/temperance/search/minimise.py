@@ -135,8 +135,7 @@ def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
     point only.
     """
     _, values, slopes = curve
-    size = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
-    lower = cubic.depth - cubic.doubt < values.min() - ROUNDING * size
+    lower = cubic.depth - cubic.doubt < values.min() - rounding_between(values)
     least = int(values.argmin())
     lower[max(least - 1, 0) : least + 1] = True
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & lower
@@ -196,7 +195,7 @@ def _refined(
         least = values.min()
         low = cubic.depth - cubic.doubt < least
         nearby = np.maximum(values[:-1], values[1:])[low].max(initial=least) - least
-        unsafe = cubic.doubt > max(1e-3 * nearby, rounding_of(values))
+        unsafe = cubic.doubt > np.maximum(1e-3 * nearby, rounding_between(values))
         # A large doubt hides structure that the depth knows nothing of.
         hidden = cubic.doubt > 0.05 * span_of(values)
         split = unsafe & (hidden | low)
@@ -221,6 +220,12 @@ def span_of(values: Array) -> float:
 def rounding_of(values: Array) -> float:
     """Return how large differences may be that are rounding."""
     return ROUNDING * float(max(values.max(), -values.min()))
+
+
+def rounding_between(values: Array) -> Array:
+    """Return the same for neighbours, of their own values: others may be far higher."""
+    size = np.abs(values)
+    return ROUNDING * np.maximum(size[:-1], size[1:])
 
 
 def evaluate_finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
