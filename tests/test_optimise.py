@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 from temperance.search.log_scale import Cubics, Point, Ruler, Scale
 from temperance.search.minimise import (
     THOROUGH,
+    THRIFTY,
     Minimum,
     minimise,
     minimum_at,
@@ -163,6 +164,17 @@ def test_rounding_of_a_far_higher_point_hides_no_valley(deeper, other):
 
     ruler = Ruler(0.0, 3.0, 1e-5)
     assert minimise(curve(f), ruler).beta == pytest.approx(deeper, abs=0.01)
+
+
+@pytest.mark.parametrize("gap", [0.8, 1.2, 1.6])
+def test_far_higher_points_do_not_end_the_refinement(gap):
+    def f(b):  # two valleys below a curve that falls from 1e19
+        t = np.log(b + 1e-20)
+        valleys = well(t, -1.0, 0.25) + well(t, gap - 1.0, 0.25, 0.8)
+        return 5 + valleys + 0.1 / (b + 1e-20) + 0.1 * b
+
+    found = minimise(curve(f), Ruler(0.0, 1e4, 1e-20), search=THRIFTY)
+    assert found.beta == pytest.approx(brute_force(f, (0.01, 10.0)), rel=1e-6)
 
 
 def test_noise_is_not_refined_without_end():

@@ -191,7 +191,8 @@ class Calibration:
         at most two standard errors of the difference.
         """
         if self.average is not None:
-            return self.average.quantile(0.025), self.average.quantile(0.975)
+            low, high = self.average.quantile(0.025), self.average.quantile(0.975)
+            return max(low, self.bounds[0]), min(high, self.bounds[1])
         if not self.minimum.searched:
             return self.beta, self.beta
         if self.flat:
@@ -257,6 +258,8 @@ class Calibration:
             return []
         low, high = self.beta_range
         label = "95 % of the weights" if self.average is not None else "not told apart by the data"
+        if low == high:
+            return [f"  range     {low:.3g} alone"]
         return [f"  range     {low:.3g} to {high:.3g}  ({label})"]
 
     @property

@@ -28,6 +28,7 @@ from temperance.models import (
     SoftmaxLogistic,
 )
 from temperance.posteriors import StudentMixture, StudentT
+from temperance.resources import threads_for
 from temperance.types import Array, Data, Strategy, Transfer
 from temperance.validation import as_data, one_of, shown, whole
 
@@ -188,14 +189,15 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         if len(self.classes_) < 2:
             only = shown(self.classes_[0])
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
-        self.coordinates_ = self._choose_coordinates(inputs, weights)
-        rows = self.coordinates_.rows(inputs)
-        codes = np.searchsorted(self.classes_, labels).astype(float)
-        model = self._model(rows, codes, weights)
-        self.calibration_ = self._calibrate(model, rows, codes, weights, groups)
-        self.inverse_temperature_ = self.calibration_.beta
-        means = np.stack([law.mean for law in self.class_coefficients()])
-        self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
+        with threads_for(inputs.size):
+            self.coordinates_ = self._choose_coordinates(inputs, weights)
+            rows = self.coordinates_.rows(inputs)
+            codes = np.searchsorted(self.classes_, labels).astype(float)
+            model = self._model(rows, codes, weights)
+            self.calibration_ = self._calibrate(model, rows, codes, weights, groups)
+            self.inverse_temperature_ = self.calibration_.beta
+            means = np.stack([law.mean for law in self.class_coefficients()])
+            self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
         return self
 
     def _model(self, rows: Array, codes: Array, weights: Array) -> Any:

@@ -17,6 +17,7 @@ from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_nois
 from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
 from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
 from temperance.posteriors import StudentMixture, StudentT
+from temperance.resources import threads_for
 from temperance.types import Array, Data, Strategy, Transfer
 from temperance.validation import (
     as_data,
@@ -186,19 +187,20 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         refuse_non_finite("y", response, ("row",))  # None in an object array is nan here
         refuse_extreme_units("y", response)
         weights = as_weights(sample_weight, inputs)
-        self.coordinates_ = self._choose_coordinates(inputs, weights)
-        self._response = (
-            standard_scale(response, weights, self.fit_intercept)
-            if self.standardize
-            else raw_scale(1)
-        )
-        rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
-        self.calibration_ = self._calibrate(
-            self._model(rows, scaled, weights), rows, scaled, weights, groups
-        )
-        self.inverse_temperature_ = self.calibration_.beta
-        means = self.coordinates_.means(self._posterior(), self._response)
-        self.intercept_, self.coef_ = _first_and_rest(means)
+        with threads_for(inputs.size):
+            self.coordinates_ = self._choose_coordinates(inputs, weights)
+            self._response = (
+                standard_scale(response, weights, self.fit_intercept)
+                if self.standardize
+                else raw_scale(1)
+            )
+            rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
+            self.calibration_ = self._calibrate(
+                self._model(rows, scaled, weights), rows, scaled, weights, groups
+            )
+            self.inverse_temperature_ = self.calibration_.beta
+            means = self.coordinates_.means(self._posterior(), self._response)
+            self.intercept_, self.coef_ = _first_and_rest(means)
         return self
 
     def _model(self, rows: Array, y: Array, weights: Array) -> LinearModel:

@@ -136,8 +136,7 @@ def brackets(curve: Curve, cubic: Cubics) -> list[tuple[Point, Point]]:
     lowest point.
     """
     _, values, slopes = curve
-    size = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
-    lower = cubic.depth - cubic.error < values.min() - ROUNDING * size
+    lower = cubic.depth - cubic.error < values.min() - rounding_between(values)
     least = int(values.argmin())
     lower[max(least - 1, 0) : least + 1] = True
     inside = (slopes[:-1] < 0) & (slopes[1:] > 0) & lower
@@ -197,7 +196,7 @@ def _refined(
         least = values.min()
         low = cubic.depth - cubic.error < least
         nearby = np.maximum(values[:-1], values[1:])[low].max(initial=least) - least
-        unsafe = cubic.error > max(1e-3 * nearby, rounding_of(values))
+        unsafe = cubic.error > np.maximum(1e-3 * nearby, rounding_between(values))
         # A large error bound may hide structure that the cubic does not show.
         hidden = cubic.error > 0.05 * span_of(values)
         split = unsafe & (hidden | low)
@@ -222,6 +221,12 @@ def span_of(values: Array) -> float:
 def rounding_of(values: Array) -> float:
     """Return the size of differences that may be rounding errors."""
     return ROUNDING * float(max(values.max(), -values.min()))
+
+
+def rounding_between(values: Array) -> Array:
+    """Return the same for neighbours, of their own values: others may be far higher."""
+    size = np.abs(values)
+    return ROUNDING * np.maximum(size[:-1], size[1:])
 
 
 def evaluate_finite(evaluate: Evaluate, points: Array) -> tuple[Array, Array]:
