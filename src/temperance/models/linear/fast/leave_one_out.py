@@ -1,11 +1,10 @@
 r"""Moments of leave-one-out: deleting a row is a rank-one downdate of one decomposition.
 
 With B = A diag(sigma) U' the rows scaled by the square roots of their weights, c_i the exponent of
-the
-training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
+the training set of row i and s = 1/(1 + c_i sigma^2), the fit to all rows has
 
     residual  e_i = r_i - sum_j A_ij g_j (1 - s_j) = o_i + sum_j A_ij g_j s_j,    o = r - A g,
-    leverage  h_i = sum_j A_ij^2 sigma_j^2 s_j,    kappa_i = 1 - c_i h_i,
+    leverage  h_i = sum_j A_ij^2 sigma_j^2 s_j,    kappa_i = 1 - c_i h_i.
 
 The first form of the residual keeps the digits of r_i where beta is small.  Without row i the
 error is d_i = e_i / kappa_i, the variance h_i / kappa_i and the misfit Q - c_i e_i^2 / kappa_i.
