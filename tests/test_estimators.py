@@ -803,3 +803,15 @@ def test_bad_data_are_named(cancer):
         model.gains(X, ["low"] * 90)
     with pytest.raises(ValueError, match=r"X must be finite, got nan in row 0, column 0"):
         model.predict(np.full((1, X.shape[1]), np.nan))
+
+
+@pytest.mark.parametrize("posterior", ["laplace", "mean-field"])
+def test_bounds_are_wide_where_the_posterior_may_be_far_from_bayes(posterior):
+    X, y = load_iris(return_X_y=True)
+    some = y < 2
+    two = GibbsClassifier(posterior, strategy="k-fold", prior_scale=1.0).fit(
+        X[some][::4], y[some][::4]
+    )
+    assert two.calibration_.bounds == ((0.0, 100.0) if posterior == "laplace" else (0.0, 3.0))
+    three = GibbsClassifier(strategy="bayes", prior_scale=1.0).fit(X[::6], y[::6])
+    assert three.calibration_.bounds == (0.0, 100.0)
