@@ -28,6 +28,7 @@ FINE = 41
 NEGLIGIBLE = 30.0  # logarithm of how much less likely a scale must be to be left out
 # Nodes of the integral over log s, in standard deviations from its mode; large s are likelier.
 NODES = np.linspace(-7.0, 13.0, 41)
+NO_NOISE = -200.0  # logarithm of a variance that is as good as none
 # A scale that lies farther out than this many deviations widens the belief, by a tenth at least.
 FAR, LEAST_WIDENING = 2.5, 1.1
 
@@ -79,7 +80,7 @@ class AroundKnownVariance:
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
         """Integrate over log s around its mode."""
         half, misfit = spectrum.size / 2, spectrum.misfit(np.exp(log_kappa))
-        log_s = self._mode(half, misfit, log_kappa)
+        log_s = np.maximum(self._mode(half, misfit, log_kappa), NO_NOISE)
         curvature = misfit / 2 * np.exp(-log_s) + 2 / self.spread**2
         grid = log_s[:, None] + NODES / np.sqrt(curvature)[:, None]
         height = (
