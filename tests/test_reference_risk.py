@@ -740,3 +740,9 @@ def test_it_beats_ten_folds_where_the_variance_is_far_too_small():
     excess = table.pivot(index="repetition", columns="strategy", values="excess")
     difference = excess["k"] - excess["r"]
     assert difference.mean() > 2 * difference.std() / np.sqrt(60)
+
+
+def test_responses_without_noise_of_any_weight_have_a_reference():
+    strategy = strategies.ReferenceRisk(veto=None, duplicates="apart")
+    found = calibrate(models.GaussianMean(), None, np.zeros(9), strategy, weights=[1e8] * 9)
+    assert np.isfinite(found.risk)

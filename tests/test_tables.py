@@ -795,8 +795,14 @@ class TestNewRows:
             (
                 {"x": ["a", "b", "c", "d"], "flag": ["a", "true", "b", "c"], "when": [1, 2, 3, 4]},
                 "column 'x' must hold numbers, got 'a' in data row 1; column 'flag' must hold true"
-                " or false, got 'a' in data row 1; column 'when' must hold dates, got 1.0 in data"
+                " or false, got 'a' in data row 1; column 'when' must hold ISO dates (YYYY-MM-DD), "
+                "got 1.0 in data"
                 " row 1; correct the cells, or leave them empty and use --skip-unknown",
+            ),
+            (
+                {"when": ["2020-03-01", "19.05.2024", "2020-03-02", "soon"]},
+                "column 'when' must hold ISO dates (YYYY-MM-DD), got '19.05.2024' in data row 2;"
+                " correct the cells, or leave them empty and use --skip-unknown",
             ),
             (
                 {"x": [1, 2, 3, np.inf]},
@@ -810,7 +816,7 @@ class TestNewRows:
                 " --skip-unknown",
             ),
         ],
-        ids=["missing", "unseen", "kinds", "infinite", "dates"],
+        ids=["missing", "unseen", "kinds", "other dates", "infinite", "dates"],
     )
     def test_bad_cells(self, fitted, change, expected):
         frame = pd.DataFrame({**self.COLUMNS, **change})

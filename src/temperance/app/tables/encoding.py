@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.app.tables.columns import Typed, joined, typed
+from temperance.app.tables.dates import days_of
 from temperance.app.tables.problems import Problem, size_problems
 from temperance.app.tables.reading import TableError, listed, refuse_duplicates
 from temperance.types import Array
@@ -233,7 +234,7 @@ def new_rows(
 
 def _mismatches(found: Typed, columns: Sequence[Column]) -> list[Problem]:
     """Return problems of columns whose contents differ from those of the fit."""
-    wanted = {"numbers": "numbers", "days": "dates", "truth": "true or false"}
+    wanted = {"numbers": "numbers", "days": "ISO dates (YYYY-MM-DD)", "truth": "true or false"}
     mismatched = []
     types = found.frame.dtypes.to_dict()
     for column in columns:
@@ -249,10 +250,20 @@ def _mismatches(found: Typed, columns: Sequence[Column]) -> list[Problem]:
             dated = column.name in found.days or bool(cells.isna().all())
             right = cells.dtype == float and (column.kind == "numbers" or dated)
         if not right:
-            first = cells.first_valid_index()
+            first = _first_wrong(cells, column.kind)
             got = f"{shown(cells[first])} in data row {first + 1}"
             mismatched.append(Problem(column.name, f"must hold {wanted[column.kind]}, got {got}"))
     return mismatched
+
+
+def _first_wrong(cells: pandas.Series, kind: Kind) -> Any:
+    """Return the place of the first cell that is not of the kind, or of the first that is there."""
+    present = cells.dropna()
+    if kind == "days":
+        wrong = [np.isnan(days_of(cell)) for cell in present]
+        if any(wrong):
+            return present.index[int(np.argmax(wrong))]
+    return present.index[0]
 
 
 def _known_rows(frame: pandas.DataFrame, columns: Sequence[Column], skip: bool) -> NewRows:

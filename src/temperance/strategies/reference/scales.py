@@ -28,6 +28,7 @@ FINE = 41
 NEGLIGIBLE = 30.0  # difference in log weight from the most likely scale beyond which one is dropped
 # Nodes of the integral over log s, in standard deviations from its mode; the right tail is longer.
 NODES = np.linspace(-7.0, 13.0, 41)
+NO_NOISE = -200.0  # logarithm of a noise variance that is treated as zero
 # A scale more than this many prior standard deviations above its prior mean widens the prior, by a
 # tenth at least.
 MOST_DEVIATIONS, LEAST_WIDENING = 2.5, 1.1
@@ -80,7 +81,7 @@ class AroundKnownVariance:
     def posterior(self, spectrum: Spectrum, log_kappa: Array) -> tuple[Array, Array]:
         """Return log weights and noise by integrating over log s around its mode."""
         half, misfit = spectrum.size / 2, spectrum.misfit(np.exp(log_kappa))
-        log_s = self._mode(half, misfit, log_kappa)
+        log_s = np.maximum(self._mode(half, misfit, log_kappa), NO_NOISE)
         curvature = misfit / 2 * np.exp(-log_s) + 2 / self.spread**2
         grid = log_s[:, None] + NODES / np.sqrt(curvature)[:, None]
         height = (
