@@ -332,7 +332,7 @@ BAD = {
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),
         "model must have the methods posterior, risk_curve, got 'linear' without posterior, "
-        "loss, risk_curve",
+        "risk_curve",
     ),
     "strategy name, nearly": (
         linear(strategy="kfold"),
