@@ -319,6 +319,7 @@ class TestPyMC:
     def test_curve(self, pymc_model):
         check_curve(pymc_model, pymc_model.X, pymc_model.y, ["predictive"])
 
+    @pytest.mark.slow
     def test_posterior(self, pymc_model):
         check_posterior(pymc_model, pymc_model.X, pymc_model.y)
 

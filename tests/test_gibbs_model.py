@@ -156,6 +156,7 @@ class TestCalibration:
         plain = EXACT.risk_curve(SMALL, planned(strategies.Naive(), SMALL))
         assert np.all(np.abs(plain(betas) - exact(betas)) > 8 * drawn.error(betas))
 
+    @pytest.mark.slow
     def test_expected_risk(self):
         train, test = (SMALL.X[:10], SMALL.y[:10]), (SMALL.X[10:], SMALL.y[10:])
         drawn, slope = expected_risk(MODEL, train, test, 10.0, derivative=True)

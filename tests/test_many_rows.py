@@ -295,6 +295,7 @@ def test_fewer_fits_make_the_same_choice(name):
     assert np.abs(fewer.curve(betas) - every.curve(betas)).max() < 0.05 * every.standard_error
 
 
+@pytest.mark.slow
 def test_safe_bayes_fits_rows_in_proportion_to_their_number(monkeypatch):
     """Rows times Newton steps, and memory, which explicit pairs would fill."""
     rows = []

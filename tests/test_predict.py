@@ -284,7 +284,9 @@ def places(value, way=()):
 HOSTILE = [..., None, True, -1, 1e308, 10**400, "x", [], [[1], [1, 2]], {}, ["x", "x"]]
 
 
-@pytest.mark.parametrize("name", ["wide", "yes or no", "three"])
+@pytest.mark.parametrize(
+    "name", ["wide", "yes or no", pytest.param("three", marks=pytest.mark.slow)]
+)
 def test_a_file_that_was_changed_is_refused_or_forecasts(command, name):
     table, _ = saved(command, name)
     record = json.loads(Path("saved.json").read_text())

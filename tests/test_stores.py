@@ -268,6 +268,8 @@ class TestDamage:
 
 
 # Each signal, alone and two studies at once.
-@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.slow), 6, 7])
+@pytest.mark.parametrize(
+    "seed", [2, 6, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (5, 7))]
+)
 def test_signals_lose_nothing(seed):
     assert signals.run(seed) is None

@@ -123,6 +123,7 @@ class TestTables:
         assert unknown == "| reference risk | unknown variance | 1 | 0.40 | 0.40 | 0 | 0 | no |"
 
 
+@pytest.mark.slow
 def test_the_command_writes_its_files_and_goes_on(tmp_path, monkeypatch, capsys):
     few = {
         "thesis": lambda: dict(list(default_settings.thesis_regressions().items())[:2]),
