@@ -84,6 +84,8 @@ def cubic_between(before: Solution, after: Solution, beta: float, first: float) 
     """Cubic in log(beta + first) through two solutions and their tangents."""
     low, high = before.beta + first, after.beta + first
     width = np.log1p((after.beta - before.beta) / low)
+    if width == 0:  # betas that differ by less than rounding errors
+        return before.x
     t = np.log1p((beta - before.beta) / low) / width
     # dx/dt = dx/dbeta (beta + first) width
     rise = after.x - before.x
