@@ -23,6 +23,8 @@ References
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,17 +55,16 @@ def left_out_risk_curve(
     rows: Rows, plan: LeaveOneOutPlan, risk: Risk, approximation: Approximation
 ) -> RiskCurve:
     """Curve of whitened rows."""
-    losses = LeftOutLosses(rows.weighted(plan.weights[None]), approximation, plan.exponents, risk)
+    weighted = rows.weighted(plan.weights[None])
+    losses = LeftOutLosses(plan.exponents, risk, weighted, approximation)
     n, method = len(rows.y), f"{approximation.loss.method}, rows left out by one Newton step"
     return curve_of_tested(losses, np.arange(n), plan.weights, n, method)
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutLosses:
+class NewtonLeaveOneOut(ABC):
     """Loss of each row under the approximation without it, at beta times the row's exponent."""
 
-    rows: Rows
-    approximation: Approximation
     exponents: Array
     risk: Risk
 
@@ -84,43 +85,80 @@ class LeftOutLosses:
             value[row], slope[row] = found[0, 0], exponent * rise[0, 0]
         return value, slope
 
-    @cached_property
-    def _path(self) -> Path:
-        return Path(self.approximation.system(self.rows))
+    @property
+    @abstractmethod
+    def path(self) -> Path:
+        """The fits of all rows along beta."""
+
+    @abstractmethod
+    def moved(self, x: Array, beta: float) -> Array:
+        """Return how far leaving it out moves each row's predictor, (n,), from the fit x."""
+
+    @abstractmethod
+    def without(self, row: int) -> Part:
+        """Return the fits of all other rows along beta, and the row that they test."""
+
+    @abstractmethod
+    def moments(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return mean and covariance of each row's predictor, without that row."""
+
+    @abstractmethod
+    def losses(self, moments: tuple[Array, Array], rises: Sequence[Array]) -> tuple[Array, Array]:
+        """Return losses and slopes, (n,), from moments and their derivatives in beta."""
 
     @cached_property
     def _refits(self) -> list[tuple[int, Part]]:
         """The rows that move farthest at beta = 1, each with the path of the others."""
-        rows, found = self.rows, self._path.at(BAYES)
-        gaussian = self._path.system.gaussian(found.x, found.beta)
-        mean, _ = left_out(rows, gaussian, self.approximation, found.beta)
-        moved = np.abs(mean - rows.offset - rows.Z @ gaussian[0][0])
+        found = self.path.at(BAYES)
+        moved = self.moved(found.x, found.beta)
         farthest = np.argsort(-moved, kind="stable")[:MOST_REFITS]
-        return [(int(row), self._without(int(row))) for row in farthest if moved[row] > FAR]
-
-    def _without(self, row: int) -> Part:
-        rows = self.rows
-        weights = rows.weights.copy()
-        weights[:, row] = 0.0
-        system = self.approximation.system(shared_rows(rows, slice(None), weights))
-        return Part(Path(system, MOST_REFITS), rows, slice(row, row + 1), self.approximation.loss)
+        return [(int(row), self.without(int(row))) for row in farthest if moved[row] > FAR]
 
     def _by_newton(self, beta: float) -> tuple[Array, Array]:
         """Return losses and slopes; the moments move with the solution along its tangent."""
-        found, system = self._path.at(beta), self._path.system
-        step = small_step(system, found.beta)
-        (mean, variance), ahead, behind = (
-            left_out(
-                self.rows,
-                system.gaussian(found.x + move * found.tangent, found.beta + move),
-                self.approximation,
-                found.beta + move,
-            )
+        found = self.path.at(beta)
+        step = small_step(self.path.system, found.beta)
+        here, ahead, behind = (
+            self.moments(found.x + move * found.tangent, found.beta + move)
             for move in (0.0, step, -step)
         )
-        rises = ((after - before) / (2 * step) for after, before in zip(ahead, behind, strict=True))
-        predictor = Predictor(mean, variance, *rises)
-        return self.approximation.loss.risk(predictor, self.rows.y, self.risk)
+        rises = [(after - before) / (2 * step) for after, before in zip(ahead, behind, strict=True)]
+        return self.losses(here, rises)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutLosses(NewtonLeaveOneOut):
+    """Losses of rows with one predictor each."""
+
+    rows: Rows
+    approximation: Approximation
+
+    @cached_property
+    def path(self) -> Path:
+        """The fits of all rows along beta."""
+        return Path(self.approximation.system(self.rows))
+
+    def moved(self, x: Array, beta: float) -> Array:
+        """Return how far leaving it out moves each row's predictor, (n,), from the fit x."""
+        mean, _ = self.moments(x, beta)
+        coefficients = self.path.system.gaussian(x, beta)[0][0]
+        return np.abs(mean - self.rows.offset - self.rows.Z @ coefficients)
+
+    def without(self, row: int) -> Part:
+        """Return the fits of all other rows along beta, and the row that they test."""
+        weights = self.rows.weights.copy()
+        weights[:, row] = 0.0
+        system = self.approximation.system(shared_rows(self.rows, slice(None), weights))
+        tested = slice(row, row + 1)
+        return Part(Path(system, MOST_REFITS), self.rows, tested, self.approximation.loss)
+
+    def moments(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return mean and variance of each row's predictor, without that row, (n,) each."""
+        return left_out(self.rows, self.path.system.gaussian(x, beta), self.approximation, beta)
+
+    def losses(self, moments: tuple[Array, Array], rises: Sequence[Array]) -> tuple[Array, Array]:
+        """Return losses and slopes, (n,), from moments and their derivatives in beta."""
+        return self.approximation.loss.risk(Predictor(*moments, *rises), self.rows.y, self.risk)
 
 
 def left_out(

@@ -15,6 +15,7 @@ order 1/n^2.  The few rows that move far are refitted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,9 +23,8 @@ import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
 from temperance.models.glm.fast import many_rows
-from temperance.models.glm.fast.leave_one_out import BAYES, FAR, MOST_REFITS
+from temperance.models.glm.fast.leave_one_out import MOST_REFITS, NewtonLeaveOneOut
 from temperance.models.glm.fast.pairs import Part, Path, pairs_risk_curve
-from temperance.models.glm.newton import small_step
 from temperance.models.glm.softmax.quadrature import Logits, contrasts, expected_losses
 from temperance.models.glm.softmax.system import (
     ClassRows,
@@ -51,67 +51,43 @@ def choose(
 def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOutPlan, risk: Risk) -> RiskCurve:
     """Curve of whitened rows under the plan's weights."""
     weighted = class_rows(rows.Z, rows.y, plan.weights[None], rows.n_classes)
-    losses = SoftmaxLeftOutLosses(weighted, plan.exponents, risk)
+    losses = SoftmaxLeftOutLosses(plan.exponents, risk, weighted)
     method = f"{SoftmaxLoss.method}, rows left out by one Newton step"
     return curve_of_tested(losses, np.arange(len(rows.y)), plan.weights, len(rows.y), method)
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxLeftOutLosses:
-    """Loss of each row under the approximation without it, at beta times the row's exponent."""
+class SoftmaxLeftOutLosses(NewtonLeaveOneOut):
+    """Losses of rows with one contrast of logits for each class but one."""
 
     rows: ClassRows
-    exponents: Array
-    risk: Risk
-
-    def __call__(self, beta: float) -> tuple[Array, Array]:
-        """Return the losses and their slopes, (n,)."""
-        low, high = float(self.exponents.min()), float(self.exponents.max())
-        value, slope = self._by_newton(low * beta)
-        slope *= low
-        if high > low:
-            # Exponents are close to one another, unless a row outweighs many: losses are linear.
-            share = (self.exponents - low) / (high - low)
-            other, rise = self._by_newton(high * beta)
-            value += share * (other - value)
-            slope += share * (high * rise - slope)
-        for row, part in self._refits:
-            exponent = float(self.exponents[row])
-            found, rise = part.losses(exponent * beta, self.risk)
-            value[row], slope[row] = found[0, 0], exponent * rise[0, 0]
-        return value, slope
 
     @cached_property
-    def _path(self) -> Path:
+    def path(self) -> Path:
+        """The fits of all rows along beta."""
         return Path(SoftmaxSystem(self.rows))
 
-    @cached_property
-    def _refits(self) -> list[tuple[int, Part]]:
-        """The rows that move farthest at beta = 1, each with the path of the others."""
-        found = self._path.at(BAYES)
-        mean, _ = left_out(SoftmaxSystem(self.rows), found.x, found.beta)
-        before = self.rows.Z @ found.x.reshape(mean.shape[1], -1).T
-        moved = np.ptp((mean - before) @ contrasts(self.rows.n_classes).T, axis=1)
-        farthest = np.argsort(-moved, kind="stable")[:MOST_REFITS]
-        return [(int(row), self._without(int(row))) for row in farthest if moved[row] > FAR]
+    def moved(self, x: Array, beta: float) -> Array:
+        """Return how far leaving it out moves each row's logits, (n,), from the fit x."""
+        mean, _ = self.moments(x, beta)
+        before = self.rows.Z @ x.reshape(mean.shape[1], -1).T
+        return np.ptp((mean - before) @ contrasts(self.rows.n_classes).T, axis=1)
 
-    def _without(self, row: int) -> Part:
+    def without(self, row: int) -> Part:
+        """Return the fits of all other rows along beta, and the row that they test."""
         rows = self.rows
         weights = rows.weights.copy()
         weights[:, row] = 0.0
         system = SoftmaxSystem(class_rows(rows.Z, rows.y, weights, rows.n_classes))
         return Part(Path(system, MOST_REFITS), rows, slice(row, row + 1), system.loss)
 
-    def _by_newton(self, beta: float) -> tuple[Array, Array]:
-        """Return losses and slopes; the moments move with the solution along its tangent."""
-        found, system = self._path.at(beta), SoftmaxSystem(self.rows)
-        step = small_step(system, found.beta)
-        (mean, cov), ahead, behind = (
-            left_out(system, found.x + move * found.tangent, found.beta + move)
-            for move in (0.0, step, -step)
-        )
-        rises = ((after - before) / (2 * step) for after, before in zip(ahead, behind, strict=True))
-        logits = Logits(mean, cov, *rises)
+    def moments(self, x: Array, beta: float) -> tuple[Array, Array]:
+        """Return mean and covariance of each row's contrasts, without that row."""
+        return left_out(SoftmaxSystem(self.rows), x, beta)
+
+    def losses(self, moments: tuple[Array, Array], rises: Sequence[Array]) -> tuple[Array, Array]:
+        """Return losses and slopes, (n,), from moments and their derivatives in beta."""
+        logits = Logits(*moments, *rises)
         return expected_losses(logits, self.rows.labels, self.rows.n_classes, self.risk)
 
 
