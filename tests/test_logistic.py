@@ -9,12 +9,13 @@ from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.losses.base import Predictor
+from temperance.losses.logistic import Logistic
 from temperance.models.glm import full_covariance, jaakkola, newton
 from temperance.models.glm.backprop import Schedule, backprop
 from temperance.models.glm.fast import pairs
 from temperance.models.glm.jaakkola import lambda_and_slope
 from temperance.models.glm.krylov import solve_batch
-from temperance.models.glm.loss import Logistic, Predictor
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem
 from temperance.models.glm.rows import Rows
 from temperance.quadrature import softplus_expectations

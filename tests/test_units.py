@@ -10,6 +10,7 @@ import pytest
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.losses.logistic import Logistic
 from temperance.models.glm import (
     fast,
     full_covariance,
@@ -21,7 +22,6 @@ from temperance.models.glm import (
 )
 from temperance.models.glm import rows as glm_rows
 from temperance.models.glm.fast import leave_one_out
-from temperance.models.glm.loss import Logistic
 from temperance.models.glm.rows import Rows
 from temperance.quadrature import softplus_expectations
 from temperance.types import Data, LeaveOneOutPlan

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from temperance.curves import RiskCurve, curve_of_losses
+from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import DiagonalLaw
-from temperance.models.glm.loss import Logistic
 from temperance.models.glm.rows import Rows
 from temperance.types import Array, Plan, Risk, batches
 

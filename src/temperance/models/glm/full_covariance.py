@@ -25,6 +25,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.losses.base import ExpectedLoss, Forces, Partials
+from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
     FullLaw,
@@ -35,7 +37,6 @@ from temperance.models.glm.gaussians import (
     squares_times,
     weighted_gram,
 )
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.model import LogisticRegression
 from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss

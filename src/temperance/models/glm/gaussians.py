@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from temperance.models.glm.loss import Predictor
+from temperance.losses.base import Predictor
 from temperance.models.glm.rows import Rows
 from temperance.types import Array, batches
 

@@ -29,6 +29,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.losses.base import ExpectedLoss, Forces, Loss, Partials
+from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
     FullLaw,
@@ -38,7 +40,6 @@ from temperance.models.glm.gaussians import (
     times,
     weighted_gram,
 )
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Loss, Partials
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.model import LogisticRegression
 from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss

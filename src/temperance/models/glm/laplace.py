@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.losses.base import Forces, Loss
+from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import FullLaw, inverse_root, solve_newton, weighted_gram
-from temperance.models.glm.loss import Forces, Logistic, Loss
 from temperance.models.glm.model import LogisticRegression
 from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows

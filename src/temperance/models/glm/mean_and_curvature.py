@@ -27,6 +27,7 @@ from functools import partial
 
 import numpy as np
 
+from temperance.losses.base import ExpectedLoss
 from temperance.models.glm.gaussians import (
     FullLaw,
     divergence,
@@ -41,7 +42,6 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.krylov import solve_batch
 from temperance.models.glm.large_variances import following_root
-from temperance.models.glm.loss import ExpectedLoss
 from temperance.models.glm.newton import Tangent
 from temperance.models.glm.rows import Rows
 from temperance.types import Array

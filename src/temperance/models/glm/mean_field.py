@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
+from temperance.losses.base import ExpectedLoss, Forces, Partials
+from temperance.losses.logistic import Logistic
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.glm.gaussians import DiagonalLaw, largest, solve_newton, weighted_gram
 from temperance.models.glm.large_variances import LARGE, following
-from temperance.models.glm.loss import ExpectedLoss, Forces, Logistic, Partials
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
 from temperance.models.glm.model import LogisticRegression
 from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.losses.base import Partials
 from temperance.models.glm.gaussians import weighted_gram
-from temperance.models.glm.loss import Partials
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 

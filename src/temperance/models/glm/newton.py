@@ -19,8 +19,8 @@ from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from temperance.losses.base import Curved, Forces, Loss, TestedLoss
 from temperance.models.glm.gaussians import Law
-from temperance.models.glm.loss import Curved, Forces, Loss, TestedLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 

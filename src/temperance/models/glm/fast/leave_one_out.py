@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
+from temperance.losses.base import Predictor
 from temperance.models.glm.fast.pairs import Part, Path
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.gaussians import (
@@ -40,7 +41,6 @@ from temperance.models.glm.gaussians import (
     squared_lengths,
     weighted_gram,
 )
-from temperance.models.glm.loss import Predictor
 from temperance.models.glm.newton import Approximation, small_step
 from temperance.models.glm.rows import Rows
 from temperance.types import Array, LeaveOneOutPlan, Risk, batches

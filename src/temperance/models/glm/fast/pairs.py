@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
+from temperance.losses.base import TestedLoss
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.gaussians import few_rows
-from temperance.models.glm.loss import TestedLoss
 from temperance.models.glm.newton import (
     TOLERANCE,
     Fit,

@@ -21,8 +21,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.losses.base import Predictor
 from temperance.models.glm.gaussians import inverse_root, symmetric_solver
-from temperance.models.glm.loss import Predictor
 from temperance.models.glm.newton import StraightAhead, System, Tangent
 from temperance.models.glm.rows import Rows
 from temperance.models.glm.softmax.quadrature import (
