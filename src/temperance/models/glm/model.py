@@ -11,13 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
+from temperance.losses.logistic import Logistic
+from temperance.models.credible import whitened_point
 from temperance.models.glm import fast, plain
+from temperance.models.glm.credible import credible_levels
 from temperance.models.glm.newton import Approximation, solve
 from temperance.models.glm.rows import Rows, coordinates
 from temperance.models.glm.scale import plan_scale
+from temperance.models.information import linear_predictor_information
 from temperance.models.linear_predictor import GaussianPrior, Regression
+from temperance.models.prior_information import logistic_prior_information
 from temperance.posteriors import LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, Information, Risk
 from temperance.validation import as_data, non_negative
 
 LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers
@@ -100,6 +105,40 @@ class LogisticRegression(Regression):
             return means[0], roots[0]
 
         return gaussian
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature at the minimiser of the mean loss, without the prior."""
+        loss, Z = self.approximation.loss, self.design(data.X)
+        loss.check(data.y)
+        return linear_predictor_information(
+            Z,
+            data.weights,
+            lambda u: loss.value(u, data.y),
+            lambda u: loss.derivatives(u, data.y)[:2],
+            self.prior(Z.shape[1]).root,
+        )
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores averaged over the prior, as expected and as observed."""
+        if not isinstance(self.approximation.loss, Logistic):
+            name = type(self.approximation.loss).__name__
+            raise ValueError(f"PriorInformation needs the logistic loss here, got {name}")
+        Z, theta = self.design(data.X), self.information(data).minimiser
+        return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
+
+    def credible_levels(
+        self, data: Data, weights: Array, theta: Array | None
+    ) -> Callable[[float], Array]:
+        """Return the levels of the Gaussians' ellipsoids that ``theta`` is on."""
+        rows, basis, prior = self.rows(data)
+        mean_at = self.gaussian(rows)
+
+        def point(beta: float) -> tuple[Array, float]:
+            if theta is None:
+                return mean_at(beta)[0], 0.0
+            return whitened_point(theta, prior, basis)
+
+        return credible_levels(rows, self.approximation, weights, point, len(prior.mean))
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Loss softplus((1 - 2 y) z'theta) of each draw at each observation."""
