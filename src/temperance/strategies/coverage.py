@@ -77,7 +77,8 @@ class Coverage(RateStrategy):
         levels = model.credible_levels(units.rows, weights, theta)
         beta = largest_covering(levels, self.level, bounds)
         what = "minimiser" if theta is not None else "posterior mean"
-        rule = f"{self.level:.0%} sets of {self.n_draws} resamples cover the {what} so often"
+        share = f"{100 * self.level:g} %"
+        rule = f"{share} sets of {self.n_draws} resamples cover the {what} in {share} of them"
         if theta is None or beta == bounds[1]:
             return Rate(beta, rule)
         interval = partial(resampling_range, levels(beta), self.level, beta, len(theta))
