@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +17,6 @@ from temperance.posteriors.mixture import mixed
 from temperance.search.minimise import Minimum
 from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
-
-if TYPE_CHECKING:
-    from temperance.posteriors import GaussianPosterior
 
 LEAST_FREE = 0.02  # smallest value used for 1 - p/n
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
@@ -261,13 +258,15 @@ class Calibration:
         alpha = non_negative("beta", beta) * self.data.size
         return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
 
-    def sandwich(self, groups: ArrayLike | None = None) -> GaussianPosterior:
+    def sandwich(self, groups: ArrayLike | None = None) -> Any:
         r"""Return a Gaussian that varies as the minimiser of the risk does, at any beta.
 
         .. math:: N(\hat\theta, J^{-1} I J^{-1} / n),
 
         with the curvature J of the mean loss and the covariance I of its scores at the minimiser.
-        No scalar beta gives this covariance if the rates of the directions differ.
+        No scalar beta gives this covariance if the rates of the directions differ.  Of a sampled
+        model, the draws of ``posterior``, moved so that they have this covariance: theta becomes
+        theta_hat + Omega (theta - mean).
 
         Parameters
         ----------

@@ -276,8 +276,9 @@ class Model(Protocol):
 
     Optional methods that a strategy may use are in the protocols below:
     :class:`ChecksData`, :class:`CountsParameters`, :class:`HasInformation`,
-    :class:`HasPriorInformation`, :class:`HasCredibleLevels`, :class:`HasOtherLosses`,
-    :class:`HasReference`, :class:`HasPreferences`, :class:`HasNoiseVariance`.
+    :class:`HasPriorInformation`, :class:`HasCredibleLevels`, :class:`HasDesign`,
+    :class:`MovesDraws`, :class:`HasOtherLosses`, :class:`HasReference`,
+    :class:`HasPreferences`, :class:`HasNoiseVariance`.
     """
 
     def posterior(
@@ -387,6 +388,15 @@ class HasCredibleLevels(Protocol):
         function from beta to an array of shape (m,)
             Probability of each posterior's highest-density region that has ``theta`` at its edge.
         """
+        ...
+
+
+@runtime_checkable
+class MovesDraws(Protocol):
+    """A sampled model, whose draws can be moved."""
+
+    def moved_draws(self, posterior: Any, data: Data, groups: Labels | None) -> Any:
+        """Return the draws of a posterior, moved so that their covariance is the sandwich's."""
         ...
 
 

@@ -19,6 +19,7 @@ from temperance.types import (
     HasInformation,
     Model,
     NoMinimiserError,
+    preferences_of,
 )
 from temperance.validation import open_unit, whole
 
@@ -86,8 +87,8 @@ class Coverage(RateStrategy):
 
 
 def minimiser_of(model: Model, units: Units) -> Array | None:
-    """Return the minimiser of the risk, or None if there is none."""
-    if not isinstance(model, HasInformation):
+    """Return the minimiser of the risk; None if there is none, or draws would be needed for it."""
+    if not isinstance(model, HasInformation) or preferences_of(model).only_curves:
         return None
     try:
         return model.information(units.rows).minimiser

@@ -2,14 +2,14 @@ r"""Fisher information: Lyddon, Holmes and Walker's rate."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibration import Rate
-from temperance.information import Units, rates_by_direction
-from temperance.strategies.rate import InformationStrategy, information_of, prior_root_of
+from temperance.information import Units
+from temperance.strategies.rate import InformationStrategy, prior_root_of
 from temperance.types import Information, Model
 
 
@@ -34,6 +34,7 @@ class FisherInformation(InformationStrategy):
        bootstrap, Biometrika 106, 2019.
     """
 
+    by_direction: ClassVar[bool] = True
     groups: ArrayLike | None = field(default=None, repr=False, compare=False)
 
     def formula(self, model: Model, units: Units, information: Information) -> float:
@@ -56,11 +57,3 @@ class FisherInformation(InformationStrategy):
     def rule(self) -> str:
         """What the rule matches, as a phrase."""
         return "Fisher information matched, in the prior's coordinates"
-
-    def rate(
-        self, model: Model, units: Units, bounds: tuple[float, float], rng: np.random.Generator
-    ) -> Rate:
-        """Return the rate with the rates of all directions."""
-        found = super().rate(model, units, bounds, rng)
-        information = information_of(model, units.rows, self)
-        return replace(found, by_direction=rates_by_direction(information, units))

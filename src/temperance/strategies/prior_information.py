@@ -8,7 +8,7 @@ import numpy as np
 
 from temperance.information import Units
 from temperance.strategies.rate import InformationStrategy
-from temperance.types import HasPriorInformation, Model
+from temperance.types import HasPriorInformation, Information, Model
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PriorInformation(InformationStrategy):
        model, Biometrika 104, 2017.
     """
 
-    def value(self, model: Model, units: Units) -> float:
+    def formula(self, model: Model, units: Units, information: Information) -> float:
         """Return the square root of the ratio of the means."""
         if not isinstance(model, HasPriorInformation):
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +12,20 @@ from numpy.typing import ArrayLike
 from temperance.calibration import Calibration, KnownErrors, Rate
 from temperance.diagnostics import BoundWarning, warn
 from temperance.duplicates import joined_rows
-from temperance.information import Units, as_groups
+from temperance.information import Units, as_groups, rates_by_direction
 from temperance.search.minimise import Minimum
 from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.selection import conclude
-from temperance.types import Array, Data, HasInformation, Information, Model, Risk
+from temperance.types import (
+    Array,
+    Data,
+    HasInformation,
+    Information,
+    Model,
+    Risk,
+    preferences_of,
+)
 
 BLOCKS = 20  # of units that are left out in turn for the range of beta
 ERRORS = 2.0  # standard errors of log beta in the range
@@ -96,9 +104,16 @@ def assessed(calibration: Calibration) -> Calibration:
 class InformationStrategy(RateStrategy):
     """Base of rules that are formulae of a model's information; a subclass writes ``formula``."""
 
+    by_direction: ClassVar[bool] = False  # whether the rates by direction are reported
+
     def formula(self, model: Model, units: Units, information: Information) -> float:
         """Return the rule's beta."""
         raise NotImplementedError(f"{type(self).__name__} must write its formula")
+
+    @property
+    def rule(self) -> str:
+        """What the rule matches, as a phrase."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it matches")
 
     def value(self, model: Model, units: Units) -> float:
         """Return the rule's beta for independent units."""
@@ -108,19 +123,22 @@ class InformationStrategy(RateStrategy):
         self, model: Model, units: Units, bounds: tuple[float, float], rng: np.random.Generator
     ) -> Rate:
         """Return the rule's beta and, when asked, its range."""
-        found = self.value(model, units)
+        information = information_of(model, units.rows, self)
+        found = self.formula(model, units, information)
         if not np.isfinite(found):
             raise ValueError(
                 f"{type(self).__name__} needs scores that vary in all directions, got a rate of "
                 f"{found:g}: y is fitted exactly, or X has too many columns for its rows or groups"
             )
-        about = "two standard errors, jackknife"
-        return Rate(found, self.rule, partial(jackknife_range, self, model, units), about)
-
-    @property
-    def rule(self) -> str:
-        """What the rule matches, as a phrase."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it matches")
+        # Of a model that is sampled each part of the rows would need draws of its own.
+        sampled = preferences_of(model).only_curves
+        return Rate(
+            found,
+            self.rule,
+            None if sampled else partial(jackknife_range, self, model, units),
+            "two standard errors, jackknife",
+            rates_by_direction(information, units) if self.by_direction else None,
+        )
 
 
 def information_of(model: Model, rows: Data, strategy: RateStrategy) -> Information:

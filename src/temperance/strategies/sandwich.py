@@ -2,15 +2,14 @@ r"""Sandwich: the posterior's covariance as close as a scalar can bring it to th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibration import Rate
 from temperance.information import Units, rates_by_direction, whitened_scores
-from temperance.strategies.rate import InformationStrategy, information_of
+from temperance.strategies.rate import InformationStrategy
 from temperance.types import Information, Model
 from temperance.validation import one_of
 
@@ -46,6 +45,7 @@ class Sandwich(InformationStrategy):
     """
 
     kind: Literal["trace", "determinant"] = "trace"
+    by_direction: ClassVar[bool] = True
     groups: ArrayLike | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,11 +65,3 @@ class Sandwich(InformationStrategy):
         """What the rule matches, as a phrase."""
         what = "Kullback-Leibler divergence" if self.kind == "trace" else "volume"
         return f"covariance of the posterior matched to the sandwich's, by {what}"
-
-    def rate(
-        self, model: Model, units: Units, bounds: tuple[float, float], rng: np.random.Generator
-    ) -> Rate:
-        """Return the rate with the rates of all directions."""
-        found = super().rate(model, units, bounds, rng)
-        information = information_of(model, units.rows, self)
-        return replace(found, by_direction=rates_by_direction(information, units))
