@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.types import Array, Data, Information, Labels
+from temperance.types import Array, Data, Information, Labels, NoMinimiserError
 
 DIFFERENT = 3.0  # ratio of the rates of two directions from which no single rate fits both
 FEWEST_GROUPS = 20  # below which the covariance of their scores is not worth an estimate
@@ -63,7 +63,13 @@ def whitened_scores(information: Information, units: Units) -> Array:
     """Return A L^-T / sqrt(W) for the Cholesky factor J = L L', shape (units, p)."""
     # Parameters in units of their own curvature: squares of extreme units stay finite.
     size = np.sqrt(np.diagonal(information.curvature))
-    L = np.linalg.cholesky(information.curvature / size[:, None] / size)
+    try:
+        L = np.linalg.cholesky(information.curvature / size[:, None] / size)
+    except np.linalg.LinAlgError:
+        raise NoMinimiserError(
+            "the mean loss must be curved in all directions at its minimiser, got none in one: X "
+            "has columns that nearly depend on each other"
+        ) from None
     scores = units.scores(information) / size / np.sqrt(units.rows.size)
     return np.linalg.solve(L, scores.T).T
 

@@ -17,7 +17,7 @@ from temperance.types import Array, Information, NoMinimiserError
 
 MOST_STEPS, MOST_HALVINGS = 60, 30
 CONVERGED = 1e-9  # of a step, relative to the size of the predictors
-DEPENDENT = 1e-10  # part of a column, in its own units, that the others do not explain
+DEPENDENT = 1e-6  # part of a column, in its own units, that the others do not explain
 
 FLAT = 1e-12  # curvature, relative to the largest, that is lost in rounding
 EXACT = 1e-12  # residuals, relative to the responses, that are nothing but rounding
