@@ -39,17 +39,28 @@ class Forces(NamedTuple):
     curvature: Array
 
 
-class Curved(Protocol):
-    """A loss that is not more curved than a bound."""
+class Quadratic(NamedTuple):
+    """Losses curvature (u - centre)^2 / 2 of rows, (n,) each."""
 
-    @property
-    def curvature(self) -> float:
-        """Largest second derivative: the scale of beta, and where Newton's method starts."""
+    centre: Array
+    curvature: Array
+
+
+class Resembling(Protocol):
+    """A loss that resembles a quadratic."""
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return quadratics to start Newton's method from; they give beta its scale."""
         ...
 
 
-class ExpectedLoss(Curved, Protocol):
+class ExpectedLoss(Resembling, Protocol):
     """The expectation L(mu, v) of a loss, or a bound of it, for rows with responses y."""
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex in the predictor."""
+        ...
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return L."""

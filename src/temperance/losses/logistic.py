@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from temperance.losses.base import Forces, Partials, Predictor
+from temperance.losses.base import Forces, Partials, Predictor, Quadratic
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Risk
 
@@ -26,8 +26,12 @@ class Logistic:
     """
 
     rough: bool = False
-    curvature: ClassVar[float] = 0.25
+    convex: ClassVar[bool] = True
     method: ClassVar[str] = "Gaussian approximation, losses by quadrature"
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return the largest curvature of the loss, without a direction."""
+        return Quadratic(offset, np.full_like(offset, 0.25))
 
     def value(self, u: Array, y: Array) -> Array:
         """Return softplus(s u)."""

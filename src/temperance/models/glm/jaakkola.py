@@ -29,7 +29,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.losses.base import ExpectedLoss, Forces, Loss, Partials
+from temperance.losses.base import ExpectedLoss, Forces, Loss, Partials, Quadratic
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
@@ -56,7 +56,11 @@ class JaakkolaBound:
     That of label 1 has the predictor's sign turned.
     """
 
-    curvature: ClassVar[float] = 0.25
+    convex: ClassVar[bool] = True
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return the curvature of xi = 0."""
+        return Quadratic(offset, np.full_like(offset, 0.25))
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return the bound."""

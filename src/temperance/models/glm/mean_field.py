@@ -23,7 +23,14 @@ from temperance.curves import RiskCurve
 from temperance.losses.base import ExpectedLoss, Forces, Partials
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
-from temperance.models.glm.gaussians import DiagonalLaw, largest, solve_newton, weighted_gram
+from temperance.models.glm.gaussians import (
+    WIDER,
+    DiagonalLaw,
+    largest,
+    solve_newton,
+    typical_fit,
+    weighted_gram,
+)
 from temperance.models.glm.large_variances import LARGE, following
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
 from temperance.models.glm.model import LogisticRegression
@@ -74,14 +81,18 @@ class MeanFieldSystem:
         return np.concatenate([along, np.ones_like(rho)], axis=1)
 
     def admissible(self, x: Array) -> bool:
-        """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1."""
+        """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1.
+
+        Not so if the loss is not convex.
+        """
         _, rho = self._split(x)
-        return bool(np.all(np.isfinite(x)) and np.all((rho > -350) & (rho < 1e-8)))
+        highest = 1e-8 if self.loss.convex else WIDER
+        return bool(np.all(np.isfinite(x)) and np.all((rho > -350) & (rho < highest)))
 
     def guess(self, beta: float) -> Array:
-        """Return m = 0 and the variances of the loss's largest curvature."""
-        curvature = self.loss.curvature * (self.rows.weights @ self.rows.squares)
-        return self.parameters(np.zeros_like(curvature), curvature, beta)
+        """Return means and variances of the loss's typical quadratic."""
+        mean, weights = typical_fit(self.rows, self.loss, beta)
+        return self.parameters(mean, weights @ self.rows.squares, beta)
 
     def objective(self, x: Array, beta: float) -> Array:
         """Return beta sum_i w_i L(mu_i, v_i) + KL."""

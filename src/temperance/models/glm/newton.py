@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from temperance.losses.base import Curved, Forces, Loss, TestedLoss
+from temperance.losses.base import Forces, Loss, Resembling, TestedLoss
 from temperance.models.glm.gaussians import Law
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
@@ -46,7 +46,7 @@ class System(Protocol):
         ...
 
     @property
-    def loss(self) -> Curved:
+    def loss(self) -> Resembling:
         """The loss whose expectation is minimised."""
         ...
 
@@ -55,7 +55,7 @@ class System(Protocol):
         ...
 
     def guess(self, beta: float) -> Array:
-        """Return the parameters of the loss's largest curvature, not far off at large beta."""
+        """Return the parameters of the loss's typical quadratic, not far off at large beta."""
         ...
 
     def objective(self, x: Array, beta: float) -> Array:
@@ -260,7 +260,9 @@ def _descended(system: System, x: Array, step: Array, beta: float) -> Array | No
 
 def first_step(system: System) -> float:
     """Return a beta at which the data weigh about as much as the prior: information inverted."""
-    information = system.loss.curvature * system.rows.information
+    rows = system.rows
+    curvature = system.loss.typical(rows.y, rows.offset).curvature
+    information = float((rows.weights @ (curvature * rows.lengths)).max())
     return 1.0 / information if information > 0 else 1.0
 
 

@@ -64,11 +64,6 @@ class Rows:
         """Largest absolute value of each column, (k,)."""
         return np.maximum(self.Z.max(axis=0, initial=0.0), -self.Z.min(axis=0, initial=0.0))
 
-    @cached_property
-    def information(self) -> float:
-        """Largest sum over the rows of weights times squared lengths, of any weighting."""
-        return float((self.weights @ self.lengths).max())
-
     def coefficient_scale(self, theta: Array) -> Array:
         """Return steps in theta that are small beside the prior and in what they do to u."""
         return (1.0 + np.abs(theta) * self.largest) / (1.0 + self.largest)
