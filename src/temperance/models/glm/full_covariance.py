@@ -224,4 +224,3 @@ class FullCovarianceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = FullCovariance(Logistic())

@@ -128,5 +128,4 @@ class LaplaceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = Laplace(Logistic())
     preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)

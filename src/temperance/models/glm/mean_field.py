@@ -221,7 +221,6 @@ class MeanFieldLogistic(LogisticRegression):
     steps: int = 200
     rate: float = 1.0
     seed: int = 0
-    approximation: ClassVar[Approximation] = MeanField(Logistic())
 
     def __post_init__(self) -> None:
         """Refuse an unknown method and a schedule without steps."""
