@@ -1,5 +1,6 @@
 """Losses of a linear predictor, each with its expectation under a Gaussian."""
 
+from temperance.losses.base import Loss
 from temperance.losses.logistic import Logistic
 
-__all__ = ["Logistic"]
+__all__ = ["Logistic", "Loss"]

@@ -25,8 +25,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.losses.base import ExpectedLoss, Forces, Partials
-from temperance.losses.logistic import Logistic
+from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss
 from temperance.models.glm.gaussians import (
     SMALLEST,
     WIDER,
@@ -224,3 +223,7 @@ class FullCovarianceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
+
+    def approximation(self, loss: PredictorLoss) -> Approximation:
+        """Return the approximation under a loss."""
+        return FullCovariance(loss)

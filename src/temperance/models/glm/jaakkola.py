@@ -29,7 +29,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.losses.base import ExpectedLoss, Forces, Loss, Partials, Quadratic
+from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss, Quadratic
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
@@ -84,7 +84,7 @@ class JaakkolaBound:
 class Jaakkola(UnderLoss):
     """The Gaussian of the best bound; for the logistic loss alone."""
 
-    loss: Loss = Logistic()
+    loss: PredictorLoss = Logistic()
     bound: ExpectedLoss = JaakkolaBound()
     diagonal: ClassVar[bool] = False
 
@@ -271,4 +271,7 @@ class JaakkolaLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = Jaakkola()
+
+    def approximation(self, loss: PredictorLoss) -> Approximation:
+        """Return the approximation under the logistic loss."""
+        return Jaakkola(loss)

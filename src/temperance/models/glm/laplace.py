@@ -13,8 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.losses.base import Forces, Loss
-from temperance.losses.logistic import Logistic
+from temperance.losses.base import Forces, PredictorLoss
 from temperance.models.glm.gaussians import (
     FullLaw,
     inverse_root,
@@ -50,7 +49,7 @@ class LaplaceSystem(StraightAhead):
     """Unknowns x = theta, the mode."""
 
     rows: Rows
-    loss: Loss
+    loss: PredictorLoss
 
     def start(self) -> Array:
         """Return theta = 0."""
@@ -129,3 +128,7 @@ class LaplaceLogistic(LogisticRegression):
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
     preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)
+
+    def approximation(self, loss: PredictorLoss) -> Approximation:
+        """Return the approximation under a loss."""
+        return Laplace(loss)

@@ -183,8 +183,10 @@ class Equations:
         self.weight = w * psi.variance
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
         self.hessian_root = hessian_root(Z, beta * w * psi.mean_mean, loss.convex)
-        # The share of a relative change of B that B answers with.
-        self.feedback = _feedback(np.abs(self.bend) * variance, self.weight) if beta > 0 else 0.0
+        # The share of a relative change of B that B answers with, where one row makes up B.
+        answers = np.abs(psi.variance_variance) * variance
+        share = answers / np.maximum(np.abs(psi.variance), np.finfo(float).tiny)
+        self.feedback = largest(share) if beta > 0 else 0.0
         self.contraction = min(1.0, 10 * self.feedback)
         self.unit = beta if beta > 0 else 1.0  # of precisions, in those of curvatures
         self.share: Array | float = 1.0  # 2 / (lam_i + lam_j)
@@ -271,12 +273,6 @@ class Equations:
     def _bent(self, du: Array, dv: Array) -> Array:
         """Return dB = Z' diag(2 w [psi_muv Z du + psi_vv dv]) Z."""
         return weighted_gram(self.rows.Z, 2 * (self.mixed * (du @ self.rows.Z.T) + self.bend * dv))
-
-
-def _feedback(answers: Array, weights: Array) -> float:
-    """Return the largest ratio of sums over the rows, (m, n) each."""
-    sums = np.abs(weights.sum(axis=1))
-    return float(np.max(answers.sum(axis=1) / np.where(sums > 0, sums, 1.0)))
 
 
 def exponential(symmetric: Array) -> Array:

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.losses.base import ExpectedLoss, Forces, Partials
-from temperance.losses.logistic import Logistic
+from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.glm.gaussians import (
     WIDER,
@@ -33,7 +32,7 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.large_variances import LARGE, following
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
-from temperance.models.glm.model import LogisticRegression
+from temperance.models.glm.model import LogisticRegression, Problem
 from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
@@ -229,6 +228,10 @@ class MeanFieldLogistic(LogisticRegression):
         positive("rate", self.rate)
         whole("seed", self.seed, 0)
 
+    def approximation(self, loss: PredictorLoss) -> Approximation:
+        """Return the approximation under a loss."""
+        return MeanField(loss)
+
     @property
     def schedule(self) -> Schedule:
         """Steps, rate and random numbers of the stochastic method."""
@@ -236,25 +239,15 @@ class MeanFieldLogistic(LogisticRegression):
 
     def prior(self, dimension: int) -> GaussianPrior:
         """Return the prior, which must be diagonal."""
-        cov = as_numbers("prior_cov", self.prior_cov)
-        if cov.shape == (dimension, dimension) and np.all(np.isfinite(cov)):
-            off = cov - np.diag(np.diag(cov))
-            if np.any(off):
-                largest = float(np.abs(off).max())
-                raise ValueError(
-                    "prior_cov must be diagonal for MeanFieldLogistic, got an off-diagonal "
-                    f"element {largest!r}"
-                )
-            cov = np.diag(cov)
-        return gaussian_prior(self.prior_mean, cov, dimension)
+        return diagonal_prior(self.prior_mean, self.prior_cov, dimension)
 
-    def gaussian(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
+    def gaussian(self, problem: Problem) -> Callable[[float], tuple[Array, Array]]:
         """Return the function from beta to mean and covariance root, for rows of one weighting."""
         if self.method == "deterministic":
-            return super().gaussian(rows)
+            return super().gaussian(problem)
 
         def stochastic(beta: float) -> tuple[Array, Array]:
-            fit = backprop(rows, np.array([[beta]]), self.schedule)
+            fit = backprop(problem.rows, np.array([[beta]]), self.schedule)
             return fit.mean[0, 0], fit.deviation[0, 0]
 
         return stochastic
@@ -264,7 +257,7 @@ class MeanFieldLogistic(LogisticRegression):
     ) -> Array:
         """Means after each step of Bayes by Backprop, shape (steps + 1, d)."""
         data = as_data(X, y, weights)
-        rows, _, prior = self.rows(data)
+        rows, _, _, prior = self.problem(data)
         trace: list[Array] = []
         beta = non_negative("alpha", alpha) / data.size
         backprop(rows, np.array([[beta]]), self.schedule, trace)
@@ -274,5 +267,20 @@ class MeanFieldLogistic(LogisticRegression):
         """Return the curve that the plan estimates, by quadrature."""
         if self.method == "deterministic":
             return super().risk_curve(data, plan, risk)
-        rows, _, _ = self.rows(data)
+        rows = self.problem(data).rows
         return backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)
+
+
+def diagonal_prior(mean: ArrayLike, cov: ArrayLike, dimension: int) -> GaussianPrior:
+    """Return the prior of a mean-field approximation, which must be diagonal."""
+    spread = as_numbers("prior_cov", cov)
+    if spread.shape == (dimension, dimension) and np.all(np.isfinite(spread)):
+        off = spread - np.diag(np.diag(spread))
+        if np.any(off):
+            largest = float(np.abs(off).max())
+            raise ValueError(
+                "prior_cov must be diagonal for a mean-field posterior, got an off-diagonal "
+                f"element {largest!r}"
+            )
+        spread = np.diag(spread)
+    return gaussian_prior(mean, spread, dimension)

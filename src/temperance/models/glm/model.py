@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.losses.base import Loss
+from temperance.losses.base import Loss, PredictorLoss
 from temperance.losses.logistic import Logistic
 from temperance.models.glm import fast, plain
 from temperance.models.glm.newton import Approximation, solve
@@ -46,7 +46,7 @@ class GibbsRegression(Regression):
         """The loss of a row's predictor."""
         raise NotImplementedError(f"{type(self).__name__} must have a row_loss")
 
-    def approximation(self, loss: Loss) -> Approximation:
+    def approximation(self, loss: PredictorLoss) -> Approximation:
         """Return the approximation under a loss."""
         raise NotImplementedError(f"{type(self).__name__} must have an approximation")
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from temperance.losses.base import Forces, Loss, Resembling, TestedLoss
+from temperance.losses.base import Forces, PredictorLoss, Resembling, TestedLoss
 from temperance.models.glm.gaussians import Law
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
@@ -118,7 +118,7 @@ class Approximation(Fit, Protocol):
     """A kind of Gaussian approximation of the posterior under a loss of one predictor."""
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> PredictorLoss:
         """The loss of a row."""
         ...
 
@@ -135,7 +135,7 @@ class Approximation(Fit, Protocol):
 class UnderLoss:
     """An approximation under a loss."""
 
-    loss: Loss
+    loss: PredictorLoss
 
     def roughly(self) -> Self:
         """Return the approximation under the rough loss."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from temperance.losses.base import Forces, Loss, Partials, Predictor, Quadratic
+from temperance.losses.base import Forces, Partials, Predictor, PredictorLoss, Quadratic
 from temperance.types import Array, Risk
 
 
-def in_units(loss: Loss, unit: float) -> Loss:
+def in_units(loss: PredictorLoss, unit: float) -> PredictorLoss:
     """Return the loss of u / unit."""
     return loss if unit == 1.0 else InUnits(loss, unit)
 
@@ -23,7 +23,7 @@ def in_units(loss: Loss, unit: float) -> Loss:
 class InUnits:
     """A loss of the predictor divided by a unit."""
 
-    loss: Loss
+    loss: PredictorLoss
     unit: float
 
     @property
@@ -35,10 +35,6 @@ class InUnits:
     def method(self) -> str:
         """How risks are computed, in words."""
         return self.loss.method
-
-    def check(self, y: Array) -> None:
-        """Refuse responses that the loss does not take."""
-        self.loss.check(y)
 
     def typical(self, y: Array, offset: Array) -> Quadratic:
         """Return the quadratics that the loss resembles."""
