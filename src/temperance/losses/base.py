@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from temperance.losses.quadrature import expectations
 from temperance.types import Array, Risk
 
 
@@ -190,11 +191,14 @@ class Loss(ABC):
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return L, by default by quadrature."""
-        raise NotImplementedError
+        return expectations(self, mean, variance, y, range(1))[0]
 
     def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
         """Differentiate L twice, by default by quadrature."""
-        raise NotImplementedError
+        if not np.isfinite(variance).all():
+            raise np.linalg.LinAlgError("the variances of the predictors are not finite")
+        first, second, third, fourth = expectations(self, mean, variance, y, range(1, 5))
+        return Partials(first, second / 2, second, third / 2, fourth / 4)
 
     def forces(self, mean: Array, variance: Array, y: Array) -> Forces:
         """Differentiate L as far as a Newton step for the mean needs."""
