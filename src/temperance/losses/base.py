@@ -10,7 +10,7 @@ and a closed form overrides them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class Resembling(Protocol):
         ...
 
 
+@runtime_checkable
 class ExpectedLoss(Resembling, Protocol):
     """The expectation L(mu, v) of a loss, or a bound of it, for rows with responses y."""
 

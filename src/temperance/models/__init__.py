@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from temperance.models.glm.full_covariance import FullCovarianceLogistic
 
-# from temperance.models.glm.gibbs_linear import GibbsLinear
+from temperance.models.glm.gibbs_linear import GibbsLinear
 from temperance.models.glm.jaakkola import JaakkolaLogistic
 from temperance.models.glm.laplace import LaplaceLogistic
 from temperance.models.glm.mean_field import MeanFieldLogistic
@@ -26,7 +26,7 @@ __all__ = [
     "FullCovarianceLogistic",
     "GaussianLinear",
     "GaussianMean",
-    #    "GibbsLinear",
+    "GibbsLinear",
     "HierarchicalLinear",
     "JaakkolaLogistic",
     "LaplaceLogistic",

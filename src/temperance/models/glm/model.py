@@ -41,10 +41,7 @@ class GibbsRegression(Regression):
     The slope of its risk curves is that of the approximation, by the implicit function theorem.
     """
 
-    @property
-    def row_loss(self) -> Loss:
-        """The loss of a row's predictor."""
-        raise NotImplementedError(f"{type(self).__name__} must have a row_loss")
+    row_loss: Loss
 
     def approximation(self, loss: PredictorLoss) -> Approximation:
         """Return the approximation under a loss."""

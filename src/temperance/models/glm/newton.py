@@ -260,9 +260,7 @@ def _descended(system: System, x: Array, step: Array, beta: float) -> Array | No
 
 def first_step(system: System) -> float:
     """Return a beta at which the data weigh about as much as the prior: information inverted."""
-    rows = system.rows
-    curvature = system.loss.typical(rows.y, rows.offset).curvature
-    information = float((rows.weights @ (curvature * rows.lengths)).max())
+    information = system.rows.information(system.loss)
     return 1.0 / information if information > 0 else 1.0
 
 
