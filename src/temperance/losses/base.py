@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from temperance.losses.predictive import log_predictive
 from temperance.losses.quadrature import expectations
 from temperance.types import Array, Risk
 
@@ -208,7 +209,12 @@ class Loss(ABC):
 
     def log_predictive(self, mean: Array, variance: Array, y: Array) -> tuple[Array, Array, Array]:
         """Return log E exp(-l) and its derivatives in mean and variance, for likelihoods."""
-        raise self._no_likelihood("risk must be 'gibbs', got 'predictive'")
+        if not self.likelihood:
+            raise ValueError(
+                f"risk must be 'gibbs' for the {self.name}, which is no likelihood, "
+                "got risk='predictive'"
+            )
+        return log_predictive(self, mean, variance, y)
 
     def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         """Return E l, or -log E exp(-l) for the predictive risk, and its slope in beta."""
@@ -249,4 +255,4 @@ class Loss(ABC):
         """Say that only likelihoods have what was asked for."""
         if self.likelihood:
             return NotImplementedError(f"{type(self).__name__} must define {asked}")
-        return ValueError(f"{asked}: the {self.name} is no likelihood, so that it has none")
+        return ValueError(f"{asked} is for likelihoods, which the {self.name} is not")
