@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from temperance.losses.base import Forces, Loss, Partials, Predictor, Quadratic
+from temperance.losses.responses import check_labels
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Risk
 
@@ -103,9 +104,7 @@ class Logistic(Loss):
 
     def check(self, y: Array) -> None:
         """Refuse labels other than 0 and 1."""
-        strange = y[(y != 0) & (y != 1)]
-        if len(strange):
-            raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
+        check_labels(y)
 
     def roughly(self) -> Self:
         """Return the loss whose expectations are rough."""

@@ -198,6 +198,4 @@ def _moments(loss: Loss, rows: Elements, at: Minimum, x: Array, logs: Array) -> 
     narrow = (at.deviation**2 < 0.5) & (s > 0)
     moved = (q * x).sum(axis=0) / s
     spread = (q * (x**2 - 1)).sum(axis=0) / (2 * s**2)
-    return np.stack(
-        [log, np.where(narrow, moved, by_mean), np.where(narrow, spread, by_variance)]
-    )
+    return np.stack([log, np.where(narrow, moved, by_mean), np.where(narrow, spread, by_variance)])

@@ -4,9 +4,9 @@ With u = mu + s z, z ~ N(0, 1) and s^2 = v the expectations of the derivatives o
 
     E l^(j) = E[smooth part] + what the kinks add,   j = 0, ..., 4.
 
-A kink at c, where l' jumps by J1 and l'' by J2, has under the Gaussian the density phi = N(c; mu, v)
-and adds J1 phi to E l'', and to the next two what follows by differentiation in mu.  The fourth
-derivative of the smooth part is never asked for: E l'''' = E[l''' z] / s (Stein's identity).
+A kink at c, where l' jumps by J1 and l'' by J2, adds J1 phi to E l'', phi = N(c; mu, v), and to the
+next two what follows by differentiation in mu.  The fourth derivative of the smooth part
+is never asked for: E l'''' = E[l''' z] / s (Stein's identity).
 
 * Where every bend is many deviations away, or wide: Gauss-Hermite quadrature.
 * Elsewhere Gauss-Legendre quadrature on panels, some deviations long, whose lengths halve towards
@@ -76,7 +76,8 @@ def elements(
 ) -> Elements:
     """Return rows one by one, with their bends."""
     means, variances, responses = (
-        np.broadcast_to(np.asarray(each, dtype=float), shape).ravel() for each in (mean, variance, y)
+        np.broadcast_to(np.asarray(each, dtype=float), shape).ravel()
+        for each in (mean, variance, y)
     )
     centre, width = (
         np.broadcast_to(np.atleast_2d(each), (len(np.atleast_2d(each)), means.size))
@@ -97,9 +98,7 @@ def _blocks(which: NDArray[np.intp], nodes: int) -> Iterator[NDArray[np.intp]]:
         yield which[part]
 
 
-def _by_levels(
-    rows: Elements, which: NDArray[np.intp]
-) -> Iterator[tuple[NDArray[np.intp], int]]:
+def _by_levels(rows: Elements, which: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], int]]:
     """Yield rows that need the same number of ever shorter panels, in blocks."""
     levels = levels_of(rows.part(which), 2 * FAR)
     for level in np.unique(levels):
@@ -120,16 +119,16 @@ def _narrow(loss: Loss, rows: Elements, orders: range) -> Array:
     """Return the expectations by Gauss-Hermite quadrature."""
     nodes, shares = gauss_hermite(HERMITE)
     u = rows.mean + nodes[:, None] * rows.deviation
-    found = []
-    smooth = loss.derivatives(u, rows.y) if set(orders) & {1, 2, 3} else ()
-    for order in orders:
+    found = np.empty((len(orders), rows.mean.size))
+    smooth: tuple[Array, ...] = loss.derivatives(u, rows.y) if orders.stop > 1 else ()
+    for row, order in zip(found, orders, strict=True):
         if order == 0:
-            found.append(shares @ loss.value(u, rows.y))
+            row[:] = shares @ loss.value(u, rows.y)
         elif order < 4:
-            found.append(shares @ smooth[order - 1])
+            row[:] = shares @ smooth[order - 1]
         else:
-            found.append(_fourth(loss, rows))
-    return np.stack(found)
+            row[:] = _fourth(loss, rows)
+    return found
 
 
 def _fourth(loss: Loss, rows: Elements) -> Array:
@@ -158,7 +157,7 @@ def _wide(loss: Loss, rows: Elements, orders: range, levels: int) -> Array:
     weights *= PEAK * np.exp(-0.5 * z**2)
     u = rows.mean + rows.deviation * z
     found = np.empty((len(orders), rows.mean.size))
-    smooth = loss.derivatives(u, rows.y) if orders.stop > 1 else ()
+    smooth: tuple[Array, ...] = loss.derivatives(u, rows.y) if orders.stop > 1 else ()
     for row, order in zip(found, orders, strict=True):
         if order == 0:
             row[:] = (weights * loss.value(u, rows.y)).sum(axis=0)
