@@ -20,12 +20,12 @@ from temperance.estimators.inputs import (
     refuse_labels_of_several_kinds,
     validated,
 )
-from temperance.estimators.prior_scale import most_predictive_classes
 from temperance.estimators.losses import classification_loss, loss_model
+from temperance.estimators.prior_scale import most_predictive_classes
 from temperance.losses import Loss
 from temperance.models import (
-    GibbsLinear,
     FullCovarianceLogistic,
+    GibbsLinear,
     JaakkolaLogistic,
     LaplaceLogistic,
     MeanFieldLogistic,
@@ -71,8 +71,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
 
         \pi_\beta(\theta) \propto \exp\Bigl(-\beta \sum_i l(\theta, (x_i, y_i))\Bigr) \pi_0(\theta)
 
-    with the logistic log loss l, or another.  ``strategy="bayes"`` is the ordinary posterior, beta = 1; every
-    other strategy estimates which beta has the smallest risk on new data.
+    with the logistic log loss l, or another.  ``strategy="bayes"`` is the ordinary posterior,
+    beta = 1; every other strategy estimates which beta has the smallest risk on new data.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             blocks = [posterior.of_class(k) for k in range(len(self.classes_))]
         return [self.coordinates_.coefficients(block) for block in blocks]
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return log probabilities of the classes, shape (n, n_classes).
 
@@ -297,19 +297,19 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         found = self._posterior(beta).log_predict(self._rows(X))
         return np.column_stack(found) if len(self.classes_) == 2 else found
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return probabilities of the classes, shape (n, n_classes): posterior expectations."""
         return np.exp(self.predict_log_proba(X, beta=beta))
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class of each row of ``X``, or that on its side of the margin."""
+        """Return the most probable class of each row, or that on its side of the margin."""
         if not self.likelihood:
             return self.classes_[(self.decision_function(X) > 0).astype(int)]
         most_probable = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[most_probable]
 
-    @available_if(_has_margins)
+    @available_if(_has_margins)  # type: ignore[untyped-decorator]
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the posterior mean of the linear predictor; above 0 it is the second class."""
         return self._posterior().combination(self._rows(X)).mean

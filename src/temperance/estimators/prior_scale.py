@@ -2,8 +2,8 @@ r"""Priors whose scale is learnt from the data.
 
 Regressions for forecasts average over the scale, weighted by its evidence
 (:class:`temperance.models.HierarchicalLinear`); for draws the scale of largest evidence is used.
-Classifications and other losses use the scale that forecasts best in ten folds: at beta = 1, or at the better of 2
-and 16 if the posterior at beta = 1 may be far from Bayes (Laplace posteriors).
+Classifications and other losses use the scale that forecasts best in ten folds: at beta = 1, or at
+the better of 2 and 16 if the posterior at beta = 1 may be far from Bayes (Laplace posteriors).
 """
 
 from __future__ import annotations

@@ -135,6 +135,10 @@ class Loss(ABC):
         How risks are computed, in words.
     binary : bool
         Whether responses are the labels 0 and 1.
+    location : bool
+        Whether the predictor is in the units of the response.
+    steep : bool
+        Whether the loss grows exponentially with the predictor.
     predictor : str
         What the linear predictor is, in words.
     largest_predictor : float
@@ -148,6 +152,8 @@ class Loss(ABC):
     discrete: ClassVar[bool] = False
     method: ClassVar[str] = "Gaussian approximation, losses by quadrature"
     binary: ClassVar[bool] = False
+    location: ClassVar[bool] = False
+    steep: ClassVar[bool] = False
     predictor: ClassVar[str] = "predictors"
     largest_predictor: ClassVar[float] = np.inf
 

@@ -32,6 +32,7 @@ class Expectile(Loss):
 
     quantile: float = 0.5
     name: ClassVar[str] = "expectile loss"
+    location: ClassVar[bool] = True
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 
     def __post_init__(self) -> None:

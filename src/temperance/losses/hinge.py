@@ -25,6 +25,7 @@ class Hinge(Loss):
     """
 
     name: ClassVar[str] = "hinge loss"
+    binary: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 

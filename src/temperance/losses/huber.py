@@ -33,6 +33,7 @@ class Huber(Loss):
 
     delta: float | str = AUTO
     name: ClassVar[str] = "Huber loss"
+    location: ClassVar[bool] = True
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 
     def __post_init__(self) -> None:

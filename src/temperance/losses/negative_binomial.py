@@ -41,6 +41,8 @@ class NegativeBinomial(Loss):
     name: ClassVar[str] = "negative binomial loss"
     likelihood: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
+    predictor: ClassVar[str] = "log rates"
+    largest_predictor: ClassVar[float] = 500.0
 
     def __post_init__(self) -> None:
         """Refuse a dispersion that is not positive."""
@@ -112,6 +114,11 @@ class NegativeBinomial(Loss):
     def response_mean(self, u: Array) -> Array:
         """Return exp(u)."""
         return np.exp(u) + 0 * self._k
+
+    def response_variance(self, u: Array) -> Array:
+        """Return m + m^2 / k for the mean m."""
+        mean = np.exp(u)
+        return mean + mean**2 / self._k
 
     def sample(self, u: Array, rng: np.random.Generator) -> Array:
         """Draw counts: Poisson with rates from a Gamma law of shape k and mean exp(u)."""

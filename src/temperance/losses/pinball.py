@@ -32,6 +32,7 @@ class Pinball(Loss):
 
     quantile: float = 0.5
     name: ClassVar[str] = "pinball loss"
+    location: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 

@@ -31,6 +31,9 @@ class Poisson(Loss):
     name: ClassVar[str] = "Poisson loss"
     likelihood: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
+    steep: ClassVar[bool] = True
+    predictor: ClassVar[str] = "log rates"
+    largest_predictor: ClassVar[float] = 500.0
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 
     def check(self, y: Array) -> None:
@@ -71,6 +74,10 @@ class Poisson(Loss):
         return Partials(rate - y, rate / 2, rate, rate / 2, rate / 4)
 
     def response_mean(self, u: Array) -> Array:
+        """Return the rate."""
+        return np.exp(u)
+
+    def response_variance(self, u: Array) -> Array:
         """Return the rate."""
         return np.exp(u)
 

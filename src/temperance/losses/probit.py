@@ -29,6 +29,7 @@ class Probit(Loss):
     """
 
     name: ClassVar[str] = "probit loss"
+    binary: ClassVar[bool] = True
     likelihood: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
 

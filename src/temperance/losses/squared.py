@@ -30,6 +30,7 @@ class Squared(Loss):
 
     noise_variance: float = 1.0
     name: ClassVar[str] = "squared loss"
+    location: ClassVar[bool] = True
     likelihood: ClassVar[bool] = True
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 
@@ -84,6 +85,10 @@ class Squared(Loss):
     def response_mean(self, u: Array) -> Array:
         """Return the predictor."""
         return np.asarray(u)
+
+    def response_variance(self, u: Array) -> Array:
+        """Return the noise variance."""
+        return np.full(np.shape(u), self.noise_variance)
 
     def sample(self, u: Array, rng: np.random.Generator) -> Array:
         """Draw from N(u, s2)."""

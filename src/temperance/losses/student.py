@@ -42,6 +42,7 @@ class StudentT(Loss):
     df: float = 4.0
     scale: float | str = AUTO
     name: ClassVar[str] = "Student-t loss"
+    location: ClassVar[bool] = True
     convex: ClassVar[bool] = False
     likelihood: ClassVar[bool] = True
 
@@ -106,6 +107,11 @@ class StudentT(Loss):
     def response_mean(self, u: Array) -> Array:
         """Return the predictor: the median, and the mean if df > 1."""
         return np.asarray(u)
+
+    def response_variance(self, u: Array) -> Array:
+        """Return scale^2 df / (df - 2), infinite for two degrees of freedom or fewer."""
+        variance = self._scale**2 * self.df / (self.df - 2) if self.df > 2 else np.inf
+        return np.full(np.shape(u), variance)
 
     def sample(self, u: Array, rng: np.random.Generator) -> Array:
         """Draw responses."""

@@ -31,6 +31,7 @@ class Tukey(Loss):
 
     c: float
     name: ClassVar[str] = "Tukey loss"
+    location: ClassVar[bool] = True
     convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

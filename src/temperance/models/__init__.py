@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from temperance.models.glm.full_covariance import FullCovarianceLogistic
-
 from temperance.models.glm.gibbs_linear import GibbsLinear
 from temperance.models.glm.jaakkola import JaakkolaLogistic
 from temperance.models.glm.laplace import LaplaceLogistic

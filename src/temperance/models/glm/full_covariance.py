@@ -70,6 +70,11 @@ class FullCovarianceSystem(StraightAhead):
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""
         Z = self.rows.Z

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.losses.base import Loss as Squared  # TEMP
+from temperance.losses import Squared
 from temperance.losses.base import Loss, PredictorLoss
 from temperance.models.glm.full_covariance import FullCovariance
 from temperance.models.glm.laplace import Laplace
@@ -152,7 +152,7 @@ class GibbsLinear(GibbsRegression):
         """Return a posterior that forecasts responses or classes, if the loss is a likelihood."""
         mean, root, design = coefficients.mean, coefficients.root, coefficients.design
         loss = self.fitted_loss(data)
-        if False and self.offset_column is None:
+        if isinstance(loss, Squared) and self.offset_column is None:
             return GaussianRegressionPosterior(mean, root, design, loss.noise_variance)
         kinds = {(True, True): ClassPosterior, (True, False): ResponsePosterior}
         kind = kinds.get((loss.likelihood, loss.binary), PredictorPosterior)

@@ -106,6 +106,11 @@ class JaakkolaSystem(StraightAhead):
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""
         prior = self.rows.offset**2 + (self.rows.Z**2).sum(axis=1)

@@ -51,6 +51,11 @@ class LaplaceSystem(StraightAhead):
     rows: Rows
     loss: PredictorLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return theta = 0."""
         return np.zeros((len(self.rows.weights), self.rows.Z.shape[1]))

@@ -75,6 +75,11 @@ class MeanAndCurvatureSystem:
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
         psi = self.loss.partials(self.rows.offset, self.rows.lengths, self.rows.y)

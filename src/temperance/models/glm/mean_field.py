@@ -64,6 +64,11 @@ class MeanFieldSystem:
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
         return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))

@@ -147,7 +147,8 @@ class GibbsRegression(Regression):
         curve = fast.choose(rows, plan, risk, approximation)
         if curve is None:
             curve = plain.risk_curve(rows, plan, risk, approximation)
-        return replace(curve, scale=partial(plan_scale, rows, plan, approximation))
+        scale = partial(plan_scale, rows, plan, approximation, self.row_loss.steep)
+        return replace(curve, scale=scale, steep=self.row_loss.steep)
 
 
 class LogisticRegression(GibbsRegression):

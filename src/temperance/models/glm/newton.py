@@ -50,6 +50,11 @@ class System(Protocol):
         """The loss whose expectation is minimised."""
         ...
 
+    @property
+    def convex(self) -> bool:
+        """Whether the objective is convex, so that its minimum follows beta from the prior on."""
+        ...
+
     def start(self) -> Array:
         """Return the solution at beta = 0: the prior."""
         ...
@@ -160,8 +165,21 @@ class Solution(NamedTuple):
 
 def solve(system: System, beta: float) -> Solution:
     """Solve a system by Newton's method, from its guess or from the prior in steps of beta."""
-    found = newton(system, system.guess(beta), beta) if beta > 0 else None
+    found = from_guess(system, beta) if beta > 0 else None
     return found if found is not None else climb(system, at_prior(system), beta)[-1]
+
+
+def from_guess(system: System, beta: float, tolerance: float = TOLERANCE) -> Solution | None:
+    """Solve a system from its guess; nothing where that fails.
+
+    If the loss is not convex, solutions at smaller betas may be far away, so that descent from the
+    guess is tried as well.
+    """
+    guess = system.guess(beta)
+    found = newton(system, guess, beta, tolerance)
+    if found is None and not system.convex:
+        found = newton(system, guess, beta, tolerance, damped=True)
+    return found
 
 
 def at_prior(system: System) -> Solution:

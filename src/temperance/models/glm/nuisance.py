@@ -29,13 +29,21 @@ AnyLoss = TypeVar("AnyLoss", bound=Loss)
 
 def fitted_to_rows(loss: AnyLoss, Z: Array, offset: Array, data: Data) -> AnyLoss:
     """Return the loss with its free parameter fitted to rows Z with an offset."""
-    u = loss.typical(data.y, offset).centre
+    u = least_squares_predictor(loss, Z, offset, data)
     for _ in range(MOST_ROUNDS):
         fitted = loss.fitted(u, data.y, data.weights)
         before, u = u, minimising_predictor(fitted, Z, offset, data)
         if np.abs(u - before).max() <= SETTLED * (fitted.unit(data.y) + np.abs(u).max()):
             break
     return fitted
+
+
+def least_squares_predictor(loss: Loss, Z: Array, offset: Array, data: Data) -> Array:
+    """Return the predictors of the quadratics that resemble the losses of rows."""
+    centre, curvature = loss.typical(data.y, offset)
+    root = np.sqrt(data.weights * curvature)
+    found = np.linalg.lstsq(root[:, None] * Z, root * (centre - offset), rcond=None)[0]
+    return offset + Z @ found
 
 
 def minimising_predictor(loss: Loss, Z: Array, offset: Array, data: Data) -> Array:

@@ -129,6 +129,8 @@ class SoftmaxSystem(StraightAhead):
 
     rows: ClassRows
 
+    convex: ClassVar[bool] = True
+
     @property
     def loss(self) -> SoftmaxLoss:
         """The loss of the classes."""
