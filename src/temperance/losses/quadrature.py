@@ -32,7 +32,7 @@ PANEL = 2.4  # length of a panel, in deviations
 # Gauss-Hermite is exact for bends so many deviations away from the mean, or so wide.
 REACH, WIDE = 9.0, 5.0
 HERMITE, LEGENDRE = 24, 12  # nodes of a row, and of a panel
-DIFFERENCE = 3e-6  # smallest deviation for a fourth derivative, relative to the distance to bends
+DIFFERENCE = 2e-6  # smallest deviation for a fourth derivative, relative to the distance to bends
 BLOCK = 2**16  # nodes times rows of a block
 PEAK: float = (2 * np.pi) ** -0.5
 
