@@ -20,7 +20,7 @@ from temperance.losses.responses import (
 from temperance.types import Array
 from temperance.validation import positive
 
-NEAR = 5.0  # deviations from a pole up to which derivatives of Faddeeva's function keep their digits
+NEAR = 5.0  # deviations to the poles up to which derivatives of Faddeeva's w keep their digits
 
 
 @dataclass(frozen=True)
