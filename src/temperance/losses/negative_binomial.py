@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betainc, expit
 
 from temperance.losses.base import Loss, Partials, Quadratic
@@ -14,7 +15,9 @@ from temperance.losses.responses import AUTO, best_scale, check_counts, check_fr
 from temperance.quadrature import softplus_expectations
 from temperance.types import Array
 
-LARGE = 100.0  # counts, or dispersions, from which on errors of 1e-13 matter when multiplied
+# Expectations of softplus have small absolute errors, and up to this variance small relative ones:
+# large counts or dispersions multiply the former.
+LARGE, WIDE = 100.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -96,20 +99,30 @@ class NegativeBinomial(Loss):
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return k E softplus(x) + y E softplus(-x) + c(y)."""
-        if self._large(y):
-            return super().expected(mean, variance, y)
+        mean, variance, y, large = self._rows(mean, variance, y)
         x = mean - np.log(self._k)
-        above = softplus_expectations(x, variance)[0]
-        below = softplus_expectations(-x, variance)[0]
-        return self._k * above + y * below + negative_binomial_constant(y, self._k)
+        above, below = (softplus_expectations(side, variance)[0] for side in (x, -x))
+        found = np.asarray(self._k * above + y * below + negative_binomial_constant(y, self._k))
+        if large.any():
+            found[large] = super().expected(mean[large], variance[large], y[large])
+        return found
 
     def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
-        """Differentiate: (y + k) softplus(x) - y x."""
-        if self._large(y) or not np.isfinite(variance).all():
-            return super().partials(mean, variance, y)
-        rows = softplus_expectations(mean - np.log(self._k), variance, derivatives=4, first=1)
-        first, second, third, fourth = (y + self._k) * rows
-        return Partials(first - y, second / 2, second, third / 2, fourth / 4)
+        """Differentiate k softplus(x) + y softplus(-x)."""
+        if not np.isfinite(variance).all():
+            raise np.linalg.LinAlgError("the variances of the predictors are not finite")
+        mean, variance, y, large = self._rows(mean, variance, y)
+        k, x = self._k, mean - np.log(self._k)
+        # At -|x| the sigmoid keeps its digits, and with it 1 - sigmoid at |x|.
+        rows = softplus_expectations(-np.abs(x), variance, derivatives=4, first=1)
+        small, second, third, fourth = rows
+        sign, total = np.where(x > 0, -1.0, 1.0), y + k
+        first = np.where(x > 0, k - total * small, total * small - y)
+        second, third, fourth = total * second, sign * total * third, total * fourth
+        found = np.stack([first, second / 2, second, third / 2, fourth / 4])
+        if large.any():
+            found[:, large] = super().partials(mean[large], variance[large], y[large])
+        return Partials(*found)
 
     def response_mean(self, u: Array) -> Array:
         """Return exp(u)."""
@@ -131,5 +144,10 @@ class NegativeBinomial(Loss):
         at = np.maximum(np.floor(y), 0.0)
         return np.where(y < 0, 0.0, betainc(self._k, at + 1, p))
 
-    def _large(self, y: Array) -> bool:
-        return bool(self._k > LARGE or np.max(y, initial=0.0) > LARGE)
+    def _rows(
+        self, mean: Array, variance: Array, y: Array
+    ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        """Return rows of one shape, and which are large numbers under wide Gaussians."""
+        mean, variance, y = np.broadcast_arrays(mean, variance, y)
+        large = (np.maximum(y, self._k) > LARGE) & (variance > WIDE) & np.isfinite(variance)
+        return mean, variance, y, large

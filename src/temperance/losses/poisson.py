@@ -65,7 +65,7 @@ class Poisson(Loss):
         with np.errstate(over="ignore"):
             above = np.expm1(d + variance / 2) - d
             rate = np.exp(mean + variance / 2)
-        return np.where(y > 0, y * above + least_poisson(y), rate)
+        return np.where(y > 0, y * np.where(y > 0, above, 0.0) + least_poisson(y), rate)
 
     def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
         """Differentiate: the rate exp(mu + v/2) is its own derivative, half of it in v."""

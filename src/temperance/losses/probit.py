@@ -12,7 +12,7 @@ from temperance.losses.base import Loss, Quadratic
 from temperance.losses.responses import check_labels
 from temperance.types import Array
 
-TAIL = -30.0  # below it the series of Phi(x) / phi(x) in 1 / x^2 has all digits
+TAIL, TERMS = -5.0, 24  # below it so many terms of a continued fraction give all digits
 # Phi(x) has zeros in the complex plane, the nearest to the real line at 1.92 +- 2.82 i.
 CENTRE, WIDTH = 1.9, 2.8
 
@@ -44,8 +44,8 @@ class Probit(Loss):
     def derivatives(self, u: Array, y: Array) -> tuple[Array, Array, Array]:
         """Return -s h, h (h + x) and s h (1 - (h + x) (2 h + x)), h = phi(x) / Phi(x), x = s u."""
         sign = _sign(y)
-        h, gap = _hazard(sign * u)
-        return -sign * h, h * gap, sign * h * (1 - gap * (h + gap))
+        h, gap, bend = _hazard(sign * u)
+        return -sign * h, h * gap, sign * h * bend
 
     def bends(self, y: Array) -> tuple[Array, Array]:
         """Return where Phi is nearly 1, and the distance of its zeros."""
@@ -59,7 +59,7 @@ class Probit(Loss):
         """Return log Phi(a), a = s mu / sqrt(1 + v), and its derivatives."""
         sign, width = _sign(y), np.sqrt(1 + variance)
         a = sign * mean / width
-        h, _ = _hazard(a)
+        h, _, _ = _hazard(a)
         return log_ndtr(a), sign * h / width, -0.5 * h * a / width**2
 
     def response_mean(self, u: Array) -> Array:
@@ -75,17 +75,27 @@ class Probit(Loss):
         return np.where(y < 0, 0.0, np.where(y < 1, ndtr(-np.asarray(u)), 1.0))
 
 
-def _hazard(x: Array) -> tuple[Array, Array]:
-    """Return h = phi(x) / Phi(x) and h + x, which keeps its digits where h is nearly -x."""
-    h = np.sqrt(2 / np.pi) / erfcx(-x / np.sqrt(2))
+def _hazard(x: Array) -> tuple[Array, Array, Array]:
+    r"""Return h = phi(x) / Phi(x), g = h + x and 1 - g (h + g).
+
+    Below zero, with a = -x, h = a + 1/(a + t), t = 2/(a + w), w = 3/(a + 4/(a + 5/(a + ...))), so
+    that no digits are lost where h is nearly a:  1 - g (h + g) = 2 g (t - w) / ((a + w) (a + t)).
+    """
+    x = np.asarray(x, dtype=float)
+    h = np.asarray(np.sqrt(2 / np.pi) / erfcx(-x / np.sqrt(2)))
+    gap = np.asarray(h + x)
+    bend = np.asarray(1 - gap * (h + gap))
     far = x < TAIL
-    if not np.any(far):
-        return h, h + x
-    # Phi(x) / phi(x) = (1 - less) / |x|,  less = 1 / x^2 - 3 / x^4 + 15 / x^6 - 105 / x^8 ...
-    a = np.where(far, -x, -TAIL)
-    q = a**-2.0
-    less = q * (1 - q * (3 - q * (15 - q * (105 - q * (945 - q * 10395)))))
-    return np.where(far, a / (1 - less), h), np.where(far, a * less / (1 - less), h + x)
+    if far.any():
+        a = -x[far]
+        w = np.zeros_like(a)
+        for term in range(TERMS, 2, -1):
+            w = term / (a + w)
+        t = 2 / (a + w)
+        g = 1 / (a + t)
+        h[far], gap[far] = a + g, g
+        bend[far] = 2 * g * (t - w) / ((a + w) * (a + t))
+    return h, gap, bend
 
 
 def _sign(y: Array) -> Array:

@@ -31,8 +31,8 @@ FAR = 9.6  # deviations from the mean beyond which nothing is left
 PANEL = 2.4  # length of a panel, in deviations
 # Gauss-Hermite is exact for bends so many deviations away from the mean, or so wide.
 REACH, WIDE = 9.0, 5.0
-HERMITE, LEGENDRE = 24, 12  # nodes of a row, and of a panel
-DIFFERENCE = 3e-6  # smallest deviation for a fourth derivative, relative to the distance to bends
+HERMITE, FEW, LEGENDRE = 24, 8, 12  # nodes of a row, of a very narrow row, and of a panel
+SMALL = 1e-3  # deviation of a very narrow row, relative to the distance to bends
 BLOCK = 2**16  # nodes times rows of a block
 PEAK: float = (2 * np.pi) ** -0.5
 
@@ -132,16 +132,32 @@ def _narrow(loss: Loss, rows: Elements, orders: range) -> Array:
 
 
 def _fourth(loss: Loss, rows: Elements) -> Array:
+    """Return E l'''' from differences of l'''.
+
+    Under a very small deviation differences are rounding.  There three larger ones, whose squares
+    are as 1 to 4 to 9, tell what a polynomial in the variance is at the smaller one.
+    """
+    found = _divided(loss, rows, rows.deviation, HERMITE)
+    unit = SMALL * rows.distance
+    small = np.flatnonzero(rows.deviation < unit)
+    if len(small):
+        few, unit = rows.part(small), unit[small]
+        t = (few.deviation / unit) ** 2
+        shares = (t - 4) * (t - 9) / 24, -(t - 1) * (t - 9) / 15, (t - 1) * (t - 4) / 40
+        found[small] = sum(
+            share * _divided(loss, few, k * unit, FEW) for k, share in enumerate(shares, start=1)
+        )
+    return found
+
+
+def _divided(loss: Loss, rows: Elements, deviation: Array, count: int) -> Array:
     """Return E[l''' z] / s = E[z^2 (l'''(mu + s z) - l'''(mu - s z)) / (2 s z)].
 
-    Differences are divided by those of the numbers that were rounded.  A very small deviation is
-    replaced by a larger one, of which the error is of second order.
+    Differences are divided by those of the numbers that were rounded.
     """
-    nodes, shares = gauss_hermite(HERMITE)
-    half = HERMITE // 2
-    z, share = nodes[half:, None], shares[half:]
-    far = z * np.maximum(rows.deviation, DIFFERENCE * rows.distance)
-    above, below = rows.mean + far, rows.mean - far
+    nodes, shares = gauss_hermite(count)
+    z, share = nodes[count // 2 :, None], shares[count // 2 :]
+    above, below = rows.mean + z * deviation, rows.mean - z * deviation
     difference = loss.derivatives(above, rows.y)[2] - loss.derivatives(below, rows.y)[2]
     gap = above - below
     slope = np.divide(difference, gap, out=np.zeros_like(gap), where=gap != 0)

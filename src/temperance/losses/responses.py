@@ -40,7 +40,8 @@ def spread(values: Array, weights: Array | None = None) -> float:
     """
     values = np.ravel(values)
     weights = np.ones(len(values)) if weights is None else np.ravel(weights)
-    if not weights.sum() > 0:
+    values, weights = values[weights > 0], weights[weights > 0]
+    if not len(values):
         return 1.0
     order = np.argsort(values)
     below = np.cumsum(weights[order]) - 0.5 * weights[order]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import gammaln, stdtr
+from scipy.special import gammaln, stdtr, wofz
 
-from temperance.losses.base import Loss, Quadratic
+from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.responses import (
     AUTO,
     best_scale,
@@ -19,6 +19,8 @@ from temperance.losses.responses import (
 )
 from temperance.types import Array
 from temperance.validation import positive
+
+NEAR = 5.0  # deviations to the poles up to which derivatives of Faddeeva's w keep their digits
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,19 @@ class StudentT(Loss):
         """Return the scale."""
         return spread(y) if self.free else self._scale
 
+    def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
+        """Differentiate, in closed form where the Gaussian is as wide as the loss."""
+        mean, variance, y = np.broadcast_arrays(mean, variance, y)
+        s, a = np.sqrt(variance), np.sqrt(self.df) * self._scale
+        wide = (np.hypot(mean - y, a) < NEAR * s) & np.isfinite(s)
+        if not wide.any():
+            return super().partials(mean, variance, y)
+        found = np.empty((5, *mean.shape))
+        found[:, wide] = _wide_partials(mean[wide] - y[wide], s[wide], a, self.df)
+        if not wide.all():
+            found[:, ~wide] = super().partials(mean[~wide], variance[~wide], y[~wide])
+        return Partials(*found)
+
     def response_mean(self, u: Array) -> Array:
         """Return the predictor: the median, and the mean if df > 1."""
         return np.asarray(u)
@@ -120,3 +135,23 @@ class StudentT(Loss):
     def cdf(self, u: Array, y: Array) -> Array:
         """Return the law of Student-t."""
         return stdtr(self.df, (y - u) / self._scale)
+
+
+def _wide_partials(residual: Array, s: Array, a: float, df: float) -> Partials:
+    r"""Differentiate by Faddeeva's function w, for deviations s not much smaller than a.
+
+    l' = (df + 1) Re 1 / (r - i a), and E 1 / (r - i a) = i sqrt(pi) w(z) / (sqrt(2) s) at
+    z = (i a - r) / (sqrt(2) s), with w' = 2 i / sqrt(pi) - 2 z w and
+    w^(j + 1) = -2 z w^(j) - 2 j w^(j - 1).
+    """
+    width = np.sqrt(2) * s
+    z = (1j * a - residual) / width
+    w = wofz(z)
+    w1 = 2j / np.sqrt(np.pi) - 2 * z * w
+    w2 = -2 * z * w1 - 2 * w
+    w3 = -2 * z * w2 - 4 * w1
+    first, second, third, fourth = (
+        (df + 1) * (1j * np.sqrt(np.pi) * each).real / width * (-1 / width) ** j
+        for j, each in enumerate((w, w1, w2, w3))
+    )
+    return Partials(first, second / 2, second, third / 2, fourth / 4)
