@@ -235,7 +235,7 @@ BAD = {
     ),
     "prior_cov not diagonal": (
         logistic(model=models.MeanFieldLogistic(prior_cov=[[1.0, 0.5], [0.5, 1.0]])),
-        "prior_cov must be diagonal for MeanFieldLogistic, got an off-diagonal element 0.5",
+        "prior_cov must be diagonal for a mean-field posterior, got an off-diagonal element 0.5",
     ),
     "prior_mean shape": (
         prior(prior_mean=[0.0, 0.0, 0.0]),

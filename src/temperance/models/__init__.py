@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from temperance.models.glm.full_covariance import FullCovarianceLogistic
+from temperance.models.glm.gibbs_linear import GibbsLinear
 from temperance.models.glm.jaakkola import JaakkolaLogistic
 from temperance.models.glm.laplace import LaplaceLogistic
 from temperance.models.glm.mean_field import MeanFieldLogistic
@@ -24,6 +25,7 @@ __all__ = [
     "FullCovarianceLogistic",
     "GaussianLinear",
     "GaussianMean",
+    "GibbsLinear",
     "HierarchicalLinear",
     "JaakkolaLogistic",
     "LaplaceLogistic",

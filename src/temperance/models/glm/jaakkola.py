@@ -29,7 +29,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.losses.base import ExpectedLoss, Forces, Loss, Partials
+from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss, Quadratic
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
@@ -56,7 +56,11 @@ class JaakkolaBound:
     That of label 1 has the predictor's sign turned.
     """
 
-    curvature: ClassVar[float] = 0.25
+    convex: ClassVar[bool] = True
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return the curvature of xi = 0."""
+        return Quadratic(offset, np.full_like(offset, 0.25))
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return the bound."""
@@ -80,7 +84,7 @@ class JaakkolaBound:
 class Jaakkola(UnderLoss):
     """The Gaussian of the best bound; for the logistic loss alone."""
 
-    loss: Loss = Logistic()
+    loss: PredictorLoss = Logistic()
     bound: ExpectedLoss = JaakkolaBound()
     diagonal: ClassVar[bool] = False
 
@@ -101,6 +105,11 @@ class JaakkolaSystem(StraightAhead):
 
     rows: Rows
     loss: ExpectedLoss
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
 
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""
@@ -267,4 +276,7 @@ class JaakkolaLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = Jaakkola()
+
+    def approximation(self, loss: PredictorLoss) -> Approximation:
+        """Return the approximation under the logistic loss."""
+        return Jaakkola(loss)
