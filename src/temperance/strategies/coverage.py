@@ -24,7 +24,7 @@ from temperance.types import (
 from temperance.validation import open_unit, whole
 
 HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta
-MOST_SCALINGS, SETTLED = 8, 1e-6
+MOST_SCALINGS, SETTLED = 10, 1e-5  # scalings of beta, and the last one's logarithm
 MOST_STEPS = 50  # by factors of 2, from the upper bound downwards
 
 
@@ -134,6 +134,7 @@ def by_scaling(
     """Return the beta of nominal coverage by repeated scaling; None where that does not settle."""
     lower, upper = bounds
     beta = float(np.clip(1.0, lower, upper))
+    before: tuple[float, float] | None = None  # log beta and the logarithm of its factor
     for _ in range(MOST_SCALINGS):
         found = levels(beta)
         # The share ``level`` of the resamples, rounded up, reaches that far.
@@ -141,10 +142,17 @@ def by_scaling(
         scaled = float(np.sort(reaches(found, level, beta, dimension))[len(found) - covered])
         if beta == upper and scaled >= upper:
             return upper
-        if abs(scaled - beta) <= SETTLED * beta:
-            return beta if np.mean(found <= level) >= level else scaled * (1 - SETTLED)
-        beta = float(np.clip(scaled, lower, upper))
-        if not beta > 0:
+        if not 0 < scaled < np.inf:
+            return None
+        place, change = np.log(beta), np.log(scaled / beta)
+        if abs(change) <= SETTLED:
+            return scaled * (1 - 2 * SETTLED)  # just inside: that many resamples cover
+        # Where distances do not grow like beta, the secant of the factors is the better guess.
+        slope = -1.0 if before is None else (change - before[1]) / (place - before[0])
+        before = place, change
+        step = -change / slope if -4.0 < slope < -0.25 else change
+        beta = float(np.clip(np.exp(place + step), lower, upper))
+        if not beta > 0 or np.log(beta) == place:
             return None
     return None
 
