@@ -359,8 +359,9 @@ class TestEstimators:
             (
                 np.arange(N),
                 {"strategy": "bootstrap"},
-                "groups are for the strategies 'average' and 'k-fold'; give others a splitter by "
-                "strategies.FromSplitter(splitter, groups=...), got strategy 'bootstrap'",
+                "groups are for the strategies 'average', 'k-fold', 'coverage' and "
+                "'sandwich'; give others a splitter by strategies.FromSplitter(splitter, "
+                "groups=...), got strategy 'bootstrap'",
             ),
             (
                 np.arange(N),

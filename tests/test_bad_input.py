@@ -25,7 +25,8 @@ LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
 NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
 NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out, "
-NAMED += "average, reference-risk"
+NAMED += "average, reference-risk, coverage, sandwich, fisher-information, prior-information, "
+NAMED += "fitted-coverage"
 
 
 def put(array, place, value):

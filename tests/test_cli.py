@@ -910,7 +910,8 @@ WRONG_OPTIONS = {
     "calibrate --strategy kfold": (
         "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'average', 'k-fold', "
         "'reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', 'sample-splitting', "
-        "'naive', 'bayes'"
+        "'naive', 'bayes', 'coverage', 'sandwich', 'fisher-information', 'prior-information', "
+        "'fitted-coverage'"
     ),
     "calibrate --model tree": (
         "Invalid value for '--model': 'tree' is not one of 'linear', 'known-variance', "

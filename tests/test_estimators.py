@@ -607,7 +607,8 @@ REFUSED = {
     "strategy": (
         GibbsRegressor(strategy="kfold"),
         "strategy must be one of bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, "
-        "leave-one-out, average, reference-risk, got 'kfold' (did you mean 'k-fold'?)",
+        "leave-one-out, average, reference-risk, coverage, sandwich, fisher-information, "
+        "prior-information, fitted-coverage, got 'kfold' (did you mean 'k-fold'?)",
     ),
 }
 

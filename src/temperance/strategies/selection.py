@@ -70,6 +70,10 @@ class CurveStrategy:
         """Return a point on the curve; by default its minimum."""
         return minimum_of(curve, bounds)
 
+    def curve(self, model: Model, rows: Data, plan: AnyPlan, risk: Risk) -> RiskCurve:
+        """Return the curve that the plan estimates; by default that of the risk."""
+        return model.risk_curve(rows, plan, risk)
+
     def select(
         self,
         model: Model,
@@ -82,7 +86,7 @@ class CurveStrategy:
         """Return the calibration with beta within ``bounds``."""
         rows, plan = self.planned(data, rng)
         if optimiser == "deterministic":
-            curve = model.risk_curve(rows, plan, risk)
+            curve = self.curve(model, rows, plan, risk)
             minimum = self.locate(curve, bounds)
         else:
             pairs, sampled = plan.pairs(), cast(SamplingModel, model)  # calibrate refuses others
@@ -182,7 +186,8 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
 
 def warn_of_minimum(calibration: Calibration) -> None:
     """Warn of a minimum at a bound, a flat curve, or a minimum at beta = 0."""
-    calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
+    if calibration.curve is not None:
+        calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
     lower, upper = calibration.bounds
     if calibration.flat:
         warn(

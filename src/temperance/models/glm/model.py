@@ -13,14 +13,18 @@ from numpy.typing import ArrayLike
 from temperance.curves import RiskCurve
 from temperance.losses.base import Loss, PredictorLoss
 from temperance.losses.logistic import Logistic
+from temperance.models.credible import whitened_point
 from temperance.models.glm import fast, plain
+from temperance.models.glm.credible import credible_levels
+from temperance.models.glm.information import loss_information
 from temperance.models.glm.newton import Approximation, solve
 from temperance.models.glm.rows import Rows, coordinates
 from temperance.models.glm.scale import plan_scale
 from temperance.models.glm.units import in_units
 from temperance.models.linear_predictor import GaussianPrior, Regression
+from temperance.models.prior_information import logistic_prior_information
 from temperance.posteriors import GaussianPosterior, LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, Risk
+from temperance.types import AnyPlan, Array, Data, Information, Risk
 from temperance.validation import as_data, non_negative
 
 LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers
@@ -134,6 +138,36 @@ class GibbsRegression(Regression):
             return means[0], roots[0]
 
         return gaussian
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature at the minimiser of the mean loss, without the prior."""
+        self.row_loss.check(data.y)
+        Z = self.features(data.X)
+        loss, root = self.fitted_loss(data), self.prior(Z.shape[1]).root
+        return loss_information(loss, Z, self.offset(data.X), data, root)
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores averaged over the prior, as expected and as observed."""
+        if not isinstance(self.row_loss, Logistic):
+            name = type(self.row_loss).__name__
+            raise ValueError(f"PriorInformation needs the logistic loss here, got {name}")
+        Z, theta = self.design(data.X), self.information(data).minimiser
+        return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
+
+    def credible_levels(
+        self, data: Data, weights: Array, theta: Array | None
+    ) -> Callable[[float], Array]:
+        """Return the levels of the Gaussians' ellipsoids that ``theta`` is on."""
+        problem = self.problem(data)
+        rows, approximation, basis, prior = problem
+        mean_at = self.gaussian(problem)
+
+        def point(beta: float) -> tuple[Array, float]:
+            if theta is None:
+                return mean_at(beta)[0], 0.0
+            return whitened_point(theta, prior, basis)
+
+        return credible_levels(rows, approximation, weights, point, len(prior.mean))
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Loss of each draw at each observation."""
