@@ -23,7 +23,7 @@ from temperance.types import (
 )
 from temperance.validation import open_unit, whole
 
-HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta
+HALVINGS = 8  # of the interval of log beta, log 2 wide: to 0.3 % of beta
 MOST_STEPS = 50  # by factors of 2, from the upper bound downwards
 
 

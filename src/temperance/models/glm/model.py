@@ -23,7 +23,7 @@ from temperance.models.glm.scale import plan_scale
 from temperance.models.glm.units import in_units
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.models.prior_information import logistic_prior_information
-from temperance.posteriors import GaussianPosterior, LogisticPosterior
+from temperance.posteriors import GaussianPosterior
 from temperance.types import AnyPlan, Array, Data, Information, Risk
 from temperance.validation import as_data, non_negative
 
@@ -183,16 +183,6 @@ class GibbsRegression(Regression):
             curve = plain.risk_curve(rows, plan, risk, approximation)
         scale = partial(plan_scale, rows, plan, approximation, self.row_loss.steep)
         return replace(curve, scale=scale, steep=self.row_loss.steep)
-
-
-class LogisticRegression(GibbsRegression):
-    """Loss softplus(z'theta) - y z'theta; a subclass names the approximation."""
-
-    row_loss = Logistic()
-
-    def forecasting(self, coefficients: GaussianPosterior, data: Data) -> LogisticPosterior:
-        """Return the posterior with probabilities of the classes."""
-        return LogisticPosterior(coefficients.mean, coefficients.root, coefficients.design)
 
 
 def whitened_rows(Z: Array, prior: GaussianPrior) -> Array:
