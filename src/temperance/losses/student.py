@@ -120,6 +120,7 @@ class StudentT(Loss):
 
     def response_mean(self, u: Array) -> Array:
         """Return the predictor: the median, and the mean if df > 1."""
+        known("scale", self.scale)
         return np.asarray(u)
 
     def sample(self, u: Array, rng: np.random.Generator) -> Array:
