@@ -246,13 +246,10 @@ BAD = {
         lambda: calibrate_blocks(models.Polynomial(3), [(X, Y)]),
         "model must be GaussianLinear or NormalInverseGammaLinear to be calibrated on blocks, got",
     ),
-    "risk": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], risk="predictive"),
-        "risk must be 'gibbs' on blocks, got 'predictive'",
-    ),
     "strategy": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.LeaveOneOut()),
-        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one",
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SafeBayes()),
+        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one "
+        r"pass over the rows, or LeaveOneOut or ReferenceRisk, which need several, got SafeBayes",
     ),
     "halves": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SampleSplitting()),

@@ -20,7 +20,10 @@ distributed = pytest.importorskip("distributed")
 MODEL = models.GaussianLinear(0.3, 0.2, 0.7)
 CUTS = (40, 0, 25, 60, 35, 1, 39, 50, 50, 50, 50)
 pytestmark = pytest.mark.filterwarnings(
-    "default::ResourceWarning", "default::DeprecationWarning", "default::FutureWarning"
+    "ignore::temperance.diagnostics.BoundWarning",
+    "default::ResourceWarning",
+    "default::DeprecationWarning",
+    "default::FutureWarning",
 )
 
 
@@ -119,6 +122,16 @@ class TestCluster:
     def test_the_same_as_blocks(self, client):
         found = calibrate_dask(MODEL, *as_dask(*ROWS), client=client)
         same(found, calibrate_blocks(MODEL, BLOCKS, folds="blocks"))
+
+    def test_several_passes(self, client):
+        parts = as_dask(*ROWS)
+        for strategy, risk in (
+            (strategies.LeaveOneOut(), "predictive"),
+            (strategies.ReferenceRisk(), "gibbs"),
+            (strategies.KFold(), "predictive"),
+        ):
+            found = calibrate_dask(MODEL, *parts, client=client, strategy=strategy, risk=risk)
+            same(found, calibrate_blocks(MODEL, BLOCKS, strategy, folds="blocks", risk=risk))
 
     def test_a_worker_that_dies_changes_nothing(self, client):
         X, y, weights = as_dask(*ROWS)

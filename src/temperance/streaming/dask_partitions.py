@@ -13,7 +13,8 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.resources import threads_for
 from temperance.strategies import KFold
-from temperance.streaming.calibrate import Linear, calibrate_partitions
+from temperance.streaming.calibrate import calibrate_partitions
+from temperance.streaming.one_pass import Linear
 from temperance.streaming.partitions import TOGETHER, S, Statistic, merge_group
 from temperance.types import Risk
 from temperance.validation import shown, whole
