@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, models, strategies
-from temperance.search.log_scale import Ruler
+from temperance.search.log_scale import Ruler, Scale
 from temperance.strategies import Bayes, KFold, LeaveOneOut, ReferenceRisk, SampleSplitting
 from temperance.streaming import calibrate_blocks
 from temperance.streaming.folds import partition_folds
@@ -204,8 +204,6 @@ def test_panels_have_the_digits_of_functions_of_a_posterior(logs, upper, place):
 
 
 def models_scale(lam):
-    from temperance.search.log_scale import Scale
-
     return Scale(1 / lam.max(), 1 / lam.min())
 
 
@@ -216,7 +214,7 @@ def test_few_rows_have_the_moments_of_all_losses():
     shape = rng.standard_normal((200, 2))
     losses = 3 + shape[:, :1] / (1 + betas) + shape[:, 1:] ** 2 / (2 + betas)
     parts = [LossSums.of(losses[i::3], weights[i::3], 5) for i in range(3)]
-    summed = SummedCurve(parts[0].merge(*parts[1:]), panels)
+    summed = SummedCurve(parts[0].merge(*parts[1:]), panels, Scale(0.5))
     found = np.array([summed.rows(float(beta))[0] for beta in betas]).T
     share = summed.weights / summed.weights.sum()
     mean = weights @ losses / weights.sum()

@@ -1,12 +1,14 @@
 r"""Sums over rows of their losses at some betas: a risk curve and its standard errors.
 
-With l_ij the loss of row i at beta_j, the sums
+With l_ij the loss of row i at beta_j and m_j its mean, the sums
 
-    sum_i w_i,    sum_i w_i l_ij,    sum_i w_i l_ij l_ik
+    sum_i w_i,    sum_i w_i l_ij,    sum_i w_i (l_ij - m_j)(l_ik - m_k)
 
 determine the mean of the losses and the variance of their difference between any two betas.  All
 but one loss of a row enter as differences to that one: they are small, and squares of all losses
-would hide them.
+would hide them.  Parts p with weights W_p and means m_p add up to the third sum of all by
+
+    sum_p C_p + sum_p W_p (m_p - m)(m_p - m)'.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class LossSums:
     plain : array of shape (g,)
         Sums of losses.
     total, cross : arrays of shape (g,) and (g, g)
-        Sums of differences and of their products.
+        Sums of differences, and of products of these less their means.
     """
 
     base: int
@@ -52,9 +54,14 @@ class LossSums:
         """Return the sums of losses (n, g) of rows with weights (n,)."""
         differences = losses - losses[:, base : base + 1]
         differences[:, base] = losses[:, base]
-        weighted = weights[:, None] * differences
-        plain, total = weights @ losses, weights @ differences
-        return cls(base, float(weights.sum()), plain, total, weighted.T @ differences)
+        plain, total, weight = weights @ losses, weights @ differences, float(weights.sum())
+        differences -= _mean(total, weight)
+        return cls(base, weight, plain, total, (weights[:, None] * differences).T @ differences)
+
+    @property
+    def means(self) -> Array:
+        """Means of the differences, and of the loss that they are differences to."""
+        return _mean(self.total, self.weight)
 
     @property
     def better_base(self) -> int | None:
@@ -66,13 +73,21 @@ class LossSums:
     def merge(self, *others: Self) -> Self:
         """Return the sums over the rows of all."""
         parts = (self, *others)
+        weight = sum(each.weight for each in parts)
+        total = np.sum([each.total for each in parts], axis=0)
+        apart = np.array([each.means for each in parts]) - _mean(total, weight)
+        between = (np.array([each.weight for each in parts])[:, None] * apart).T @ apart
         return type(self)(
             self.base,
-            sum(each.weight for each in parts),
+            weight,
             np.sum([each.plain for each in parts], axis=0),
-            np.sum([each.total for each in parts], axis=0),
-            np.sum([each.cross for each in parts], axis=0),
+            total,
+            np.sum([each.cross for each in parts], axis=0) + between,
         )
+
+
+def _mean(total: Array, weight: float) -> Array:
+    return total / weight if weight > 0 else np.zeros_like(total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +96,14 @@ class SummedCurve:
 
     sums: LossSums
     panels: Panels
+    scale: Scale
 
-    def curve(self, method: str, scale: Scale) -> RiskCurve:
+    def curve(self, method: str) -> RiskCurve:
         """Return the risk curve."""
-        return RiskCurve(self.evaluate, self.rows, method, scale=lambda: scale)
+        return RiskCurve(self.evaluate, self.rows, method, scale=self._scale)
+
+    def _scale(self) -> Scale:
+        return self.scale
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its derivative."""
@@ -118,16 +137,15 @@ class SummedCurve:
             )
         return self.panels.weights(np.minimum(beta, upper))
 
-    @cached_property
+    @property
     def _means(self) -> Array:
-        """Means of the differences, and of the loss that they are differences to."""
-        return self.sums.total / self.sums.weight
+        return self.sums.means
 
     @cached_property
     def _losses(self) -> Array:
         """Losses of the few rows at the nodes, with the means and covariances of all rows."""
         means, count = self._means, len(self._means) + 1
-        covariance = self.sums.cross / self.sums.weight - np.multiply.outer(means, means)
+        covariance = self.sums.cross / self.sums.weight
         # Correlations: losses far from the minimum may be larger by many powers of ten.
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         unit = np.where(deviation > 0, deviation, 1.0)

@@ -28,7 +28,7 @@ from temperance.models.linear.eigenbasis import (
 )
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.models.linear.plain import PlainMoments
-from temperance.search.log_scale import Ruler, Scale
+from temperance.search.log_scale import Ruler
 from temperance.strategies import LeaveOneOut, ReferenceRisk
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.reference.strategy import closest_tolerated
@@ -81,11 +81,9 @@ def calibrate_in_passes(
         exponent = 1.0
         if strategy.transfer == "alpha":
             exponent = 1 / (1 - 1 / problem.count)
-        summed, scale, _ = problem.leave_one_out(exponent)
-        calibration = problem.concluded(strategy, summed, summed.curve(METHOD, scale))
+        calibration = problem.concluded(strategy, problem.leave_one_out(exponent)[0])
     else:
-        summed, scale = problem.held_out(strategy, seed)
-        calibration = problem.concluded(strategy, summed, summed.curve(METHOD, scale))
+        calibration = problem.concluded(strategy, problem.held_out(strategy, seed))
     warn_of_minimum(calibration)
     return calibration
 
@@ -151,7 +149,7 @@ class Problem:
         """Largest beta of the curve; Bayes is always among them."""
         return max(self.bounds[1], 1.0)
 
-    def held_out(self, strategy: Any, seed: int) -> tuple[SummedCurve, Scale]:
+    def held_out(self, strategy: Any, seed: int) -> SummedCurve:
         """Return the curve of rows held out in folds, by one pass."""
         plan = plan_of(strategy, self.data, self.fold).pairs()
         rows, _, _ = self.model._rows(self.data)
@@ -172,11 +170,11 @@ class Problem:
             seed,
         )
         sums, _ = self._gathered(losses, Other())
-        return SummedCurve(sums, panels), scale
+        return SummedCurve(sums, panels, scale)
 
     def leave_one_out(
         self, exponent: float = 1.0, pieces: int = 1, other: Other | None = None
-    ) -> tuple[SummedCurve, Scale, Array]:
+    ) -> tuple[SummedCurve, Array]:
         """Return the curve of leave-one-out, and other sums over rows, by one pass or two."""
         basis, size = self.basis, self.data.size
         scale = changing_betas(_AllRows(basis, size, exponent), self.noise)
@@ -192,7 +190,7 @@ class Problem:
             pieces,
         )
         sums, others = self._gathered(losses, other or Other())
-        return SummedCurve(sums, panels), scale, others
+        return SummedCurve(sums, panels, scale), others
 
     def _gathered(self, losses: HeldOut | LeftOut, other: Other) -> tuple[LossSums, Array]:
         """Return the sums of losses and the other sums over all rows."""
@@ -240,8 +238,9 @@ class Problem:
         ]
         return np.concatenate(each)
 
-    def concluded(self, strategy: Any, summed: SummedCurve, curve: RiskCurve) -> Calibration:
+    def concluded(self, strategy: Any, summed: SummedCurve) -> Calibration:
         """Return the calibration at the point of the curve that the strategy chooses."""
+        curve = summed.curve(METHOD)
         minimum = strategy.locate(curve, self.bounds)
         return conclude(
             self.model,
@@ -310,22 +309,29 @@ def _by_reference(problem: Problem, strategy: ReferenceRisk) -> Calibration:
     statistics = ReferenceStatistics.of(
         problem.model, problem.data, problem.basis, problem.whitening
     )
-    summed, scale, others = problem.leave_one_out(1.0, PIECES_PER_ROW, statistics.sums)
-    reference = statistics.curve(others, problem.noise)
-    left_out, bounds = summed.curve(METHOD, scale), problem.bounds
-    choice = minimum_of(reference, bounds)
-    if strategy.veto is not None:
+    summed, others = problem.leave_one_out(1.0, PIECES_PER_ROW, statistics.sums)
+    reference, left_out = statistics.curve(others, problem.noise), summed.curve(METHOD)
+    choice, bounds, tested = minimum_of(reference, problem.bounds), problem.bounds, summed.tested
+    if strategy.veto is None:
+        tested = Data(np.ones((1, 1)), np.ones(1), np.ones(1))
+    else:
         least = minimum_of(left_out, bounds).beta
         choice = closest_tolerated(choice, left_out, least, summed.weights, bounds, strategy.veto)
-
-    def rows(beta: float) -> tuple[Array, Array]:
-        """Return losses with the scatter of leave-one-out around the reference's risk."""
-        if strategy.veto is None:
-            return np.array([reference(beta)]), np.ones(1)
-        loss, share = left_out.rows(beta)
-        return loss - share @ loss / share.sum() + reference(beta), share
-
+    losses = _AroundReference(reference, None if strategy.veto is None else left_out)
     method = f"{reference.method}, reference model with free scales, by two passes over the rows"
-    curve = replace(reference, rows=rows, method=method)
-    tested = summed.tested if strategy.veto is not None else Data(*np.ones((3, 1)))
+    curve = replace(reference, rows=losses.rows, method=method)
     return conclude(problem.model, problem.data, tested, strategy, "gibbs", bounds, curve, choice)
+
+
+@dataclass(frozen=True, eq=False)
+class _AroundReference:
+    """Losses with the scatter of leave-one-out around the reference's risk, or the risk alone."""
+
+    reference: RiskCurve
+    left_out: RiskCurve | None
+
+    def rows(self, beta: float) -> tuple[Array, Array]:
+        if self.left_out is None:
+            return np.array([self.reference(beta)]), np.ones(1)
+        loss, share = self.left_out.rows(beta)
+        return loss - share @ loss / share.sum() + self.reference(beta), share
