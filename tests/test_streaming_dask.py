@@ -2,10 +2,12 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,7 +61,7 @@ def client():
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster.scheduler_address) as client,  # as one elsewhere
     ):
         yield client
 
@@ -215,6 +217,21 @@ def test_bad_input_gets_one_clear_line(case):
     with pytest.raises(ValueError, match=f"^{message}") as raised:
         call()
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs():
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.cluster", "--quick"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for part in ("First pass", "Second pass", "Scheduler: ", "in one process", "Estimate for"):
+        assert part in done.stdout
 
 
 def test_without_dask(monkeypatch):
