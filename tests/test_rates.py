@@ -10,7 +10,6 @@ from scipy import optimize, special, stats
 from temperance import calibrate, losses, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.information import Units, rates_by_direction
-from temperance.models.glm.information import bandwidth_for
 from temperance.strategies import (
     RATES,
     Coarsened,
@@ -224,29 +223,6 @@ class TestAnyLoss:
         u = data.X @ found.minimiser + np.log(exposure)
         np.testing.assert_allclose(found.scores, (np.exp(u) - data.y)[:, None] * data.X)
 
-    @pytest.mark.parametrize("quantile", [0.5, 0.9])
-    def test_pinball_is_the_kernel_estimate_of_powell(self, quantile):
-        data = self.data_of(losses.Pinball(), 200)
-        data = Data(np.column_stack([np.ones(200), data.X]), data.y, data.weights)
-        found = models.GibbsLinear(losses.Pinball(quantile)).information(data)
-        residual = data.y - data.X @ found.minimiser
-        h = bandwidth_for(residual, data.weights)
-        w = data.weights * stats.norm.pdf(residual / h) / h / data.size
-        np.testing.assert_allclose(found.curvature, (data.X.T * w) @ data.X, rtol=0.02)
-        below = np.average(residual < 0, weights=data.weights)
-        assert below == pytest.approx(quantile, abs=0.05)
-
-    def test_bandwidth_is_that_of_hall_and_sheather(self):
-        statsmodels = pytest.importorskip("statsmodels.regression.quantile_regression")
-        rng = np.random.default_rng(0)
-        e = rng.standard_normal(400)
-        q = np.mean(e < 0)
-        width = statsmodels.hall_sheather(400, q)
-        low, high = np.quantile(e, [0.25, 0.75], method="inverted_cdf")
-        scale = min(e.std(), (high - low) / 1.34)
-        expected = scale * (stats.norm.ppf(q + width) - stats.norm.ppf(q - width))
-        assert bandwidth_for(e, np.ones(400)) == pytest.approx(expected)
-
     @pytest.mark.parametrize("loss", [losses.Pinball(0.7), losses.Hinge()])
     def test_rates_of_losses_with_kinks(self, loss):
         rng = np.random.default_rng(0)
@@ -266,7 +242,7 @@ class TestAnyLoss:
 
     def test_prior_information_needs_a_law_of_responses(self):
         loss = losses.Huber(0.6)
-        with pytest.raises(ValueError, match="needs a model with prior_information"):
+        with pytest.raises(ValueError, match="PriorInformation needs the logistic loss"):
             chosen(models.GibbsLinear(loss), self.data_of(loss), PriorInformation())
 
 

@@ -139,6 +139,13 @@ def test_the_defaults_serve_a_likelihood_with_a_kink(mean, deviation):
     assert errors(numbers(loss, 0.5, True, mean, deviation), exact).max() < ACCURACY
 
 
+def test_both_peaks_of_a_predictive_density_count():
+    """A response that noise with heavy tails explains as well as the Gaussian does."""
+    loss = StudentT(4.0, 1e-3)
+    exact = exact_log_predictive(loss, 10.5, 1.05**2, 0.5)
+    assert errors(numbers(loss, 0.5, True, 10.5, 1.05), exact).max() < ACCURACY
+
+
 @pytest.mark.parametrize("name", ["squared", "pinball", "expectile", "Huber", "hinge 1", "t4"])
 def test_quadrature_agrees_with_closed_forms(name):
     """At kinks, too: what the derivatives of a step are is never asked for."""

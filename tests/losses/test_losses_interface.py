@@ -161,6 +161,16 @@ def test_a_free_parameter_has_to_be_fitted(loss):
         lambda: loss.bends(y),
         lambda: loss.expected(*at),
         lambda: loss.partials(*at),
+        *(
+            [
+                lambda: loss.log_predictive(*at),
+                lambda: loss.response_mean(y),
+                lambda: loss.sample(y, np.random.default_rng(0)),
+                lambda: loss.cdf(at[0], y),
+            ]
+            if loss.likelihood
+            else []
+        ),
     ):
         with pytest.raises(ValueError, match=r"must be a number, got 'auto': fitted\(u, y, w"):
             ask()

@@ -61,7 +61,7 @@ def _has_probabilities(estimator: Any) -> bool:
 
 
 def _has_margins(estimator: Any) -> bool:
-    return len(getattr(estimator, "classes_", ())) <= 2
+    return not estimator.likelihood
 
 
 class GibbsClassifier(ClassifierMixin, GibbsEstimator):

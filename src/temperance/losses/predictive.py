@@ -76,7 +76,7 @@ def _block(loss: Loss, rows: Elements) -> Array:
     at = _minimum(loss, rows)
     fewer, more = (_hermite(loss, rows, at, count) for count in (FEWER, MORE))
     unsure = ~(np.abs(more - fewer) <= AGREE * np.maximum(1, np.abs(more))).all(axis=0)
-    unsure |= is_near(rows) & ((rows.width == 0).any(axis=0) | ~_one_minimum(loss, rows))
+    unsure |= (is_near(rows) & (rows.width == 0).any(axis=0)) | ~_one_minimum(loss, rows)
     unsure &= np.isfinite(rows.deviation) & np.isfinite(rows.mean)
     if unsure.any():
         which = np.flatnonzero(unsure)
@@ -158,7 +158,10 @@ def _hermite(loss: Loss, rows: Elements, at: Minimum, count: int) -> Array:
 def _levels(loss: Loss, rows: Elements, at: Minimum) -> NDArray[np.intp]:
     """Return how often panels double from the shortest to the longest."""
     around = np.ceil(np.log2(FAR / (PANEL / 2 * at.deviation)))
-    return np.maximum(levels_of(_narrowed(loss, rows), 2 * FAR), around.astype(np.intp))
+    # Between two peaks, of mean and response, there may be many deviations.
+    apart = 0.0 if loss.convex else np.abs((rows.centre - rows.mean) / rows.deviation).max(axis=0)
+    reach = levels_of(_narrowed(loss, rows), 2 * FAR + apart)
+    return np.maximum(reach, around.astype(np.intp))
 
 
 def _narrowed(loss: Loss, rows: Elements) -> Elements:
@@ -179,7 +182,8 @@ def _panels(loss: Loss, rows: Elements, at: Minimum, levels: int) -> Array:
     ends = (at.x - FAR, at.x + FAR)
     if not loss.convex:
         edges += [steps + np.zeros_like(at.x), at.x + steps]
-        ends = (np.minimum(at.x, 0) - FAR, np.maximum(at.x, 0) + FAR)
+        peaks = np.stack([at.x, 0 * at.x, *((rows.centre - rows.mean) / rows.deviation)])
+        ends = (peaks.min(axis=0) - FAR, peaks.max(axis=0) + FAR)
     x, weights = panel_nodes(np.clip(np.concatenate(edges), *ends))
     return _moments(loss, rows, at, x, np.log(weights) + np.log(PEAK))
 

@@ -107,7 +107,7 @@ def _by_levels(rows: Elements, which: NDArray[np.intp]) -> Iterator[tuple[NDArra
             yield block, int(level)
 
 
-def levels_of(rows: Elements, reach: float) -> NDArray[np.intp]:
+def levels_of(rows: Elements, reach: float | Array) -> NDArray[np.intp]:
     """Return how often the width of the narrowest bend is doubled until it is ``reach`` long."""
     width = np.where(rows.width > 0, rows.width, np.inf).min(axis=0, initial=np.inf)
     with np.errstate(divide="ignore"):

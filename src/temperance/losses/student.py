@@ -121,6 +121,7 @@ class StudentT(Loss):
 
     def response_mean(self, u: Array) -> Array:
         """Return the predictor: the median, and the mean if df > 1."""
+        known("scale", self.scale)
         return np.asarray(u)
 
     def response_variance(self, u: Array) -> Array:

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss
+from temperance.losses.base import ExpectedLoss, Forces, Partials
 from temperance.models.glm.gaussians import (
     SMALLEST,
     WIDER,
@@ -40,8 +39,7 @@ from temperance.models.glm.gaussians import (
     weighted_gram,
 )
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
-from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
@@ -206,29 +204,3 @@ class Coupling(NamedTuple):
         matrix = squares @ inner
         matrix[:, diagonal, diagonal] += 1.0
         return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class FullCovarianceLogistic(LogisticRegression):
-    r"""Logistic regression: the best Gaussian approximation, with expectations by quadrature.
-
-    .. math:: \min_{m, S} \; \alpha E_{N(m, S)}[r_n] + KL(N(m, S) \,|\, \pi_0)
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-
-    Examples
-    --------
-    >>> posterior = FullCovarianceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.7039])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-
-    def approximation(self, loss: PredictorLoss) -> Approximation:
-        """Return the approximation under a loss."""
-        return FullCovariance(loss)

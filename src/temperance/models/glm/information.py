@@ -1,79 +1,97 @@
-r"""Scores and curvature of any loss of a linear predictor.
+r"""Information of any loss of a linear predictor; see :mod:`temperance.models.information`.
 
-A loss with kinks has no second derivative.  It is replaced by its expectation over a Gaussian of
-variance h^2 around the predictor, L(u, h^2): of the pinball loss L'' is the kernel estimate of
-Powell for the density of the responses, with a Gaussian kernel and, here, Hall and Sheather's
-bandwidth.
+A loss with kinks has no curvature but at them.  Its mean over new rows has one: the density of the
+predictors at the kinks times the jump of the derivative.  With a kernel K_h,
+
+    J = sum_i w_i jump_i K_h(u_i - kink_i) z_i z_i' / sum_i w_i,
+
+Powell's estimate for quantile regression, with the bandwidth of Hall and Sheather.
 
 References
 ----------
-.. [1] J. Powell, Censored regression quantiles, Journal of Econometrics 32, 1986.
-.. [2] P. Hall, S. Sheather, On the distribution of a studentized quantile, Journal of the Royal
-   Statistical Society B 50, 1988.
+.. [1] J. Powell, Estimation of monotonic regression models under quantile restrictions, in
+   Nonparametric and Semiparametric Methods in Econometrics and Statistics, 1991.
+.. [2] P. Hall, S. Sheather, On the distribution of a studentized quantile, JRSS B 50, 1988.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+from scipy.special import ndtri
 
 from temperance.losses.base import Loss
-from temperance.models.information import linear_predictor_information
-from temperance.types import Array, Information, NoMinimiserError
+from temperance.models.glm.nuisance import least_squares_predictor, minimising_predictor
+from temperance.models.glm.units import in_units
+from temperance.models.information import linear_predictor_information, orthonormal
+from temperance.types import Array, Data, Information, NoMinimiserError
 
-BANDWIDTHS = 4  # each from the residuals of the one before
-ERROR = 0.05  # of the intervals for which the bandwidth is best
+NARROW = 1e3  # beta, in units of the loss, at which a Gaussian hardly smooths it
+LEVEL = 0.05  # of the intervals for which the bandwidth is best
+STEP = 1e-6  # of the predictor on either side of a kink, in units of the loss
 
 
 def loss_information(
-    loss: Loss, Z: Array, offset: Array, y: Array, weights: Array, prior_root: Array
+    loss: Loss, Z: Array, offset: Array, data: Data, prior_root: Array
 ) -> Information:
-    """Return the information of a loss of u = offset + z'theta."""
-    centre = np.broadcast_to(loss.typical(y, offset).centre - offset, y.shape)
-
-    def at(bandwidth: float) -> Information:
-        variance = np.full(len(y), bandwidth**2)
-
-        def value(u: Array) -> Array:
-            if bandwidth == 0:
-                return loss.value(offset + u, y)
-            return loss.expected(offset + u, variance, y)
-
-        def derivatives(u: Array) -> tuple[Array, Array]:
-            if bandwidth == 0:
-                return loss.derivatives(offset + u, y)[:2]
-            found = loss.partials(offset + u, variance, y)
-            return found.mean, found.mean_mean
-
-        return linear_predictor_information(Z, weights, value, derivatives, prior_root, centre)
-
-    if loss.smooth:
-        return at(0.0)
-    kinks = np.atleast_2d(loss.bends(y)[0])[-1] - offset
-    found, fitted = None, np.full(len(y), np.average(kinks, weights=weights))
-    for _ in range(BANDWIDTHS):
-        found = at(bandwidth_for(kinks - fitted, weights))
-        fitted = Z @ found.minimiser
-    assert found is not None
-    return found
+    """Return the information of a loss of offset + Z theta."""
+    if not loss.smooth:
+        return kinked_information(loss, Z, offset, data, prior_root)
+    unit = loss.unit(data.y)
+    scaled, shift = in_units(loss, unit), offset / unit
+    start = None
+    if len(Z) > Z.shape[1] and not loss.binary:
+        start = (least_squares_predictor(loss, Z, offset, data) - offset) / unit
+    return linear_predictor_information(
+        Z / unit,
+        data.weights,
+        lambda u: scaled.value(u + shift, data.y),
+        lambda u: scaled.derivatives(u + shift, data.y)[:2],
+        prior_root,
+        start,
+    )
 
 
-def bandwidth_for(residuals: Array, weights: Array) -> float:
-    """Return Hall and Sheather's bandwidth for the density of residuals at 0."""
-    n = weights.sum()
-    mean = np.average(residuals, weights=weights)
-    deviation = np.sqrt(np.average((residuals - mean) ** 2, weights=weights))
-    low, high = np.quantile(residuals, [0.25, 0.75], weights=weights, method="inverted_cdf")
-    scale = min(deviation, (high - low) / 1.34) or deviation
-    if not scale > 0:
+def kinked_information(
+    loss: Loss, Z: Array, offset: Array, data: Data, prior_root: Array
+) -> Information:
+    """Return the information of a loss with kinks."""
+    Q, R, scale = orthonormal(Z, data.weights)
+    share = data.weights / data.weights.sum()
+    u = minimising_predictor(loss, Z, offset, data, NARROW)
+    theta = np.linalg.solve(R, Q.T @ (share * (u - offset))) / scale
+    curvature = (Z.T * (share * kernel_curvature(loss, u, data))) @ Z
+    if not np.linalg.eigvalsh(curvature)[0] > 0:
         raise NoMinimiserError(
-            "y must have a density where the loss bends, got residuals that are all the same; use "
-            "Coverage(), which keeps the prior"
+            f"y must leave rows near the kink of the {loss.name} for an estimate of its curvature, "
+            "got too few; use Coverage(), which needs none"
         )
-    level = float(np.clip(np.average(residuals < 0, weights=weights), 0.5 / n, 1 - 0.5 / n))
-    q = special.ndtri(level)
-    density = np.exp(-(q**2) / 2) / np.sqrt(2 * np.pi)
-    z = special.ndtri(1 - ERROR / 2)
-    width = (z**2 * 1.5 * density**2 / (2 * q**2 + 1) / n) ** (1 / 3)
-    width = min(width, 0.99 * min(level, 1 - level))
-    return float(scale * (special.ndtri(level + width) - special.ndtri(level - width)))
+    return Information(theta, loss.derivatives(u, data.y)[0][:, None] * Z, curvature, prior_root)
+
+
+def kernel_curvature(loss: Loss, u: Array, data: Data) -> Array:
+    """Return the curvature of each row that a kernel estimates, (n,)."""
+    kinks, unit = np.atleast_2d(loss.bends(data.y)[0])[-1], loss.unit(data.y)
+    step = STEP * unit
+    after, before = (loss.derivatives(kinks + move, data.y)[0] for move in (step, -step))
+    distance = u - kinks
+    share = float(np.average(distance > 0, weights=data.weights))
+    width = bandwidth(distance, data.weights, float(np.clip(share, 0.05, 0.95)))
+    # Epanechnikov's kernel.
+    kernel = 0.75 * np.maximum(1 - (distance / width) ** 2, 0.0) / width
+    return (after - before) * kernel
+
+
+def bandwidth(distance: Array, weights: Array, q: float) -> float:
+    """Return the bandwidth of Hall and Sheather for the density at the quantile q."""
+    n, z = float(weights.sum()), float(ndtri(q))
+    density = np.exp(-(z**2)) / (2 * np.pi)
+    h = n ** (-1 / 3) * float(ndtri(1 - LEVEL / 2)) ** (2 / 3)
+    h *= (1.5 * density / (2 * z**2 + 1)) ** (1 / 3)
+    h = min(h, 0.99 * min(q, 1 - q))
+    middle = np.average(distance, weights=weights)
+    std = float(np.sqrt(np.average((distance - middle) ** 2, weights=weights)))
+    order = np.argsort(distance)
+    below = np.cumsum(weights[order]) / n
+    quartiles = np.interp([0.25, 0.75], below, distance[order])
+    spread = min(std, float(np.diff(quartiles)[0]) / 1.34) or std
+    return spread * float(ndtri(q + h) - ndtri(q - h))

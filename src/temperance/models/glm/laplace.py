@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temperance.losses.base import Forces, PredictorLoss
 from temperance.models.glm.gaussians import (
@@ -22,10 +21,9 @@ from temperance.models.glm.gaussians import (
     typical_fit,
     weighted_gram,
 )
-from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, Preferences
+from temperance.types import Array
 
 
 @dataclass(frozen=True)
@@ -110,30 +108,3 @@ class LaplaceSystem(StraightAhead):
     def _precision(self, second: Array, beta: float) -> Array:
         Z = self.rows.Z
         return np.eye(Z.shape[1]) + beta * weighted_gram(Z, self.rows.weights * second)
-
-
-@dataclass(frozen=True, eq=False)
-class LaplaceLogistic(LogisticRegression):
-    r"""Logistic regression: Gaussian at the mode of the alpha-posterior with the curvature there.
-
-    .. math:: S^{-1} = S_0^{-1} + \tfrac{\alpha}{W} \sum_i w_i \sigma'(z_i'm) z_i z_i'
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-
-    Examples
-    --------
-    >>> posterior = LaplaceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.6748])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)
-
-    def approximation(self, loss: PredictorLoss) -> Approximation:
-        """Return the approximation under a loss."""
-        return Laplace(loss)

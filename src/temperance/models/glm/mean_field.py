@@ -11,17 +11,14 @@ each other.  Steps of means follow their deviations where these are large (:mod:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.curves import RiskCurve
-from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss
-from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
+from temperance.losses.base import ExpectedLoss, Forces, Partials
 from temperance.models.glm.gaussians import (
     WIDER,
     DiagonalLaw,
@@ -32,12 +29,11 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.large_variances import LARGE, following
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
-from temperance.models.glm.model import LogisticRegression, Problem
-from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss
+from temperance.models.glm.newton import System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
-from temperance.types import AnyPlan, Array, Data, Risk
-from temperance.validation import as_data, as_numbers, non_negative, one_of, positive, whole
+from temperance.types import Array
+from temperance.validation import as_numbers
 
 LITTLE = 0.05  # change of a logarithm below which a line is as good
 
@@ -191,89 +187,6 @@ class MeanFieldSystem:
     def _split(self, x: Array) -> tuple[Array, Array]:
         k = self.rows.Z.shape[1]
         return x[:, :k], x[:, k:]
-
-
-@dataclass(frozen=True, eq=False)
-class MeanFieldLogistic(LogisticRegression):
-    r"""Logistic regression: the best Gaussian approximation of diagonal covariance.
-
-    Bayes by Backprop converges to it.
-
-    .. math:: \min_{m, \sigma} \; \alpha E_{N(m, \mathrm{diag}\,\sigma^2)}[r_n]
-              + KL(N(m, \mathrm{diag}\,\sigma^2) \,|\, \pi_0)
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or a diagonal matrix
-    method : {"deterministic", "sgd"}
-        Newton's method on the quadrature, or Bayes by Backprop, the stochastic algorithm of the
-        thesis.
-    steps, rate, seed : int, float, int
-        Number of steps, learning rate and random numbers of ``method="sgd"``.
-
-    Examples
-    --------
-    >>> posterior = MeanFieldLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.7039])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-    method: Literal["deterministic", "sgd"] = "deterministic"
-    steps: int = 200
-    rate: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown method and a schedule without steps."""
-        one_of("method", self.method, ("deterministic", "sgd"))
-        whole("steps", self.steps, 1)
-        positive("rate", self.rate)
-        whole("seed", self.seed, 0)
-
-    def approximation(self, loss: PredictorLoss) -> Approximation:
-        """Return the approximation under a loss."""
-        return MeanField(loss)
-
-    @property
-    def schedule(self) -> Schedule:
-        """Steps, rate and random numbers of the stochastic method."""
-        return Schedule(self.steps, self.rate, self.seed)
-
-    def prior(self, dimension: int) -> GaussianPrior:
-        """Return the prior, which must be diagonal."""
-        return diagonal_prior(self.prior_mean, self.prior_cov, dimension)
-
-    def gaussian(self, problem: Problem) -> Callable[[float], tuple[Array, Array]]:
-        """Return the function from beta to mean and covariance root, for rows of one weighting."""
-        if self.method == "deterministic":
-            return super().gaussian(problem)
-
-        def stochastic(beta: float) -> tuple[Array, Array]:
-            fit = backprop(problem.rows, np.array([[beta]]), self.schedule)
-            return fit.mean[0, 0], fit.deviation[0, 0]
-
-        return stochastic
-
-    def trajectory(
-        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> Array:
-        """Means after each step of Bayes by Backprop, shape (steps + 1, d)."""
-        data = as_data(X, y, weights)
-        rows, _, _, prior = self.problem(data)
-        trace: list[Array] = []
-        beta = non_negative("alpha", alpha) / data.size
-        backprop(rows, np.array([[beta]]), self.schedule, trace)
-        return prior.mean + np.stack(trace)[:, 0, 0] * prior.root
-
-    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
-        """Return the curve that the plan estimates, by quadrature."""
-        if self.method == "deterministic":
-            return super().risk_curve(data, plan, risk)
-        rows = self.problem(data).rows
-        return backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)
 
 
 def diagonal_prior(mean: ArrayLike, cov: ArrayLike, dimension: int) -> GaussianPrior:

@@ -23,7 +23,7 @@ from temperance.models.glm.scale import plan_scale
 from temperance.models.glm.units import in_units
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.models.prior_information import logistic_prior_information
-from temperance.posteriors import GaussianPosterior, LogisticPosterior
+from temperance.posteriors import GaussianPosterior
 from temperance.types import AnyPlan, Array, Data, Information, Risk
 from temperance.validation import as_data, non_negative
 
@@ -140,29 +140,34 @@ class GibbsRegression(Regression):
         return gaussian
 
     def information(self, data: Data) -> Information:
-        """Return scores and curvature at the minimiser of the mean loss, without the prior.
-
-        A free parameter of the loss has its fitted value.
-        """
+        """Return scores and curvature at the minimiser of the mean loss, without the prior."""
         self.row_loss.check(data.y)
         Z = self.features(data.X)
         loss, root = self.fitted_loss(data), self.prior(Z.shape[1]).root
-        return loss_information(loss, Z, self.offset(data.X), data.y, data.weights, root)
+        return loss_information(loss, Z, self.offset(data.X), data, root)
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores averaged over the prior, as expected and as observed."""
+        if not isinstance(self.row_loss, Logistic):
+            name = type(self.row_loss).__name__
+            raise ValueError(f"PriorInformation needs the logistic loss here, got {name}")
+        Z, theta = self.design(data.X), self.information(data).minimiser
+        return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
 
     def credible_levels(
         self, data: Data, weights: Array, theta: Array | None
     ) -> Callable[[float], Array]:
         """Return the levels of the Gaussians' ellipsoids that ``theta`` is on."""
         problem = self.problem(data)
+        rows, approximation, basis, prior = problem
         mean_at = self.gaussian(problem)
 
         def point(beta: float) -> tuple[Array, float]:
             if theta is None:
                 return mean_at(beta)[0], 0.0
-            return whitened_point(theta, problem.prior, problem.basis)
+            return whitened_point(theta, prior, basis)
 
-        p = len(problem.prior.mean)
-        return credible_levels(problem.rows, problem.approximation, weights, point, p)
+        return credible_levels(rows, approximation, weights, point, len(prior.mean))
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Loss of each draw at each observation."""
@@ -178,21 +183,6 @@ class GibbsRegression(Regression):
             curve = plain.risk_curve(rows, plan, risk, approximation)
         scale = partial(plan_scale, rows, plan, approximation, self.row_loss.steep)
         return replace(curve, scale=scale, steep=self.row_loss.steep)
-
-
-class LogisticRegression(GibbsRegression):
-    """Loss softplus(z'theta) - y z'theta; a subclass names the approximation."""
-
-    row_loss = Logistic()
-
-    def prior_information(self, data: Data) -> tuple[Array, Array]:
-        """Return squared scores averaged over the prior, as expected and as observed."""
-        Z, theta = self.features(data.X), self.information(data).minimiser
-        return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
-
-    def forecasting(self, coefficients: GaussianPosterior, data: Data) -> LogisticPosterior:
-        """Return the posterior with probabilities of the classes."""
-        return LogisticPosterior(coefficients.mean, coefficients.root, coefficients.design)
 
 
 def whitened_rows(Z: Array, prior: GaussianPrior) -> Array:

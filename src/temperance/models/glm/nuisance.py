@@ -46,13 +46,20 @@ def least_squares_predictor(loss: Loss, Z: Array, offset: Array, data: Data) -> 
     return offset + Z @ found
 
 
-def minimising_predictor(loss: Loss, Z: Array, offset: Array, data: Data) -> Array:
-    """Return the predictors of the coefficients of least loss, with hardly any prior."""
+def minimising_predictor(
+    loss: Loss, Z: Array, offset: Array, data: Data, beta: float = 1.0
+) -> Array:
+    """Return the predictors of the coefficients of least loss, with hardly any prior.
+
+    A loss with kinks is smoothed by a Gaussian, the less so the larger beta is, in units of the
+    loss.
+    """
     unit = loss.unit(data.y)
     size = np.sqrt((Z**2).mean()) or 1.0
     along, _ = spanning_axes(Z * (WEAK / size), data.weights)
     rows = Rows(along, offset / unit, data.y, data.weights[None])
     kind = Laplace if loss.smooth else FullCovariance
     system = kind(in_units(loss, unit)).system(rows)
-    mean = system.gaussian(solve(system, 1.0).x, 1.0)[0][0]
+    beta /= float(np.mean(loss.typical(data.y, offset).curvature)) * unit**2
+    mean = system.gaussian(solve(system, beta).x, beta)[0][0]
     return unit * (rows.offset + along @ mean)

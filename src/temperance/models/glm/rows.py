@@ -75,7 +75,7 @@ class Rows:
             if isinstance(loss, ExpectedLoss):
                 with np.errstate(over="ignore"):
                     prior = loss.forces(self.offset, self.lengths, self.y).curvature
-                curvature = np.maximum(curvature, prior)
+                curvature = np.maximum(curvature, np.nan_to_num(prior, nan=0.0))
             total = float((self.weights @ (curvature * self.lengths)).max())
             self._information[loss] = min(total, np.finfo(float).max)
         return self._information[loss]
