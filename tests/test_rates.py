@@ -10,6 +10,7 @@ from scipy import optimize, special, stats
 from temperance import calibrate, losses, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.information import Units, rates_by_direction
+from temperance.models.glm.information import bandwidth
 from temperance.strategies import (
     RATES,
     Coarsened,
@@ -222,6 +223,32 @@ class TestAnyLoss:
         found = model.information(rows)
         u = data.X @ found.minimiser + np.log(exposure)
         np.testing.assert_allclose(found.scores, (np.exp(u) - data.y)[:, None] * data.X)
+
+    @pytest.mark.parametrize("quantile", [0.5, 0.8])
+    def test_pinball_is_the_kernel_estimate_of_powell(self, quantile):
+        data = self.data_of(losses.Pinball(), 200)
+        X = np.column_stack([np.ones(200), data.X])
+        found = models.GibbsLinear(losses.Pinball(quantile)).information(
+            Data(X, data.y, data.weights)
+        )
+        residual = data.y - X @ found.minimiser
+        below = np.average(residual < 0, weights=data.weights)
+        assert below == pytest.approx(quantile, abs=0.02)
+        h = bandwidth(-residual, data.weights, below)
+        kernel = 0.75 * np.maximum(1 - (residual / h) ** 2, 0.0) / h  # Epanechnikov's
+        J = (X.T * (data.weights * kernel)) @ X / data.size
+        np.testing.assert_allclose(found.curvature, J, rtol=1e-9)
+        np.testing.assert_allclose(found.scores, ((residual < 0) - quantile)[:, None] * X)
+
+    def test_bandwidth_is_that_of_hall_and_sheather(self):
+        statsmodels = pytest.importorskip("statsmodels.regression.quantile_regression")
+        e = np.random.default_rng(0).standard_normal(4000)
+        for q in (0.5, 0.8):
+            width = statsmodels.hall_sheather(4000, q)
+            low, high = np.quantile(e, [0.25, 0.75])
+            scale = min(e.std(), (high - low) / 1.34)
+            expected = scale * (stats.norm.ppf(q + width) - stats.norm.ppf(q - width))
+            assert bandwidth(e, np.ones(4000), q) == pytest.approx(expected, rel=1e-3)
 
     @pytest.mark.parametrize("loss", [losses.Pinball(0.7), losses.Hinge()])
     def test_rates_of_losses_with_kinks(self, loss):
