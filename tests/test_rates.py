@@ -776,14 +776,17 @@ class TestFailures:
         assert chosen(model, data, "sandwich").beta > 0
 
     def test_a_prior_that_excludes_the_minimiser(self):
+        """No beta covers it: the posterior mean is covered instead, and beyond bounds nothing."""
         data = scattered()
         tight = models.GaussianLinear(prior_mean=100.0, prior_cov=0.01)
+        found = chosen(tight, data, Coverage(n_draws=50), bounds=(0, 1e8))
+        assert "posterior mean" in found.where and found.beta_range is None
         self.refused(
-            "bounds must hold a beta whose credible sets cover",
+            r"bounds must hold a beta whose credible sets cover in 95% of the resamples, got none",
             tight,
             data,
             Coverage(n_draws=50),
-            bounds=(0, 3),
+            bounds=(1e6, 1e8),
         )
 
     def test_options(self):
@@ -918,6 +921,45 @@ class TestWithoutACurve:
         table = compare(SETTINGS, {"sandwich": Sandwich(), "bayes": strategies.Bayes()}, 2, 1, 1)
         assert table["beta"].notna().all() and table["risk"].notna().all()
         assert table[table["strategy"] == "sandwich"]["estimated_risk"].isna().all()
+
+
+class TestTargetOfEstimators:
+    def test_coefficients_are_chosen_by_coverage(self):
+        from temperance import GibbsClassifier, GibbsRegressor
+
+        data, groups = scattered(), np.arange(60) // 2
+        regressor = GibbsRegressor(target="coefficients")
+        assert regressor.usual_strategy() == Coverage()
+        known = regressor.fit(data.X[:, 1:], data.y).calibration_
+        assert known.strategy == Coverage() and known.bounds == (0.0, 100.0)
+        assert isinstance(known.model, models.NormalInverseGammaLinear)
+        assert regressor.fit(data.X[:, 1:], data.y, groups=groups).calibration_.beta != known.beta
+        other = GibbsRegressor(target="coefficients", strategy="sandwich").fit(
+            data.X[:, 1:], data.y
+        )
+        assert other.calibration_.strategy == Sandwich()
+        labels = labelled()
+        classifier = GibbsClassifier(posterior="laplace", target="coefficients")
+        assert classifier.fit(labels.X[:, 1:], labels.y).calibration_.strategy == Coverage()
+        with pytest.raises(ValueError, match="got SoftmaxLogistic$"):
+            classifier.fit(labels.X[:, 1:], np.arange(80) % 3)
+
+    @pytest.mark.slow
+    def test_intervals_of_coefficients_cover(self):
+        from temperance import GibbsRegressor
+
+        theta, covered = np.array([1.0, -1.0, 0.5, 0.0, 0.0]), {"coefficients": [], "draws": []}
+        for r in range(200):
+            rng = np.random.default_rng([100, r])
+            X = rng.standard_normal((100, 5))
+            y = 2 + X @ theta + rng.standard_normal(100)
+            for target, found in covered.items():
+                low, high = (
+                    GibbsRegressor(target=target).fit(X, y).coefficients().interval().T[:, 1:]
+                )
+                found.append(np.mean((low < theta) & (theta < high)))
+        assert np.mean(covered["coefficients"]) == pytest.approx(0.95, abs=0.02)
+        assert np.mean(covered["draws"]) < 0.85  # negative control
 
 
 def test_rates_are_generalised_eigenvalues():
