@@ -23,7 +23,8 @@ from temperance.types import (
 )
 from temperance.validation import open_unit, whole
 
-HALVINGS = 8  # of the interval of log beta, log 2 wide: to 0.3 % of beta
+HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta
+MOST_SCALINGS, SETTLED = 8, 1e-6
 MOST_STEPS = 50  # by factors of 2, from the upper bound downwards
 
 
@@ -76,7 +77,11 @@ class Coverage(RateStrategy):
         weights = resampled(units, self.n_draws, rng)
         theta = minimiser_of(model, units)
         levels = model.credible_levels(units.rows, weights, theta)
-        beta = largest_covering(levels, self.level, bounds)
+        beta = None
+        if theta is not None:
+            beta = by_scaling(levels, self.level, bounds, len(theta))
+        if beta is None:
+            beta = largest_covering(levels, self.level, bounds)
         what = "minimiser" if theta is not None else "posterior mean"
         share = f"{100 * self.level:g} %"
         rule = f"{share} sets of {self.n_draws} resamples cover the {what} in {share} of them"
@@ -110,6 +115,38 @@ def resampled(units: Units, n_draws: int, rng: np.random.Generator) -> Array:
     # Weight k is k observations; other sums of weights are rounded and scaled back.
     counts = rng.multinomial(observations, weights / size, size=n_draws)
     return counts * (size / observations)
+
+
+def reaches(found: Array, level: float, beta: float, dimension: int) -> Array:
+    """Return the betas up to which resamples cover, from their levels at ``beta``.
+
+    Squared distances grow about like beta, exactly so under a flat prior and a Gaussian posterior:
+    up to beta q / d, where d is the distance of a resample's level and q that of ``level``.
+    """
+    missed = np.clip(1 - found, 1e-15, 1.0)
+    with np.errstate(divide="ignore"):
+        return beta * special.chdtri(dimension, 1 - level) / special.chdtri(dimension, missed)
+
+
+def by_scaling(
+    levels: Callable[[float], Array], level: float, bounds: tuple[float, float], dimension: int
+) -> float | None:
+    """Return the beta of nominal coverage by repeated scaling; None where that does not settle."""
+    lower, upper = bounds
+    beta = float(np.clip(1.0, lower, upper))
+    for _ in range(MOST_SCALINGS):
+        found = levels(beta)
+        # The share ``level`` of the resamples, rounded up, reaches that far.
+        covered = int(np.ceil(level * len(found) - 1e-9))
+        scaled = float(np.sort(reaches(found, level, beta, dimension))[len(found) - covered])
+        if beta == upper and scaled >= upper:
+            return upper
+        if abs(scaled - beta) <= SETTLED * beta:
+            return beta if np.mean(found <= level) >= level else scaled * (1 - SETTLED)
+        beta = float(np.clip(scaled, lower, upper))
+        if not beta > 0:
+            return None
+    return None
 
 
 def largest_covering(
@@ -147,17 +184,14 @@ def resampling_range(
 ) -> tuple[float, float]:
     """Return the betas between which the number of resamples leaves the choice.
 
-    Squared distances d_b grow about like beta, so resample b covers up to beta q / d_b, where q is
-    the distance of the level.  The range has the quantiles of these betas at the shares of 1 -
-    level plus and minus two binomial standard errors.
+    They are quantiles of the betas up to which resamples cover, at the shares of 1 - level plus and
+    minus two binomial standard errors.
 
     Parameters
     ----------
     found : levels of the resamples at beta, shape (n_draws,)
     """
-    missed = np.clip(1 - found, 1e-15, 1.0)
-    with np.errstate(divide="ignore"):
-        reach = beta * special.chdtri(dimension, 1 - level) / special.chdtri(dimension, missed)
+    reach = reaches(found, level, beta, dimension)
     error = 2 * np.sqrt(level * (1 - level) / len(found))
     low = np.quantile(reach, max(1 - level - error, 0.0), method="lower")
     high = np.quantile(reach, min(1 - level + error, 1.0), method="higher")
