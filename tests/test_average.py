@@ -299,8 +299,8 @@ class TestEstimators:
     def test_quantiles_and_levels(self):
         model = GibbsRegressor().fit(X[:, 1:], Y)
         new = X[:7, 1:]
-        both = model.quantile(new, [0.05, 0.95])
-        assert both.shape == (2, 7) and model.quantile(new, 0.05).shape == (7,)
+        both = model.predict_quantile(new, [0.05, 0.95])
+        assert both.shape == (2, 7) and model.predict_quantile(new, 0.05).shape == (7,)
         np.testing.assert_allclose(model.predict_interval(new, 0.9).T, both, rtol=1e-8)
         assert model.predict_interval(new, [0.5, 0.9, 0.99]).shape == (3, 7, 2)
         np.testing.assert_allclose(model.forecast(new).cdf(both[0]), 0.05, rtol=1e-7)

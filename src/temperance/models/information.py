@@ -32,7 +32,7 @@ def linear_predictor_information(
     value: Value,
     derivatives: Derivatives,
     prior_root: Array | None = None,
-    start: Array | None = None,
+    centre: Array | None = None,
 ) -> Information:
     """Return the information of a loss of the linear predictor.
 
@@ -43,12 +43,12 @@ def linear_predictor_information(
     value : function from predictors (n,) to losses (n,)
     derivatives : function from predictors (n,) to l' and l'', (n,) each
     prior_root : root of the prior covariance of theta
-    start : predictors (n,) from which Newton's method starts, or None for zeros
+    centre : predictors (n,) near each row's smallest loss, to start from; by default 0
     """
     Q, R, scale = orthonormal(Z, weights)
     share = weights / weights.sum()
-    g = np.zeros(Q.shape[1]) if start is None else Q.T @ (share * start)
-    g, u = _minimise(Q, share, value, derivatives, g)
+    near = np.zeros(len(Z)) if centre is None else centre
+    g, u = _minimise(Q, share, value, derivatives, near)
     first, second = derivatives(u)
     theta = np.linalg.solve(R, g) / scale
     curvature = (Z.T * (share * second)) @ Z
@@ -119,27 +119,28 @@ def orthonormal(Z: Array, weights: Array) -> tuple[Array, Array, Array]:
 
 
 def _minimise(
-    Q: Array, share: Array, value: Value, derivatives: Derivatives, g: Array
+    Q: Array, share: Array, value: Value, derivatives: Derivatives, centre: Array
 ) -> tuple[Array, Array]:
     """Return coefficients along Q, and predictors, of smallest mean loss, by damped Newton steps.
 
     Where there is no minimum, predictors of some rows grow at every step, and the curvature along
     some direction vanishes.
     """
+    g = Q.T @ (share * centre)
     u = Q @ g
     for _ in range(MOST_STEPS):
         first, second = derivatives(u)
         hessian = (Q.T * (share * second)) @ Q
         curvatures = np.linalg.eigvalsh(hessian)
-        if curvatures[0] <= 0 and second.min() < 0:
-            # Far from a minimum of a loss that is not convex, without its negative curvatures.
-            hessian = (Q.T * (share * np.maximum(second, 0.0))) @ Q
+        curved = curvatures[0] > FLAT * curvatures[-1]
+        if not curved:
+            hessian = (Q.T * (share * _secant(u - centre, first, second))) @ Q
             curvatures = np.linalg.eigvalsh(hessian)
-        if not curvatures[0] > FLAT * curvatures[-1]:
-            break
+            if not curvatures[0] > FLAT * curvatures[-1]:
+                break
         step = -np.linalg.solve(hessian, Q.T @ (share * first))
         change = Q @ step
-        if np.abs(change).max() <= CONVERGED * (1.0 + np.abs(u).max()):
+        if curved and np.abs(change).max() <= CONVERGED * (1.0 + np.abs(u).max()):
             return g + step, u + change
         length = _length(u, change, share, value)
         g, u = g + length * step, u + length * change
@@ -147,6 +148,12 @@ def _minimise(
         "y must have a minimiser of its mean loss without the prior, got none: X separates the "
         "classes, or the loss has no curvature; use Coverage(), which keeps the prior"
     )
+
+
+def _secant(distance: Array, first: Array, second: Array) -> Array:
+    """Return l'' where it is positive, elsewhere l' / (u - centre), as in reweighted squares."""
+    slope = np.divide(first, distance, out=np.zeros(len(first)), where=distance != 0)
+    return np.where(second > 0, second, np.maximum(slope, 0.0))
 
 
 def _length(u: Array, change: Array, share: Array, value: Value) -> float:

@@ -20,6 +20,7 @@ from temperance.models.glm.mean_field import MeanField, diagonal_prior
 from temperance.models.glm.model import GibbsRegression, Problem
 from temperance.models.glm.newton import Approximation
 from temperance.models.linear_predictor import GaussianPrior
+from temperance.models.prior_information import logistic_prior_information
 from temperance.posteriors import GaussianPosterior, LogisticPosterior
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, one_of, positive, whole
@@ -29,6 +30,11 @@ class LogisticRegression(GibbsRegression):
     """Loss softplus(z'theta) - y z'theta; a subclass names the approximation."""
 
     row_loss = Logistic()
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores averaged over the prior, as expected and as observed."""
+        Z, theta = self.features(data.X), self.information(data).minimiser
+        return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
 
     def forecasting(self, coefficients: GaussianPosterior, data: Data) -> LogisticPosterior:
         """Return the posterior with probabilities of the classes."""

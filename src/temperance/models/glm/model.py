@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
 from temperance.losses.base import Loss, PredictorLoss
-from temperance.losses.logistic import Logistic
 from temperance.models.credible import whitened_point
 from temperance.models.glm import fast, plain
 from temperance.models.glm.credible import credible_levels
@@ -22,7 +21,6 @@ from temperance.models.glm.rows import Rows, coordinates
 from temperance.models.glm.scale import plan_scale
 from temperance.models.glm.units import in_units
 from temperance.models.linear_predictor import GaussianPrior, Regression
-from temperance.models.prior_information import logistic_prior_information
 from temperance.posteriors import GaussianPosterior
 from temperance.types import AnyPlan, Array, Data, Information, Risk
 from temperance.validation import as_data, non_negative
@@ -145,14 +143,6 @@ class GibbsRegression(Regression):
         Z = self.features(data.X)
         loss, root = self.fitted_loss(data), self.prior(Z.shape[1]).root
         return loss_information(loss, Z, self.offset(data.X), data, root)
-
-    def prior_information(self, data: Data) -> tuple[Array, Array]:
-        """Return squared scores averaged over the prior, as expected and as observed."""
-        if not isinstance(self.row_loss, Logistic):
-            name = type(self.row_loss).__name__
-            raise ValueError(f"PriorInformation needs the logistic loss here, got {name}")
-        Z, theta = self.design(data.X), self.information(data).minimiser
-        return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
 
     def credible_levels(
         self, data: Data, weights: Array, theta: Array | None

@@ -22,6 +22,7 @@ from temperance.models.linear_predictor import row_space
 from temperance.types import Array
 
 INDEPENDENT = 1e-6  # share of a column's square that the others do not explain
+HUGE = 1e200  # information of a row, at most
 ROUNDING = 1e-14  # part of the terms of a sum
 TAKES_PART = 100.0  # variance inflation of a column beside those that depend on each other
 
@@ -76,8 +77,9 @@ class Rows:
                 with np.errstate(over="ignore"):
                     prior = loss.forces(self.offset, self.lengths, self.y).curvature
                 curvature = np.maximum(curvature, np.nan_to_num(prior, nan=0.0))
-            total = float((self.weights @ (curvature * self.lengths)).max())
-            self._information[loss] = min(total, np.finfo(float).max)
+            with np.errstate(over="ignore"):
+                each = np.minimum(curvature * self.lengths, HUGE)
+            self._information[loss] = float((self.weights @ each).max())
         return self._information[loss]
 
     @cached_property
