@@ -918,7 +918,7 @@ WRONG_OPTIONS = {
         "'polynomial', 'logistic'"
     ),
     "calibrate --for risk": (
-        "Invalid value for '--for': 'risk' is not one of 'forecasts', 'draws'"
+        "Invalid value for '--for': 'risk' is not one of 'forecasts', 'coefficients', 'draws'"
     ),
     "calibrate --transfer n": "Invalid value for '--transfer': 'n' is not one of 'beta', 'alpha'",
     "calibrate --posterior exact": (

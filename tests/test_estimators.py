@@ -588,7 +588,7 @@ REFUSED = {
     ),
     "target": (
         GibbsRegressor(target="mse"),
-        "target must be one of 'forecasts', 'draws', got 'mse'",
+        "target must be one of 'forecasts', 'coefficients', 'draws', got 'mse'",
     ),
     "average for draws": (
         GibbsRegressor(target="draws", strategy="average"),

@@ -5,11 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from scenarios import HIERARCHICAL, LINEAR, LOGISTIC, data_for, gaussian_data
-from scipy import special, stats
+from scipy import optimize, special, stats
 
-from temperance import calibrate, models, strategies
+from temperance import calibrate, losses, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.information import Units, rates_by_direction
+from temperance.models.glm.information import bandwidth
 from temperance.strategies import (
     RATES,
     Coarsened,
@@ -62,7 +63,7 @@ def chosen(model, data, strategy, **options):
     return calibrate(model, data.X, data.y, strategy, **options)
 
 
-def losses(model, data, theta):
+def row_losses(model, data, theta):
     """Return the loss of each row; coefficients alone where the variance is fitted."""
     if isinstance(model, models.NormalInverseGammaLinear | models.HierarchicalLinear):
         best = np.linalg.lstsq(
@@ -77,12 +78,13 @@ def naive_information(model, data, theta, step=1e-4):
     """Return scores and curvature by finite differences of the losses."""
     p = len(theta)
     up, down = (
-        [losses(model, data, theta + s * step * np.eye(p)[j]) for j in range(p)] for s in (1, -1)
+        [row_losses(model, data, theta + move) for move in sign * step * np.eye(p)]
+        for sign in (1, -1)
     )
     scores = (np.array(up) - np.array(down)).T / (2 * step)
 
     def mean(at):
-        return np.average(losses(model, data, at), weights=data.weights)
+        return np.average(row_losses(model, data, at), weights=data.weights)
 
     e = step * np.eye(p)
     J = np.array(
@@ -160,6 +162,115 @@ class TestInformation:
         plain = sm.Logit(data.y, data.X).fit(disp=0, tol=1e-12).cov_params()
         rate = 3 / np.trace(np.linalg.solve(plain, fitted.cov_params()))
         assert calibration.beta == pytest.approx(rate, rel=1e-7)
+
+
+class TestAnyLoss:
+    """Losses of a linear predictor other than the logistic one."""
+
+    CASES = {
+        "squared": losses.Squared(0.7),
+        "huber": losses.Huber(0.6),
+        "expectile": losses.Expectile(0.8),
+        "student-t": losses.StudentT(4.0, 0.6),
+        "tukey": losses.Tukey(3.0),
+        "poisson": losses.Poisson(),
+        "negative binomial": losses.NegativeBinomial(1.5),
+        "probit": losses.Probit(),
+    }
+
+    @staticmethod
+    def data_of(loss, n=60):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((n, 3))
+        u = X @ [1.0, 0.5, -0.5]
+        y = u + 0.5 * rng.standard_t(3, n)
+        if loss.binary:
+            y = (y > 0).astype(float)
+        elif loss.likelihood and loss.discrete:
+            y = rng.poisson(np.exp(0.5 * u)).astype(float)
+        return Data(X, y, rng.integers(1, 4, n).astype(float))
+
+    @pytest.mark.parametrize("name", CASES)
+    def test_information(self, name):
+        loss = self.CASES[name]
+        model, data = models.GibbsLinear(loss, prior_cov=3.0), self.data_of(loss)
+        found = model.information(data)
+        assert np.abs(data.weights @ found.scores).max() < 1e-7 * np.abs(found.scores).max()
+
+        def mean(theta):
+            return np.average(loss.value(data.X @ theta, data.y), weights=data.weights)
+
+        best = optimize.minimize(mean, found.minimiser, method="Nelder-Mead")
+        assert best.fun >= mean(found.minimiser) - 1e-9
+        if name not in ("huber", "expectile", "tukey"):  # whose second derivatives jump
+            scores, J = naive_information(model, data, found.minimiser)
+            np.testing.assert_allclose(found.scores, scores, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found.curvature, J, rtol=1e-4, atol=1e-5)
+
+    def test_squares_are_those_of_the_linear_model(self):
+        data = scattered()
+        other = models.GibbsLinear(losses.Squared(2.0), prior_cov=3.0)
+        for strategy in (Sandwich(), FisherInformation(), Coverage(n_draws=100)):
+            linear = chosen(models.GaussianLinear(2.0, prior_cov=3.0), data, strategy).beta
+            assert chosen(other, data, strategy).beta == pytest.approx(linear, rel=1e-5)
+
+    def test_offsets_are_added(self):
+        data = self.data_of(losses.Poisson())
+        rng = np.random.default_rng(1)
+        exposure = rng.uniform(1.0, 3.0, len(data))
+        model = models.GibbsLinear(losses.Poisson(), offset=3)
+        rows = Data(np.column_stack([data.X, np.log(exposure)]), data.y, data.weights)
+        found = model.information(rows)
+        u = data.X @ found.minimiser + np.log(exposure)
+        np.testing.assert_allclose(found.scores, (np.exp(u) - data.y)[:, None] * data.X)
+
+    @pytest.mark.parametrize("quantile", [0.5, 0.8])
+    def test_pinball_is_the_kernel_estimate_of_powell(self, quantile):
+        data = self.data_of(losses.Pinball(), 200)
+        X = np.column_stack([np.ones(200), data.X])
+        found = models.GibbsLinear(losses.Pinball(quantile)).information(
+            Data(X, data.y, data.weights)
+        )
+        residual = data.y - X @ found.minimiser
+        below = np.average(residual < 0, weights=data.weights)
+        assert below == pytest.approx(quantile, abs=0.02)
+        h = bandwidth(-residual, data.weights, below)
+        kernel = 0.75 * np.maximum(1 - (residual / h) ** 2, 0.0) / h  # Epanechnikov's
+        J = (X.T * (data.weights * kernel)) @ X / data.size
+        np.testing.assert_allclose(found.curvature, J, rtol=1e-9)
+        np.testing.assert_allclose(found.scores, ((residual < 0) - quantile)[:, None] * X)
+
+    def test_bandwidth_is_that_of_hall_and_sheather(self):
+        statsmodels = pytest.importorskip("statsmodels.regression.quantile_regression")
+        e = np.random.default_rng(0).standard_normal(4000)
+        for q in (0.5, 0.8):
+            width = statsmodels.hall_sheather(4000, q)
+            low, high = np.quantile(e, [0.25, 0.75])
+            scale = min(e.std(), (high - low) / 1.34)
+            expected = scale * (stats.norm.ppf(q + width) - stats.norm.ppf(q - width))
+            assert bandwidth(e, np.ones(4000), q) == pytest.approx(expected, rel=1e-3)
+
+    @pytest.mark.parametrize("loss", [losses.Pinball(0.7), losses.Hinge()])
+    def test_rates_of_losses_with_kinks(self, loss):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((150, 2))
+        y = X[:, 0] + rng.standard_normal(150)
+        if loss.binary:
+            y = (y > 0).astype(float)
+        model = models.GibbsLinear(loss, prior_cov=10.0)
+        rates = [
+            calibrate(model, X, y, strategy, bounds=FAR).beta
+            for strategy in (Sandwich(), Coverage(n_draws=50))
+        ]
+        assert 0.2 < rates[0] / rates[1] < 5.0
+        if isinstance(loss, losses.Pinball):  # ten times the units, a tenth of the rate
+            scaled = calibrate(model, X, 10 * y, Sandwich(), bounds=FAR).beta
+            assert scaled == pytest.approx(rates[0] / 10, rel=1e-6)
+
+    def test_prior_information_needs_a_law_of_responses(self):
+        loss = losses.Huber(0.6)
+        with pytest.raises(ValueError, match="PriorInformation needs the logistic loss"):
+            chosen(models.GibbsLinear(loss), self.data_of(loss), PriorInformation())
 
 
 class TestFormulae:
@@ -665,14 +776,17 @@ class TestFailures:
         assert chosen(model, data, "sandwich").beta > 0
 
     def test_a_prior_that_excludes_the_minimiser(self):
+        """No beta covers it: the posterior mean is covered instead, and beyond bounds nothing."""
         data = scattered()
         tight = models.GaussianLinear(prior_mean=100.0, prior_cov=0.01)
+        found = chosen(tight, data, Coverage(n_draws=50), bounds=(0, 1e8))
+        assert "posterior mean" in found.where and found.beta_range is None
         self.refused(
-            "bounds must hold a beta whose credible sets cover",
+            r"bounds must hold a beta whose credible sets cover in 95% of the resamples, got none",
             tight,
             data,
             Coverage(n_draws=50),
-            bounds=(0, 3),
+            bounds=(1e6, 1e8),
         )
 
     def test_options(self):
@@ -807,6 +921,45 @@ class TestWithoutACurve:
         table = compare(SETTINGS, {"sandwich": Sandwich(), "bayes": strategies.Bayes()}, 2, 1, 1)
         assert table["beta"].notna().all() and table["risk"].notna().all()
         assert table[table["strategy"] == "sandwich"]["estimated_risk"].isna().all()
+
+
+class TestTargetOfEstimators:
+    def test_coefficients_are_chosen_by_coverage(self):
+        from temperance import GibbsClassifier, GibbsRegressor
+
+        data, groups = scattered(), np.arange(60) // 2
+        regressor = GibbsRegressor(target="coefficients")
+        assert regressor.usual_strategy() == Coverage()
+        known = regressor.fit(data.X[:, 1:], data.y).calibration_
+        assert known.strategy == Coverage() and known.bounds == (0.0, 100.0)
+        assert isinstance(known.model, models.NormalInverseGammaLinear)
+        assert regressor.fit(data.X[:, 1:], data.y, groups=groups).calibration_.beta != known.beta
+        other = GibbsRegressor(target="coefficients", strategy="sandwich").fit(
+            data.X[:, 1:], data.y
+        )
+        assert other.calibration_.strategy == Sandwich()
+        labels = labelled()
+        classifier = GibbsClassifier(posterior="laplace", target="coefficients")
+        assert classifier.fit(labels.X[:, 1:], labels.y).calibration_.strategy == Coverage()
+        with pytest.raises(ValueError, match="got SoftmaxLogistic$"):
+            classifier.fit(labels.X[:, 1:], np.arange(80) % 3)
+
+    @pytest.mark.slow
+    def test_intervals_of_coefficients_cover(self):
+        from temperance import GibbsRegressor
+
+        theta, covered = np.array([1.0, -1.0, 0.5, 0.0, 0.0]), {"coefficients": [], "draws": []}
+        for r in range(200):
+            rng = np.random.default_rng([100, r])
+            X = rng.standard_normal((100, 5))
+            y = 2 + X @ theta + rng.standard_normal(100)
+            for target, found in covered.items():
+                low, high = (
+                    GibbsRegressor(target=target).fit(X, y).coefficients().interval().T[:, 1:]
+                )
+                found.append(np.mean((low < theta) & (theta < high)))
+        assert np.mean(covered["coefficients"]) == pytest.approx(0.95, abs=0.02)
+        assert np.mean(covered["draws"]) < 0.85  # negative control
 
 
 def test_rates_are_generalised_eigenvalues():

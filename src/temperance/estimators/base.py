@@ -25,6 +25,7 @@ from temperance.estimators.stored import without_data
 from temperance.strategies import (
     RATES,
     Average,
+    Coverage,
     FromSplitter,
     RateStrategy,
     default_strategy,
@@ -35,9 +36,10 @@ from temperance.strategies.selection import stack
 from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer, preferences_of
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
-Target = Literal["forecasts", "draws"]
+Target = Literal["forecasts", "coefficients", "draws"]
 BOUNDS, FAR_BOUNDS = (0.0, 3.0), (0.0, 100.0)
-RISKS: dict[str, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
+# The risk that belongs to each target; for coefficients it judges, and does not choose.
+RISKS: dict[str, Risk] = {"forecasts": "predictive", "coefficients": "gibbs", "draws": "gibbs"}
 
 
 class GibbsEstimator(BaseEstimator):
@@ -71,7 +73,7 @@ class GibbsEstimator(BaseEstimator):
         if self.bounds is not None:
             return self.bounds
         far = self._risk() == "predictive" and preferences_of(model).wide
-        return FAR_BOUNDS if far else BOUNDS
+        return FAR_BOUNDS if far or self.target == "coefficients" else BOUNDS
 
     def _learns_scale(self) -> bool:
         """Return whether the scale of the prior is learnt."""
@@ -101,6 +103,8 @@ class GibbsEstimator(BaseEstimator):
         data = as_data(rows, y, weights)
         refuse_certainty(model, data.X, data.weights)
         strategy, seed = self.strategy, as_seed(self.random_state)
+        if strategy is None and self.target == "coefficients":
+            strategy = Coverage()
         if groups is not None:
             labels = as_groups(groups, weights)
             strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
@@ -117,6 +121,8 @@ class GibbsEstimator(BaseEstimator):
 
     def usual_strategy(self) -> Strategy:
         """Return the default strategy, for data of any size."""
+        if self.target == "coefficients":
+            return Coverage()
         return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
     def kind_of_model(self) -> type[Any]:

@@ -90,9 +90,10 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         beta.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
-    target : {"forecasts", "draws"}
-        What is optimised: probabilities of the classes, or single draws from the posterior, whose
-        mean loss is the Gibbs risk.
+    target : {"forecasts", "coefficients", "draws"}
+        What should be right: probabilities of the classes; credible intervals of the
+        coefficients, which then cover by :class:`temperance.strategies.Coverage` (two classes
+        only); or single draws from the posterior, whose mean loss is the Gibbs risk.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for Laplace posteriors, which at
         beta = 1 may be far from Bayes.

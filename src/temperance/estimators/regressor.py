@@ -70,11 +70,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         is chosen by reference risk.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
-    target : {"forecasts", "draws"}
-        What is optimised: forecasts of new responses, or single draws from the posterior, whose
-        mean loss is the Gibbs risk.
+    target : {"forecasts", "coefficients", "draws"}
+        What should be right: forecasts of new responses; credible intervals of the coefficients,
+        which then cover by :class:`temperance.strategies.Coverage`; or single draws from the
+        posterior, whose mean loss is the Gibbs risk.
     bounds : (float, float) or None
-        Range allowed for beta; by default (0, 3).
+        Range allowed for beta; by default (0, 3), and (0, 100) for coefficients.
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: it is
         learnt by the evidence; forecasts are averaged over scales, for draws the scale of largest

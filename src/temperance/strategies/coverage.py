@@ -24,7 +24,7 @@ from temperance.types import (
 from temperance.validation import open_unit, whole
 
 HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta
-MOST_SCALINGS, SETTLED = 8, 1e-6
+MOST_SCALINGS, SETTLED = 10, 1e-5  # scalings of beta, and the last one's logarithm
 MOST_STEPS = 50  # by factors of 2, from the upper bound downwards
 
 
@@ -38,8 +38,9 @@ class Coverage(RateStrategy):
 
     where :math:`\pi^{(b)}_\beta` is the posterior of resample b of the rows, C the region of
     highest density, and theta_hat the minimiser of the risk on all rows; if that does not exist,
-    the posterior mean of all rows at the same beta.  The resamples are the same for every beta, so
-    the largest such beta is found by bisection, without stochastic approximation.
+    or the prior excludes it at every beta, the posterior mean of all rows at the same beta.  The
+    resamples are the same for every beta, so that no stochastic approximation is needed: the
+    largest such beta is found by scaling beta, or by bisection.
 
     Parameters
     ----------
@@ -69,10 +70,11 @@ class Coverage(RateStrategy):
     ) -> Rate:
         """Return the largest beta of nominal coverage within the bounds."""
         if not isinstance(model, HasCredibleLevels):
+            hint = "; give prior_scale a number, or use Sandwich()"
             raise ValueError(
                 "Coverage needs a model with credible_levels(data, weights, theta), as linear and "
-                f"logistic models of a given prior have, got {type(model).__name__}; give "
-                "prior_scale a number, or use Sandwich()"
+                f"logistic models of a given prior have, got {type(model).__name__}"
+                f"{hint if isinstance(model, HasInformation) else ''}"
             )
         weights = resampled(units, self.n_draws, rng)
         theta = minimiser_of(model, units)
@@ -82,6 +84,15 @@ class Coverage(RateStrategy):
             beta = by_scaling(levels, self.level, bounds, len(theta))
         if beta is None:
             beta = largest_covering(levels, self.level, bounds)
+        if beta is None and theta is not None:  # the prior excludes the minimiser
+            theta = None
+            levels = model.credible_levels(units.rows, weights, theta)
+            beta = largest_covering(levels, self.level, bounds)
+        if beta is None:
+            raise ValueError(
+                f"bounds must hold a beta whose credible sets cover in {self.level:.0%} of the "
+                f"resamples, got none in {bounds!r}"
+            )
         what = "minimiser" if theta is not None else "posterior mean"
         share = f"{100 * self.level:g} %"
         rule = f"{share} sets of {self.n_draws} resamples cover the {what} in {share} of them"
@@ -134,6 +145,7 @@ def by_scaling(
     """Return the beta of nominal coverage by repeated scaling; None where that does not settle."""
     lower, upper = bounds
     beta = float(np.clip(1.0, lower, upper))
+    before: tuple[float, float] | None = None  # log beta and the logarithm of its factor
     for _ in range(MOST_SCALINGS):
         found = levels(beta)
         # The share ``level`` of the resamples, rounded up, reaches that far.
@@ -141,18 +153,25 @@ def by_scaling(
         scaled = float(np.sort(reaches(found, level, beta, dimension))[len(found) - covered])
         if beta == upper and scaled >= upper:
             return upper
-        if abs(scaled - beta) <= SETTLED * beta:
-            return beta if np.mean(found <= level) >= level else scaled * (1 - SETTLED)
-        beta = float(np.clip(scaled, lower, upper))
-        if not beta > 0:
+        if not 0 < scaled < np.inf:
+            return None
+        place, change = np.log(beta), np.log(scaled / beta)
+        if abs(change) <= SETTLED:
+            return scaled * (1 - 2 * SETTLED)  # just inside: that many resamples cover
+        # Where distances do not grow like beta, the secant of the factors is the better guess.
+        slope = -1.0 if before is None else (change - before[1]) / (place - before[0])
+        before = place, change
+        step = -change / slope if -4.0 < slope < -0.25 else change
+        beta = float(np.clip(np.exp(place + step), lower, upper))
+        if not beta > 0 or np.log(beta) == place:
             return None
     return None
 
 
 def largest_covering(
     levels: Callable[[float], Array], level: float, bounds: tuple[float, float]
-) -> float:
-    """Return the largest beta within bounds at which the share of levels up to ``level`` is so."""
+) -> float | None:
+    """Return the largest beta within bounds with a share ``level`` of levels up to it, or None."""
 
     def covers(beta: float) -> bool:
         return bool(np.mean(levels(beta) <= level) >= level)
@@ -169,10 +188,7 @@ def largest_covering(
             inside = 0.0
             break
     if inside == 0.0 or not covers(inside):
-        raise ValueError(
-            f"bounds must hold a beta whose credible sets cover the minimiser in {level:.0%} of "
-            f"the resamples, got none in {bounds!r}: the prior excludes it; use a wider prior_cov"
-        )
+        return None
     for _ in range(HALVINGS):
         middle = float(np.sqrt(inside * outside))
         inside, outside = (middle, outside) if covers(middle) else (inside, middle)

@@ -168,7 +168,8 @@ def calibrate(
         typer.Option(
             "--for",
             help="What should be good. forecasts: intervals and probabilities of new rows "
-            "(predictive risk). draws: single draws from the posterior (Gibbs risk).",
+            "(predictive risk). coefficients: their intervals cover (strategy coverage). draws: "
+            "single draws from the posterior (Gibbs risk).",
             rich_help_panel=CHOICE,
         ),
     ] = "forecasts",

@@ -13,10 +13,14 @@ from temperance.types import Risk, Transfer
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
 PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
-Purpose = Literal["forecasts", "draws"]
+Purpose = Literal["forecasts", "coefficients", "draws"]
 
-# The purpose, and the risk that is minimised for it.
-RISKS: dict[Purpose, Risk] = {"forecasts": "predictive", "draws": "gibbs"}
+# The purpose, and the risk that belongs to it: it is minimised, except for coefficients.
+RISKS: dict[Purpose, Risk] = {
+    "forecasts": "predictive",
+    "coefficients": "gibbs",
+    "draws": "gibbs",
+}
 PURPOSES: dict[Risk, Purpose] = {risk: purpose for purpose, risk in RISKS.items()}
 
 LEAST_ROWS = 10

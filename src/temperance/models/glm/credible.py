@@ -29,7 +29,8 @@ def credible_levels(
         for part in batches(len(weights), rows.Z.size):
             system = approximation.system(rows.weighted(weights[part]))
             start = np.repeat(whole, len(weights[part]), axis=0)
-            found = newton(system, start, beta) or solve(system, beta)
+            found = newton(system, start, beta) or newton(system, start, beta, damped=True)
+            found = found or solve(system, beta)
             means, roots = system.gaussian(found.x, beta)
             deviations = target - means
             along = (
