@@ -82,6 +82,21 @@ def test_steps_that_go_too_far_are_shortened():
     np.testing.assert_allclose(found.curve(1.0), whole.curve(1.0), rtol=1e-6)
 
 
+def test_panels_are_halved_where_the_curve_asks_for_it(monkeypatch):
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_t(1.2, (40, 1)), (rng.uniform(size=40) < 0.15).astype(float)
+    y[:2] = 1.0, 0.0
+    model, weights = models.LaplaceLogistic(1.0), np.ones(40)
+    blocks = in_blocks(X, y, weights)
+    expected = calibrate(model, X, y, splits(40, 4, "beta")).curve(BETAS)
+    found = calibrate_blocks(model, blocks, KFold(4), folds="blocks").curve(BETAS)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    assert blocks.passes <= 40
+    monkeypatch.setattr("temperance.streaming.modes.RESOLVED", np.inf)  # negative control
+    rough = calibrate_blocks(model, blocks, KFold(4), folds="blocks").curve(BETAS)
+    assert np.abs(rough / expected - 1).max() > 1e-6
+
+
 def test_empty_blocks_do_not_matter():
     X, y, _ = problem()
     nothing = (np.empty((0, 3)), np.empty(0))
@@ -130,6 +145,10 @@ BAD = {
         r"X must have a row in every fold of KFold\(.*\), got none in one",
     ),
     "no rows": (lambda: run((X[:0], Y[:0])), "X must have at least one row of positive weight"),
+    "dependent columns": (
+        lambda: run((X @ [[1e9, 1e9, 0], [0, 1e-3, 0], [0, 0, 1]], Y)),
+        "X and y must have modes that Newton's method finds in 40 passes over the rows, got some",
+    ),
     "prior mean": (
         lambda: calibrate_blocks(models.LaplaceLogistic(1e5), [(X, Y)], folds="blocks"),
         "partition 0: prior_mean must predict log odds of at most 1000 in size",

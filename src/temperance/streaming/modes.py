@@ -30,7 +30,7 @@ from temperance.search.log_scale import Ruler, Scale
 from temperance.strategies import KFold
 from temperance.strategies.selection import warn_of_minimum
 from temperance.streaming.folds import partition_folds
-from temperance.streaming.loss_sums import SummedCurve
+from temperance.streaming.loss_sums import LossSums, SummedCurve
 from temperance.streaming.panels import Panels
 from temperance.streaming.partitions import Partitions
 from temperance.streaming.row_losses import BATCH, Batch, GatherLosses, Other, checked
@@ -42,6 +42,12 @@ CLOSE = 1e-9  # distance from a mode, in standard deviations of the posterior
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
 DEGREE = 18  # of the polynomials on a panel: errors of 1e-10
+RESOLVED = 1e-9  # the last coefficients on a panel beside the risk; if larger, panels are halved
+LEAST_PASSES = 4  # that halved panels take
+NOT_FOUND = (
+    "X and y must have modes that Newton's method finds in 40 passes over the rows, got some that "
+    "it does not; standardise X, leave out columns that depend on others, or narrow bounds"
+)
 
 
 class ModeSums(NamedTuple):
@@ -162,10 +168,11 @@ class LossesAtModes(Modes):
 
 
 class Found(NamedTuple):
-    """Modes (t, b, k) at the nodes, and precisions less that of the prior, divided by beta."""
+    """Modes (t, b, k) at the nodes, Hessians of the losses there, and how many passes are left."""
 
     modes: Array
     hessian: Array
+    left: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,18 +237,20 @@ def calibrate_modes(
     factors = size / start.weight if strategy.transfer == "alpha" else np.ones(len(start.weight))
     scale = Scale(1 / (_rate(start) * float(factors.max())))
     ruler = Ruler.of_scale((0.0, max(bounds[1], 1.0)), scale)
-    panels = Panels(ruler, DEGREE)
-    found = _newton(partitions, at, start, np.multiply.outer(factors, panels.nodes))
+    panels, theta, left = Panels(ruler, DEGREE), None, MOST_PASSES
+    while True:
+        c = np.multiply.outer(factors, panels.nodes)
+        found = _newton(partitions, at, start, c, theta, left)
+        summed = SummedCurve(_losses(partitions, at, found, c, panels, risk), panels, scale)
+        left = found.left - 1
+        if panels.resolves(summed.sums.plain, RESOLVED):
+            break
+        if left < LEAST_PASSES:
+            raise ValueError(NOT_FOUND)
+        finer = replace(panels, widest=panels.widest / 2)
+        theta = panels.weights(finer.nodes)[0] @ found.modes
+        panels = finer
     posteriors = Posteriors(model, panels, found.modes[-1], found.hessian[-1])
-    precision = (factors[:, None] * panels.nodes)[..., None, None] * found.hessian
-    precision += np.eye(precision.shape[-1])
-    roots = np.stack([inverse_root(each) for each in precision[:-1]])
-    losses = LossesAtModes(
-        model, strategy.n_folds, seed, columns, panels.nodes, risk, found.modes[:-1], roots
-    )
-    base = int(np.argmin(np.abs(panels.nodes - 1.0)))
-    gathered = partitions.total(GatherLosses(losses, Other(), columns, base))
-    summed = SummedCurve(gathered.sums, panels, scale)
     curve = summed.curve(f"{at.loss.method}, by passes over the rows")
     minimum = strategy.locate(curve, bounds)
     inflate = partial(posteriors.inflation, minimum.beta, size)
@@ -285,21 +294,43 @@ def _rate(start: ModeSums) -> float:
     return max(float(np.trace(start.hessian[-1, 0])), pull, 1e-100)
 
 
-def _newton(partitions: Partitions, at: SumAtModes, start: ModeSums, c: Array) -> Found:
-    """Return the modes at all c (t, b), by passes over the rows."""
+def _losses(
+    partitions: Partitions, at: SumAtModes, found: Found, c: Array, panels: Panels, risk: Risk
+) -> LossSums:
+    """Return the sums of losses of all rows, each under the posterior of the other folds."""
+    precision = np.eye(found.modes.shape[2]) + c[..., None, None] * found.hessian
+    roots = np.stack([inverse_root(each) for each in precision[:-1]])
+    losses = LossesAtModes(
+        at.model, at.n_folds, at.seed, at.columns, panels.nodes, risk, found.modes[:-1], roots
+    )
+    base = int(np.argmin(np.abs(panels.nodes - 1.0)))
+    return partitions.total(GatherLosses(losses, Other(), found.modes.shape[2], base)).sums
+
+
+def _newton(
+    partitions: Partitions,
+    at: SumAtModes,
+    start: ModeSums,
+    c: Array,
+    begin: Array | None,
+    left: int,
+) -> Found:
+    """Return the modes at all c (t, b), by passes over the rows, from 0 or where they may be."""
     shape = (*c.shape, start.gradient.shape[2])
     theta = np.zeros(shape)
     objective = c * start.value
     gradient = np.broadcast_to(start.gradient, shape).copy()
     hessian = np.broadcast_to(start.hessian, (*shape, shape[2])).copy()
     step, distance = _step(theta, gradient, hessian, c)
+    if begin is not None:
+        step = begin  # from 0, where the objective is known
     length = np.ones(c.shape)
-    for _ in range(MOST_PASSES):
+    while left > 0:
         (active,) = np.nonzero((distance > CLOSE).any(axis=0))
         if not len(active):
-            return Found(theta + step, hessian)
+            return Found(theta + step, hessian, left)
         tried = (theta + length[..., None] * step)[:, active]
-        sums = partitions.total(replace(at, theta=tried))
+        sums, left = partitions.total(replace(at, theta=tried)), left - 1
         reached = c[:, active] * sums.value + 0.5 * (tried**2).sum(axis=2)
         before = objective[:, active]
         lower = reached <= before + ROUNDING * np.abs(before)
@@ -309,15 +340,15 @@ def _newton(partitions: Partitions, at: SumAtModes, start: ModeSums, c: Array) -
             whole[:, active] = np.where(kept, part, whole[:, active])
         length[:, active] = np.where(lower, 1.0, SHORTER * length[:, active])
         step, distance = _step(theta, gradient, hessian, c)
-    raise ValueError(
-        f"X and y must have modes that Newton's method finds in {MOST_PASSES} passes, got some "
-        "that it does not; standardise X"
-    )
+    raise ValueError(NOT_FOUND)
 
 
 def _step(theta: Array, gradient: Array, hessian: Array, c: Array) -> tuple[Array, Array]:
     """Return Newton's steps, and their lengths in standard deviations of the posteriors."""
     slope = theta + c[..., None] * gradient
     precision = np.eye(theta.shape[2]) + c[..., None, None] * hessian
-    step = -np.linalg.solve(precision, slope[..., None])[..., 0]
+    try:
+        step = -np.linalg.solve(precision, slope[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        raise ValueError(NOT_FOUND) from None
     return step, np.sqrt(np.maximum(-(slope * step).sum(axis=2), 0.0))

@@ -31,6 +31,7 @@ class Panels:
 
     ruler: Ruler
     degree: int = DEGREE
+    widest: float = WIDTH
 
     @property
     def nodes(self) -> Array:
@@ -62,9 +63,16 @@ class Panels:
             np.put_along_axis(whole, places, part, axis=1)
         return found[0], found[1]
 
+    def resolves(self, values: Array, tolerance: float) -> bool:
+        """Return whether the last coefficients on every panel are small beside a function (g,)."""
+        _, transform, _ = _points(self.degree)
+        places = np.arange(self._count)[:, None] * self.degree + np.arange(self.degree + 1)
+        last = np.abs(values[places] @ transform[-3:].T)
+        return bool(last.max() <= tolerance * np.abs(values).max())
+
     @property
     def _count(self) -> int:
-        return max(1, math.ceil(float(self.ruler.t(self.ruler.upper)) / WIDTH))
+        return max(1, math.ceil(float(self.ruler.t(self.ruler.upper)) / self.widest))
 
     @property
     def _width(self) -> float:
