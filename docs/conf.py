@@ -43,6 +43,9 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "write_computation_times": False,
+    "min_reported_time": 1e9,
+    "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (640, 300),
     "abort_on_example_error": True,
     # A part of the site can be built without running the examples.
     "plot_gallery": os.environ.get("TEMPERANCE_DOCS_GALLERY", "1") == "1",
