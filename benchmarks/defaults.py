@@ -156,7 +156,7 @@ def classifications(problem: Problem) -> dict[str, Score]:
     """Forecast by each posterior, and by LogisticRegressionCV."""
     found = {}
     for posterior in ("laplace", "mean-field", "jaakkola", "full"):
-        model = GibbsClassifier(posterior).fit(problem.X, problem.y)
+        model = GibbsClassifier(posterior=posterior).fit(problem.X, problem.y)
         found[posterior] = _class_score(model, problem)
         found[f"{posterior}, beta = 1"] = _class_score(model, problem, beta=1.0)
     peer = LogisticRegressionCV(scoring="neg_log_loss", max_iter=2000)

@@ -309,7 +309,7 @@ class TestEstimators:
     @pytest.mark.parametrize("classes", [False, True])
     def test_rows_of_a_group_stay_together(self, target, classes):
         groups = np.arange(N) // 4
-        estimator = GibbsClassifier("laplace", target=target) if classes else None
+        estimator = GibbsClassifier(posterior="laplace", target=target) if classes else None
         estimator = estimator or GibbsRegressor(target=target)
         weights = np.where(np.arange(N) % 7 == 0, 0.0, 1.0)
         with warnings.catch_warnings():
@@ -359,8 +359,9 @@ class TestEstimators:
             (
                 np.arange(N),
                 {"strategy": "bootstrap"},
-                "groups are for the strategies 'average' and 'k-fold'; give others a splitter by "
-                "strategies.FromSplitter(splitter, groups=...), got strategy 'bootstrap'",
+                "groups are for the strategies 'average', 'k-fold', 'coverage' and "
+                "'sandwich'; give others a splitter by strategies.FromSplitter(splitter, "
+                "groups=...), got strategy 'bootstrap'",
             ),
             (
                 np.arange(N),
@@ -377,7 +378,7 @@ class TestEstimators:
         assert str(error.value) == message
 
     def test_weights_that_look_normalised_are_told(self):
-        for estimator, y in ((GibbsRegressor(), Y), (GibbsClassifier("laplace"), LABELS)):
+        for estimator, y in ((GibbsRegressor(), Y), (GibbsClassifier(posterior="laplace"), LABELS)):
             with pytest.warns(WeightWarning) as caught:
                 estimator.fit(X[:, 1:], y, sample_weight=np.full(N, 1 / N))
             (message,) = {str(each.message) for each in caught}

@@ -25,7 +25,8 @@ LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
 NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
 NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out, "
-NAMED += "average, reference-risk"
+NAMED += "average, reference-risk, coverage, sandwich, fisher-information, prior-information, "
+NAMED += "fitted-coverage"
 
 
 def put(array, place, value):
@@ -234,7 +235,7 @@ BAD = {
     ),
     "prior_cov not diagonal": (
         logistic(model=models.MeanFieldLogistic(prior_cov=[[1.0, 0.5], [0.5, 1.0]])),
-        "prior_cov must be diagonal for MeanFieldLogistic, got an off-diagonal element 0.5",
+        "prior_cov must be diagonal for a mean-field posterior, got an off-diagonal element 0.5",
     ),
     "prior_mean shape": (
         prior(prior_mean=[0.0, 0.0, 0.0]),

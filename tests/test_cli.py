@@ -147,7 +147,7 @@ class TestWords:
         done = on(houses(), "price", "--drop", "weight", "--model", "known-variance",
                   "--noise-variance", "100", "--for", "forecasts")  # fmt: skip
         frame = houses()
-        fitted = GibbsRegressor(100.0, random_state=0)
+        fitted = GibbsRegressor(noise_variance=100.0, random_state=0)
         chosen = fitted.fit(frame[["area", "age"]], frame["price"]).calibration_
         lines = [line.rstrip() for line in done.out.splitlines()]
         assert (done.code, done.err) == (0, "")
@@ -425,7 +425,7 @@ class TestAgreement:
     def test_of_two_classes(self, on, strategy):
         frame = visits(24)
         record = on(frame, "healed", *LAPLACE, "-s", strategy, "--json").record
-        fitted = GibbsClassifier("laplace", strategy=strategy, random_state=0)
+        fitted = GibbsClassifier(posterior="laplace", strategy=strategy, random_state=0)
         fitted.fit(frame[["dose", "heat", "weight"]], frame["healed"])
         agree(record, fitted, ["intercept", "dose", "heat", "weight"])
         assert record["task"] == "classification"
@@ -435,14 +435,14 @@ class TestAgreement:
     def test_of_every_posterior(self, on, posterior):
         frame = visits()
         record = on(frame, "healed", "--posterior", posterior, "--degree", "2", "--json").record
-        fitted = GibbsClassifier(posterior, degree=2, random_state=0)
+        fitted = GibbsClassifier(posterior=posterior, degree=2, random_state=0)
         agree(record, fitted.fit(frame[["dose", "heat", "weight"]], frame["healed"]))
 
     @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
     def test_of_three_classes(self, on, risk):
         frame = visits(classes=CLASSES)
         record = on(frame, "healed", *LAPLACE, "--for", PURPOSES[risk], "--json").record
-        fitted = GibbsClassifier("laplace", target=PURPOSES[risk], random_state=0)
+        fitted = GibbsClassifier(posterior="laplace", target=PURPOSES[risk], random_state=0)
         agree(record, fitted.fit(frame[["dose", "heat", "weight"]], frame["healed"]))
         assert [each["class"] for each in record["results"]] == [None]
         assert {each["class"] for each in record["coefficients"]} == set(CLASSES)
@@ -456,7 +456,7 @@ class TestAgreement:
         assert record["results"][0]["n"] == frame["weight"].sum()
         frame = visits()
         record = on(frame, "healed", "--weights", "weight", *LAPLACE, "--json").record
-        fitted = GibbsClassifier("laplace", random_state=0)
+        fitted = GibbsClassifier(posterior="laplace", random_state=0)
         fitted.fit(frame[["dose", "heat"]], frame["healed"], sample_weight=frame["weight"])
         agree(record, fitted)
 
@@ -493,7 +493,9 @@ class TestComparison:
         for each in ranking:
             name = each["strategy"]
             strategy = Bootstrap(n_draws=10) if name == "bootstrap" else name
-            asked = GibbsRegressor(100.0, strategy=strategy, prior_scale=1.0, random_state=2)
+            asked = GibbsRegressor(
+                noise_variance=100.0, strategy=strategy, prior_scale=1.0, random_state=2
+            )
             held = hold_out(asked, inputs, frame["price"], weights, n_folds=2, seed=2)
             scores = held.calibrated.log_score
             assert (
@@ -543,7 +545,10 @@ class TestComparison:
         record = self.compare(on, *LAPLACE, "--json", frame=frame).record
         [own] = [each for each in record["comparison"] if each["strategy"] == "average"]
         held = hold_out(
-            GibbsClassifier("laplace", random_state=0), frame[["dose"]], frame["healed"], n_folds=2
+            GibbsClassifier(posterior="laplace", random_state=0),
+            frame[["dose"]],
+            frame["healed"],
+            n_folds=2,
         )
         guesses = np.where(held.calibrated.probabilities[:, 1] > 0.5, "yes", "no")
         assert own["held_out_hits"] == pytest.approx(np.mean(guesses == frame["healed"]))
@@ -905,7 +910,8 @@ WRONG_OPTIONS = {
     "calibrate --strategy kfold": (
         "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'average', 'k-fold', "
         "'reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', 'sample-splitting', "
-        "'naive', 'bayes'"
+        "'naive', 'bayes', 'coverage', 'sandwich', 'fisher-information', 'prior-information', "
+        "'fitted-coverage'"
     ),
     "calibrate --model tree": (
         "Invalid value for '--model': 'tree' is not one of 'linear', 'known-variance', "

@@ -37,8 +37,8 @@ CHECKED = [
     GibbsRegressor(noise_variance=0.5, transfer="alpha"),
     GibbsRegressor(degree=2, target="draws", standardize=False),
     GibbsRegressor(fit_intercept=False, prior_scale=0.5),
-    GibbsClassifier("laplace", target="draws", prior_scale=1.0),
-    GibbsClassifier("jaakkola", strategy="bayes", prior_scale=1.0, degree=2),
+    GibbsClassifier(posterior="laplace", target="draws", prior_scale=1.0),
+    GibbsClassifier(posterior="jaakkola", strategy="bayes", prior_scale=1.0, degree=2),
 ]
 
 
@@ -62,7 +62,10 @@ def test_no_check_is_skipped_for_want_of_a_setting():
 from sklearn.utils.estimator_checks import check_estimator
 from temperance import GibbsClassifier, GibbsRegressor
 
-for estimator in (GibbsRegressor(strategy="bayes"), GibbsClassifier("laplace", strategy="bayes")):
+for estimator in (
+    GibbsRegressor(strategy="bayes"),
+    GibbsClassifier(posterior="laplace", strategy="bayes"),
+):
     for result in check_estimator(estimator, on_skip=None):
         assert result["status"] == "passed", result
 """
@@ -148,7 +151,7 @@ class TestAgreementWithTheCore:
     @pytest.mark.parametrize("noise_variance", ["unknown", 3000.0])
     def test_forecasts_are_averaged_over_scales_of_the_prior(self, diabetes, noise_variance):
         X, y = diabetes
-        ours = GibbsRegressor(noise_variance).fit(X, y)
+        ours = GibbsRegressor(noise_variance=noise_variance).fit(X, y)
         rows = ours.coordinates_.rows(X.to_numpy())
         response = ours._response(y.to_numpy()[:, None])[:, 0]
         guess = guessed_noise_variance(rows, response, np.ones(len(y)))
@@ -181,7 +184,7 @@ class TestAgreementWithTheCore:
     @pytest.mark.parametrize("posterior", POSTERIORS)
     def test_two_classes(self, cancer, posterior):
         X, y = cancer
-        ours = GibbsClassifier(posterior, prior_scale=1.0, bounds=(0, 3)).fit(X, y)
+        ours = GibbsClassifier(posterior=posterior, prior_scale=1.0, bounds=(0, 3)).fit(X, y)
         rows = ours.coordinates_.rows(X)
         core = calibrate(POSTERIORS[posterior](), rows, y, risk="predictive")
         assert ours.inverse_temperature_ == core.beta
@@ -230,7 +233,7 @@ class TestAgreementWithTheCore:
 
     def test_classes_take_the_prior_that_forecasts_best(self, cancer):
         X, y = cancer
-        ours = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
+        ours = GibbsClassifier(posterior="laplace", strategy="bayes").fit(X, y)
         model, data = ours.calibration_.model, ours.calibration_.data
         level, *scales = np.sqrt(model.prior_cov)
         assert level == 10
@@ -266,9 +269,11 @@ class TestUnits:
         X = X[:, :3]
         options = {"degree": degree, "fit_intercept": fit_intercept, "random_state": 0}
         shift = 100.0 if fit_intercept else 0.0
-        one = GibbsRegressor(noise_variance, **options).fit(X, y)
+        one = GibbsRegressor(noise_variance=noise_variance, **options).fit(X, y)
         other_variance = noise_variance if noise_variance == "unknown" else 9 * noise_variance
-        other = GibbsRegressor(other_variance, **options).fit(1e3 * X + shift, 3 * y + shift)
+        other = GibbsRegressor(noise_variance=other_variance, **options).fit(
+            1e3 * X + shift, 3 * y + shift
+        )
         assert other.inverse_temperature_ == pytest.approx(one.inverse_temperature_, rel=1e-5)
         ours, theirs = one.predict_interval(X), other.predict_interval(1e3 * X + shift)
         np.testing.assert_allclose(theirs, 3 * ours + shift, rtol=1e-5)
@@ -363,9 +368,9 @@ class TestNoise:
         rng = np.random.default_rng(0)
         x = rng.standard_normal(100)
         y = 1000 + x + 0.5 * rng.standard_normal(100)
-        own = GibbsRegressor(noise_variance, strategy="bayes", fit_intercept=False)
+        own = GibbsRegressor(noise_variance=noise_variance, strategy="bayes", fit_intercept=False)
         own.fit(np.column_stack([np.ones(100), x]), y)
-        ours = GibbsRegressor(noise_variance, strategy="bayes").fit(x[:, None], y)
+        ours = GibbsRegressor(noise_variance=noise_variance, strategy="bayes").fit(x[:, None], y)
         inputs = np.column_stack([np.ones(100), x])
         assert own.score(inputs, y) == pytest.approx(ours.score(x[:, None], y), abs=0.02)
         width = np.median(own.predict(inputs, return_std=True)[1])
@@ -397,12 +402,12 @@ class TestForecasts:
         for uniform in model.forecast(X[:3]).cdf(draws.T).T:
             assert stats.kstest(uniform, "uniform").pvalue > 1e-3
         at = [0.1, 0.9]
-        away = np.quantile(draws, at, axis=1) - model.quantile(X[:3], at)
+        away = np.quantile(draws, at, axis=1) - model.predict_quantile(X[:3], at)
         assert np.all(np.abs(away) < 0.05 * draws.std(axis=1))
 
     def test_drawn_classes_follow_the_probabilities(self, iris):
         X, y = iris
-        model = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
+        model = GibbsClassifier(posterior="laplace", strategy="bayes").fit(X, y)
         draws = model.sample_y(X[40:45], 20_000, random_state=1)
         assert draws.shape == (5, 20_000)
         share = np.stack([(draws == label).mean(axis=1) for label in model.classes_], axis=1)
@@ -428,9 +433,9 @@ class TestCitizenship:
     def test_weights_are_copies_for_every_class(self, iris):
         X, y = (part[::3] for part in iris)
         weights = np.random.default_rng(2).integers(0, 3, len(y))
-        one = GibbsClassifier("laplace").fit(X, y, sample_weight=weights)
+        one = GibbsClassifier(posterior="laplace").fit(X, y, sample_weight=weights)
         X_copies, y_copies = np.repeat(X, weights, axis=0), np.repeat(y, weights)
-        other = GibbsClassifier("laplace").fit(X_copies, y_copies)
+        other = GibbsClassifier(posterior="laplace").fit(X_copies, y_copies)
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-5)
 
     def test_pipelines_grids_and_scores(self, diabetes, cancer):
@@ -449,7 +454,10 @@ class TestCitizenship:
         assert list(grid.best_estimator_[-1].feature_names_in_) == list(X.columns)
         assert grid.best_score_ > 0.3
         scores = cross_val_score(
-            GibbsClassifier("laplace", random_state=0), *cancer, cv=3, scoring="neg_log_loss"
+            GibbsClassifier(posterior="laplace", random_state=0),
+            *cancer,
+            cv=3,
+            scoring="neg_log_loss",
         )
         assert scores.min() > -0.5
 
@@ -466,9 +474,9 @@ class TestCitizenship:
 
     def test_labels_of_any_kind(self, cancer):
         X, y = cancer
-        numbers = GibbsClassifier("laplace", random_state=0).fit(X, y)
-        words = GibbsClassifier("laplace", random_state=0).fit(X, np.array(["a", "b"])[y])
-        series = GibbsClassifier("laplace", random_state=0).fit(X, pd.Series(y == 1))
+        numbers = GibbsClassifier(posterior="laplace", random_state=0).fit(X, y)
+        words = GibbsClassifier(posterior="laplace", random_state=0).fit(X, np.array(["a", "b"])[y])
+        series = GibbsClassifier(posterior="laplace", random_state=0).fit(X, pd.Series(y == 1))
         np.testing.assert_array_equal(words.predict(X), np.array(["a", "b"])[numbers.predict(X)])
         np.testing.assert_array_equal(series.predict(X), numbers.predict(X) == 1)
 
@@ -599,7 +607,8 @@ REFUSED = {
     "strategy": (
         GibbsRegressor(strategy="kfold"),
         "strategy must be one of bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, "
-        "leave-one-out, average, reference-risk, got 'kfold' (did you mean 'k-fold'?)",
+        "leave-one-out, average, reference-risk, coverage, sandwich, fisher-information, "
+        "prior-information, fitted-coverage, got 'kfold' (did you mean 'k-fold'?)",
     ),
 }
 
@@ -703,7 +712,7 @@ def test_bad_data_get_one_line(data, message):
     ("estimator", "X", "message"),
     [
         (
-            GibbsRegressor(1e-30, standardize=False, prior_scale=1.0),
+            GibbsRegressor(noise_variance=1e-30, standardize=False, prior_scale=1.0),
             1e20 * SQUARE,
             "X must say at most 1e60 times as much as the prior in one row, got 1e70; standardize, "
             "or take a smaller prior_scale or larger noise_variance",
@@ -789,7 +798,7 @@ def test_bad_data_are_named(cancer):
         GibbsRegressor(target="draws").fit(np.ones((5, 2)), np.ones(5))
     with pytest.raises(ValueError, match=r"at least 2 distinct rows, got 1"):
         GibbsRegressor(strategy="k-fold").fit(np.ones((5, 2)), np.ones(5))
-    classifier = GibbsClassifier("laplace", strategy="bayes").fit(X, y)
+    classifier = GibbsClassifier(posterior="laplace", strategy="bayes").fit(X, y)
     with pytest.raises(ValueError, match=r"y must hold the classes of the fit, \[0, 1\], got 7"):
         classifier.gains(X, np.full(90, 7))
     with pytest.raises(ValueError, match=r"k must be less than 1, got 3"):
@@ -809,7 +818,7 @@ def test_bad_data_are_named(cancer):
 def test_bounds_are_wide_where_the_posterior_may_be_far_from_bayes(posterior):
     X, y = load_iris(return_X_y=True)
     some = y < 2
-    two = GibbsClassifier(posterior, strategy="k-fold", prior_scale=1.0).fit(
+    two = GibbsClassifier(posterior=posterior, strategy="k-fold", prior_scale=1.0).fit(
         X[some][::4], y[some][::4]
     )
     assert two.calibration_.bounds == ((0.0, 100.0) if posterior == "laplace" else (0.0, 3.0))

@@ -10,9 +10,11 @@ from scenarios import LOGISTIC
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import fold_sketch
 from temperance.models.glm.fast.fold_rows import fold_rows
+from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
 from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
@@ -71,12 +73,14 @@ def test_the_sketch_is_the_displayed_step(name, transfer):
     plan = uneven(data, transfer)
     rows = whitened(model, data)
     weights = plan.pairs().likelihood_weights
-    sketch = fold_sketch.FoldSketch(fold_rows(rows, plan), model.approximation)
+    sketch = fold_sketch.FoldSketch(fold_rows(rows, plan), model.approximation(Logistic()))
     found = sketch.at(beta).now
-    u, root = model.gaussian(rows.weighted(weights.mean(axis=0)[None]))(beta)
-    is_diagonal = model.approximation.diagonal
+    approximation = model.approximation(Logistic())
+    averaged = rows.weighted(weights.mean(axis=0)[None])
+    u, root = model.gaussian(Problem(averaged, approximation, None, model.prior(3)))(beta)
+    is_diagonal = approximation.diagonal
     variance = ((rows.Z @ (np.diag(root) if is_diagonal else root)) ** 2).sum(axis=1)
-    force = model.approximation.forces(rows.offset + rows.Z @ u, variance, rows.y)
+    force = approximation.forces(rows.offset + rows.Z @ u, variance, rows.y)
     for k, w in enumerate(weights):
         hessian = np.eye(3) + beta * (rows.Z.T * (w * force.hessian)) @ rows.Z
         pull = rows.Z.T @ (w * force.pull)
@@ -141,7 +145,7 @@ def test_folds_take_few_newton_steps_from_the_sketch(name, monkeypatch):
     data = labelled(4000)
     even = FoldPlan(data.weights, np.arange(4000) % 4, 4)
     curve = LOGISTIC[name].risk_curve(data, even)
-    kind = type(LOGISTIC[name].approximation.system(whitened(LOGISTIC[name], data)))
+    kind = type(LOGISTIC[name].approximation(Logistic()).system(whitened(LOGISTIC[name], data)))
     steps = []
     newton = kind.newton
     monkeypatch.setattr(
@@ -198,7 +202,7 @@ def test_the_sketch_forgets_old_betas(monkeypatch):
     data = labelled(1000)
     model = LOGISTIC["laplace"]
     sketch = fold_sketch.FoldSketch(
-        fold_rows(whitened(model, data), uneven(data)), model.approximation
+        fold_rows(whitened(model, data), uneven(data)), model.approximation(Logistic())
     )
     first = sketch.at(0.1)
     assert sketch.at(0.1) is first

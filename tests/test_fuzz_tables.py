@@ -31,7 +31,7 @@ def test_folds_that_depend_on_the_cut_would_be_noticed(monkeypatch):
 
 
 def pieces(blocks):
-    for _, data in accumulate._validated(blocks):
+    for _, data in blocks:
         yield np.column_stack([data.X, data.y]) * np.sqrt(data.weights)[:, None], data.weights
 
 

@@ -107,7 +107,7 @@ class TestAgainstALoop:
     def test_real_responses(self, options, noise, weighted):
         X, y = line()
         weights = WEIGHTS[:30] if weighted else None
-        estimator = GibbsRegressor(noise, **options, bounds=(0, 0.9))
+        estimator = GibbsRegressor(noise_variance=noise, **options, bounds=(0, 0.9))
         held = hold_out(estimator, X, y, weights, n_folds=4, seed=3)
         splits = KFold(4, shuffle=True, random_state=3).split(X)
         same(held, naive(estimator, X, y, splits, weights))
@@ -128,7 +128,7 @@ class TestAgainstALoop:
     def test_classes(self, name, labels):
         options = CHOICES[name]
         X, y = classes(labels=labels)
-        estimator = GibbsClassifier("laplace", **options, bounds=(0, 0.8))
+        estimator = GibbsClassifier(posterior="laplace", **options, bounds=(0, 0.8))
         held = hold_out(estimator, X, y, WEIGHTS, n_folds=3, seed=5)
         splits = StratifiedKFold(3, shuffle=True, random_state=5).split(X, y)
         same(held, naive(estimator, X, y, splits, WEIGHTS))
@@ -153,15 +153,15 @@ def test_gains_in_the_predictive_risk_are_differences_of_log_scores(noise):
     X, y = line()
     # Averaged forecasts leave parts of little weight out.
     for options, close in ((CHOICES["one beta"], 1e-12), ({"prior_scale": 1.0}, 1e-12), ({}, 2e-3)):
-        held = hold_out(GibbsRegressor(noise, **options), X, y)
+        held = hold_out(GibbsRegressor(noise_variance=noise, **options), X, y)
         differences = held.calibrated.log_score - held.bayes.log_score
         np.testing.assert_allclose(held.gains, differences, rtol=1e-8, atol=close)
-    gibbs = hold_out(GibbsRegressor(noise, target="draws"), X, y)
+    gibbs = hold_out(GibbsRegressor(noise_variance=noise, target="draws"), X, y)
     assert not np.allclose(gibbs.gains, gibbs.calibrated.log_score - gibbs.bayes.log_score)
 
 
 def test_gains_of_two_classes_in_the_predictive_risk_are_differences_of_log_scores():
-    held = hold_out(GibbsClassifier("laplace"), *classes())
+    held = hold_out(GibbsClassifier(posterior="laplace"), *classes())
     differences = held.calibrated.log_score - held.bayes.log_score
     np.testing.assert_allclose(held.gains, differences, rtol=1e-8, atol=1e-12)
 
@@ -195,9 +195,9 @@ def test_one_seed_has_one_result():
         (GibbsRegressor(strategy="bayes"), line(), 5, 5),
         (GibbsRegressor(strategy="bayes"), line(), 7, 7),
         (GibbsRegressor(strategy="bayes"), line(4), 5, 4),
-        (GibbsClassifier("laplace", strategy="bayes"), classes(), 5, 5),
+        (GibbsClassifier(posterior="laplace", strategy="bayes"), classes(), 5, 5),
         (
-            GibbsClassifier("laplace", strategy="bayes"),
+            GibbsClassifier(posterior="laplace", strategy="bayes"),
             (classes(20)[0], np.repeat(["a", "rare"], [17, 3])),
             5,
             3,
@@ -216,10 +216,10 @@ def test_every_fold_has_every_class():
     """Two classes in order, of which one is rare: plain folds would miss it."""
     X = classes(40)[0]
     y = np.repeat(["common", "rare"], [36, 4])
-    held = hold_out(GibbsClassifier("laplace", strategy="bayes"), X, y, n_folds=4, seed=0)
+    held = hold_out(GibbsClassifier(posterior="laplace", strategy="bayes"), X, y, n_folds=4, seed=0)
     splits = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
     assert all(np.sum(y[test] == "rare") == 1 for _, test in splits)
-    same(held, naive(GibbsClassifier("laplace", strategy="bayes"), X, y, splits))
+    same(held, naive(GibbsClassifier(posterior="laplace", strategy="bayes"), X, y, splits))
 
 
 @pytest.mark.parametrize(("label", "shown"), [("rare", "'rare'"), (9, "9")])
@@ -229,7 +229,7 @@ def test_a_class_of_one_row_is_refused(label, shown):
     y[4] = label
     y = y.astype(str if label == "rare" else int)
     with pytest.raises(ValueError) as error:
-        hold_out(GibbsClassifier("laplace"), X, y)
+        hold_out(GibbsClassifier(posterior="laplace"), X, y)
     assert str(error.value) == (
         f"y must hold every class at least twice to hold rows out, got 1 row of {shown}"
     )
@@ -258,7 +258,7 @@ class TestWeights:
             estimator, (X, y) = GibbsRegressor(random_state=0), line(36)
             strange = np.array([1e3, -1e3, 0.0])
         else:
-            estimator = GibbsClassifier("laplace", random_state=0)
+            estimator = GibbsClassifier(posterior="laplace", random_state=0)
             X, y = classes(labels=labels)
             strange = np.array(["a", "zz", labels[0]])
         ours = hold_out(estimator, X, y, WEIGHTS)
@@ -289,7 +289,7 @@ class TestForecasts:
     def test_of_one_class_only(self):
         """The rows that are forecast need not show all classes that were learnt."""
         X, y = classes(labels=THREE)
-        fitted = GibbsClassifier("laplace", random_state=0).fit(X, y)
+        fitted = GibbsClassifier(posterior="laplace", random_state=0).fit(X, y)
         rows = np.flatnonzero(y == "middle")
         found = forecasts(fitted, X[rows], y[rows])
         np.testing.assert_array_equal(found.log_score, fitted.predict_log_proba(X[rows])[:, 2])
@@ -308,7 +308,9 @@ def test_coverage_is_whether_a_response_lies_in_its_central_interval(level):
 def simulated(noise_variance, n_data_sets=60, n=40):
     """Shares of responses inside Bayes' 95 % intervals, one for each data set of the model."""
     random = np.random.default_rng(11)
-    model = GibbsRegressor(noise_variance, strategy="bayes", standardize=False, prior_scale=1.0)
+    model = GibbsRegressor(
+        noise_variance=noise_variance, strategy="bayes", standardize=False, prior_scale=1.0
+    )
     shares = []
     for _ in range(n_data_sets):
         X = random.normal(size=(n, 2))
@@ -335,7 +337,7 @@ def test_intervals_of_a_model_that_is_too_sure_do_not():
 def test_copies_are_not_tested_by_each_other():
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((40, 12)), rng.standard_normal(40)
-    model = GibbsRegressor(2.0, strategy="bayes", prior_scale=1.0)
+    model = GibbsRegressor(noise_variance=2.0, strategy="bayes", prior_scale=1.0)
     copies = np.repeat(X, 5, axis=0), np.repeat(y, 5)
     together = hold_out(model, *copies)
     weighted = hold_out(model, X, y, np.full(40, 5.0))

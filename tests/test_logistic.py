@@ -418,7 +418,7 @@ def test_a_newton_step_finds_the_variances_of_a_mean_field():
     """Their equations are taken by logarithms, nearly linear; else the step's square is left."""
     data = binary_data(20_000, 3)
     rows = Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000)))
-    system = LOGISTIC["mean-field"].approximation.system(rows)
+    system = LOGISTIC["mean-field"].approximation(Logistic()).system(rows)
     solution = newton.solve(system, 1.0).x
     away = np.array([[0.0, 0.0, 0.0, 0.2, -0.2, 0.1]])
     step, _ = system.newton(solution + away, 1.0)
@@ -430,7 +430,7 @@ def test_a_tangent_is_good_beside_its_solution_however_much_data_outweigh_the_pr
     """A pull from before the step would err by the step over beta, a thousand tangents here."""
     data, rng = binary_data(20_000, 3), np.random.default_rng(0)
     rows = Rows(data.X, np.zeros(20_000), data.y, np.ones((1, 20_000)))
-    system = LOGISTIC[name].approximation.system(rows)
+    system = LOGISTIC[name].approximation(Logistic()).system(rows)
     solution = newton.solve(system, 1.0)
     away = 3e-3 * system.scale(solution.x, 1.0) * rng.standard_normal(solution.x.shape)
     _, tangent = system.newton(solution.x + away, 1.0)

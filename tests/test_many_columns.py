@@ -25,10 +25,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.Temperan
     "estimator",
     [
         GibbsRegressor(random_state=0),
-        GibbsRegressor(1.0, random_state=0),
-        GibbsClassifier("laplace", random_state=0),
-        GibbsClassifier("jaakkola", strategy="bayes"),
-        GibbsClassifier("full", strategy="bayes"),
+        GibbsRegressor(noise_variance=1.0, random_state=0),
+        GibbsClassifier(posterior="laplace", random_state=0),
+        GibbsClassifier(posterior="jaakkola", strategy="bayes"),
+        GibbsClassifier(posterior="full", strategy="bayes"),
     ],
     ids=["unknown variance", "known variance", "laplace", "jaakkola", "full"],
 )

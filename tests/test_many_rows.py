@@ -8,6 +8,7 @@ from scenarios import LOGISTIC, RISKS, binary_data
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import leave_one_out, prefixes
 from temperance.models.glm.laplace import LaplaceSystem
@@ -96,7 +97,7 @@ def test_the_displayed_steps_are_newtons(name):
     covariance = whitening @ posterior.cov @ whitening.T
     u = np.linalg.lstsq(Z, data.X @ posterior.mean - offset, rcond=None)[0]
     variance = np.einsum("ij,jk,ik->i", Z, covariance, Z)
-    approximation = model.approximation
+    approximation = model.approximation(Logistic())
     force = approximation.forces(offset + Z @ u, variance, data.y)
     rows = leave_one_out.Rows(Z, offset, data.y, data.weights[None])
     triangle = np.linalg.cholesky(covariance)

@@ -472,11 +472,17 @@ def test_the_oracle_trains_on_the_data_and_tests_on_what_it_knows():
 
 
 def test_names_give_strategies_with_their_defaults():
-    names = strategies.NAMES | strategies.FOR_SOME_MODELS
+    names = strategies.NAMES | strategies.FOR_SOME_MODELS | strategies.RATES
     for name, strategy in names.items():
         assert strategies.strategy_named(name) == strategy()
     # These need an argument, or a plan.
-    nameless = {strategies.FromSplitter, strategies.Oracle, strategies.CurveStrategy}
+    nameless = {
+        strategies.FromSplitter,
+        strategies.Oracle,
+        strategies.CurveStrategy,
+        strategies.Coarsened,
+        strategies.RateStrategy,
+    }
     public = [getattr(strategies, name) for name in strategies.__all__]
     named = {kind for kind in public if isinstance(kind, type)} - nameless
     assert named == set(names.values())

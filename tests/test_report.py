@@ -83,18 +83,22 @@ class Case:
 
 CASES = {
     "unknown variance": lambda: Case(GibbsRegressor(random_state=0), numbers(columns=3)),
-    "known variance": lambda: Case(GibbsRegressor(1.0, random_state=0), numbers()),
-    "polynomial": lambda: Case(GibbsRegressor(1.0, degree=3, random_state=0), numbers()),
+    "known variance": lambda: Case(GibbsRegressor(noise_variance=1.0, random_state=0), numbers()),
+    "polynomial": lambda: Case(
+        GibbsRegressor(noise_variance=1.0, degree=3, random_state=0), numbers()
+    ),
     "no intercept": lambda: Case(
-        GibbsRegressor(0.5, fit_intercept=False, random_state=0),
+        GibbsRegressor(noise_variance=0.5, fit_intercept=False, random_state=0),
         numbers(columns=2),
     ),
     "one beta": lambda: Case(
         GibbsRegressor(strategy="k-fold", prior_scale=1.0, random_state=0), numbers(columns=2)
     ),
     "draws": lambda: Case(GibbsRegressor(target="draws", random_state=0), numbers(columns=2)),
-    "two classes": lambda: Case(GibbsClassifier("laplace", random_state=0), labels()),
-    "three classes": lambda: Case(GibbsClassifier("laplace", random_state=0), labels(THREE)),
+    "two classes": lambda: Case(GibbsClassifier(posterior="laplace", random_state=0), labels()),
+    "three classes": lambda: Case(
+        GibbsClassifier(posterior="laplace", random_state=0), labels(THREE)
+    ),
     "weights": lambda: Case(
         GibbsRegressor(random_state=0),
         numbers(columns=2).assign(weight=np.arange(40.0) % 3),
@@ -320,7 +324,9 @@ class TestContents:
 
     def test_the_slider_resolves_betas_on_which_the_curve_moves(self):
         # The prior is so wide that everything happens at tiny betas.
-        estimator = GibbsRegressor(1.0, prior_scale=1e4, strategy="k-fold", random_state=0)
+        estimator = GibbsRegressor(
+            noise_variance=1.0, prior_scale=1e4, strategy="k-fold", random_state=0
+        )
         [part] = Case(estimator, numbers(columns=2)).contents.parts
         middle = (part.risk.min() + part.risk[0]) / 2
         [half] = np.flatnonzero(np.diff(part.risk < middle))
@@ -330,7 +336,7 @@ class TestContents:
 
     def test_the_class_that_is_modelled_and_the_reference_level_are_said(self):
         frame = labels(columns=2).assign(hue=["red", "blue", "red", "green"] * 10)
-        contents = Case(GibbsClassifier("laplace", random_state=0), frame).contents
+        contents = Case(GibbsClassifier(posterior="laplace", random_state=0), frame).contents
         assert contents.words[0] == "The model gives the probability of y = yes, against no."
         assert contents.reading == "Levels of text are compared: 'hue' with 'red'."
         assert made("unknown variance").contents.reading == ""
@@ -339,7 +345,10 @@ class TestContents:
 
     @pytest.mark.parametrize("name", ["index", "<b>"])
     def test_an_input_of_any_name_has_a_band(self, name):
-        case = Case(GibbsRegressor(1.0, random_state=0), numbers().rename(columns={"x0": name}))
+        case = Case(
+            GibbsRegressor(noise_variance=1.0, random_state=0),
+            numbers().rename(columns={"x0": name}),
+        )
         [part] = case.contents.parts
         assert part.band.input_name == name
         law = case.fitted.forecast(pd.DataFrame({name: part.band.grid}))
@@ -372,7 +381,7 @@ class TestHeldOut:
         if weighted:
             frame["weight"] = np.arange(60) % 4
         case = Case(
-            GibbsClassifier("laplace", strategy="k-fold", random_state=0),
+            GibbsClassifier(posterior="laplace", strategy="k-fold", random_state=0),
             frame,
             weights="weight" if weighted else None,
         )

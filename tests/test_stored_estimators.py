@@ -18,10 +18,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.Temperan
 
 STORED = {
     "regressor": GibbsRegressor(random_state=0),
-    "known variance": GibbsRegressor(1.0, degree=2, random_state=0),
+    "known variance": GibbsRegressor(noise_variance=1.0, degree=2, random_state=0),
     "mean-field": GibbsClassifier(random_state=0),
-    "laplace": GibbsClassifier("laplace", random_state=0),
-    "full": GibbsClassifier("full", strategy="bayes", random_state=0),
+    "laplace": GibbsClassifier(posterior="laplace", random_state=0),
+    "full": GibbsClassifier(posterior="full", strategy="bayes", random_state=0),
 }
 BETAS = np.array([0.2, 1.0])
 
@@ -162,7 +162,7 @@ def test_data_are_kept_on_request_and_in_memory(fitted, cancer):
 
 def test_every_class_is_stored(iris):
     X, y = iris
-    one = GibbsClassifier("laplace", random_state=0).fit(X, y)
+    one = GibbsClassifier(posterior="laplace", random_state=0).fit(X, y)
     other = stored(one)
     np.testing.assert_array_equal(other.predict_proba(X), one.predict_proba(X))
     assert repr(other.calibration_) == repr(one.calibration_)

@@ -246,13 +246,10 @@ BAD = {
         lambda: calibrate_blocks(models.Polynomial(3), [(X, Y)]),
         "model must be GaussianLinear or NormalInverseGammaLinear to be calibrated on blocks, got",
     ),
-    "risk": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], risk="predictive"),
-        "risk must be 'gibbs' on blocks, got 'predictive'",
-    ),
     "strategy": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.LeaveOneOut()),
-        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one",
+        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SafeBayes()),
+        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one "
+        r"pass over the rows, or LeaveOneOut or ReferenceRisk, which need several, got SafeBayes",
     ),
     "halves": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SampleSplitting()),
@@ -272,12 +269,12 @@ BAD = {
     ),
     "empty": (
         lambda: calibrate_blocks(MODELS[0], []),
-        r"blocks must hold at least one row of positive weight, got none \(a generator can be "
-        r"read only once\)",
+        r"X must have at least one row of positive weight, got none \(a generator can be read "
+        r"only once\)",
     ),
     "too few": (
         lambda: calibrate_blocks(MODELS[0], [(X[:9], Y[:9])]),
-        r"blocks must hold at least 10 rows for KFold\(.*\), got 9",
+        r"X must have a row in every fold of KFold\(.*\), got none in one of them out of 9 rows",
     ),
     "columns": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y), (X[:, :2], Y)]),
@@ -301,11 +298,11 @@ BAD = {
     ),
     "weights of all blocks": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y, np.full(30, 5e306))] * 3, "bayes"),
-        "weights must have a finite sum over all blocks, got infinity",
+        "weights must have a finite sum over all rows, got infinity",
     ),
     "no weight": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y, np.zeros(30))]),
-        "blocks must hold at least one row of positive weight, got none",
+        "X must have at least one row of positive weight, got none",
     ),
     "folds": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.KFold(10**15)),

@@ -132,15 +132,28 @@ class TestNumbers:
         assert len(started) == 1
 
     @pytest.mark.filterwarnings("default")
-    def test_dask(self, table):
+    def test_dask_with_a_worker_that_dies(self, table, tmp_path):
         distributed = pytest.importorskip("distributed")
+        pids, store = [], tmp_path / "study.db"
         with (
-            distributed.Client(
-                n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-            ),
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster) as client,
             joblib.parallel_config(backend="dask"),
         ):
-            same(table, compare(SETTINGS, CHOICES, repeats=3, seed=4))
+
+            def kill_one(done, total):
+                if not pids:
+                    pids.extend(client.run(os.getpid).values())
+                    os.kill(pids[0], signal.SIGKILL)
+
+            found = compare(SETTINGS, CHOICES, repeats=3, seed=4, store=store, progress=kill_one)
+            client.wait_for_workers(2, timeout=20)
+            assert pids[0] not in client.run(os.getpid).values()  # it did die
+        same(table, found)
+        # Nothing is lost in the store, either.
+        same(table, compare(SETTINGS, CHOICES, repeats=3, seed=4, store=store, n_jobs=1))
 
     def test_the_same_for_other_subsets_and_orders(self, table):
         swapped = {name: SETTINGS[name] for name in ("mean", "line")}

@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.curves import RiskCurve
+from temperance.information import DIFFERENT
 from temperance.posteriors.mixture import mixed
 from temperance.search.minimise import Minimum
 from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
@@ -114,6 +116,32 @@ class BetaWeights:
         return float(np.exp(np.interp(q, middle, np.log(self.betas))))
 
 
+@dataclass(frozen=True, eq=False)
+class Rate:
+    """A beta that a rule gives without a risk curve.
+
+    Parameters
+    ----------
+    value : the rule's beta, which may lie outside the bounds
+    rule : what the rule matches, as a phrase
+    interval : function that returns a range of beta or None, called on first use
+    interval_of : the uncertainty that the range shows, as a phrase
+    by_direction : rates of the directions of the parameters, ascending, if the rule has them
+    """
+
+    value: float
+    rule: str
+    interval: Callable[[], tuple[float, float] | None] | None = None
+    interval_of: str = ""
+    by_direction: Array | None = None
+
+    @property
+    def no_single_rate(self) -> bool:
+        """Whether the rates of two directions differ by more than a factor of three."""
+        found = self.by_direction
+        return found is not None and bool(found[-1] > DIFFERENT * found[0])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """A choice of beta, with its risk and standard errors.
@@ -125,10 +153,12 @@ class Calibration:
     errors : standard errors, computed on first use, like the attributes below
     standard_error : standard error of ``risk``, over the tested rows
     at_bound : whether the choice lies at a bound
-    curve : estimated risk as a function of beta, with slope on request
+    curve : estimated risk as a function of beta, with slope on request; None if the strategy
+        estimates no risk, and then risks and errors are nan
     bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, its difference to the risk
         at the choice, and the standard error of that difference, paired over the tested rows
     average : the weights of betas, if the posterior is an average over them
+    rate : the rule that gave beta, if there is no curve
     posterior : the posterior at ``alpha`` on all data, or the average
     """
 
@@ -140,8 +170,9 @@ class Calibration:
     minimum: Minimum
     risk: float
     errors: StandardErrors = field(repr=False)
-    curve: RiskCurve
+    curve: RiskCurve | None
     average: BetaWeights | None = field(default=None, kw_only=True)
+    rate: Rate | None = field(default=None, kw_only=True)
 
     @property
     def standard_error(self) -> float:
@@ -175,8 +206,8 @@ class Calibration:
 
     @cached_property
     def bayes_risk(self) -> float:
-        """Estimated risk at beta = 1."""
-        return float(self.curve(1.0))
+        """Estimated risk at beta = 1; nan without a curve."""
+        return float("nan") if self.curve is None else float(self.curve(1.0))
 
     @property
     def gain(self) -> float:
@@ -184,18 +215,21 @@ class Calibration:
         return self.bayes_risk - self.risk
 
     @cached_property
-    def beta_range(self) -> tuple[float, float]:
+    def beta_range(self) -> tuple[float, float] | None:
         """The betas that do not differ significantly from the choice.
 
-        For an average, the central 95 % of the weights; otherwise the betas whose risk is larger by
-        at most two standard errors of the difference.
+        For an average, the central 95 % of the weights; for a rule without a curve its own range,
+        or None; otherwise the betas whose risk is larger by at most two standard errors of the
+        difference.
         """
+        if self.rate is not None:
+            return None if self.rate.interval is None else self.rate.interval()
         if self.average is not None:
             low, high = self.average.quantile(0.025), self.average.quantile(0.975)
             return max(low, self.bounds[0]), min(high, self.bounds[1])
         if not self.minimum.searched:
             return self.beta, self.beta
-        if self.flat:
+        if self.flat or self.curve is None:
             return self.bounds
         from temperance.search.beta_range import beta_range
 
@@ -224,6 +258,26 @@ class Calibration:
         alpha = non_negative("beta", beta) * self.data.size
         return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
 
+    def sandwich(self, groups: ArrayLike | None = None) -> Any:
+        r"""Return a Gaussian that varies as the minimiser of the risk does, at any beta.
+
+        .. math:: N(\hat\theta, J^{-1} I J^{-1} / n),
+
+        with the curvature J of the mean loss and the covariance I of its scores at the minimiser.
+        No scalar beta gives this covariance if the rates of the directions differ.  Of a sampled
+        model, the draws of ``posterior``, moved so that they have this covariance: theta becomes
+        theta_hat + Omega (theta - mean).
+
+        Parameters
+        ----------
+        groups : array of shape (n,), optional
+            Labels of rows that depend on each other; by default those of the strategy.
+        """
+        from temperance.posteriors.sandwich import sandwich_posterior
+
+        given = getattr(self.strategy, "groups", None) if groups is None else groups
+        return sandwich_posterior(self.model, self.data, self.posterior, given)
+
     def losses(self, curve: RiskCurve) -> Array:
         """Return the loss of each row of a curve at the choice, or under the average, (n,)."""
         if self.average is None:
@@ -245,18 +299,36 @@ class Calibration:
             f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
             " Bayes is beta = 1)",
             *self._range_line(),
-            f"  risk      {with_error(self.risk, self.standard_error)}  ({self.kind})",
-            f"  Bayes     {with_error(self.bayes_risk)},  gain"
-            f" {with_error(self.gain, self.gain_standard_error)}",
-            f"  minimum   {self.where}",
-            f"  method    {self.curve.method}",
         ]
-        return "\n".join(lines)
+        if self.curve is not None:
+            lines += [
+                f"  risk      {with_error(self.risk, self.standard_error)}  ({self.kind})",
+                f"  Bayes     {with_error(self.bayes_risk)},  gain"
+                f" {with_error(self.gain, self.gain_standard_error)}",
+            ]
+        lines.append(f"  {'minimum' if self.rate is None else 'rule':10}{self.where}")
+        if self.curve is not None:
+            lines.append(f"  method    {self.curve.method}")
+        return "\n".join([*lines, *self._direction_lines()])
+
+    def _direction_lines(self) -> list[str]:
+        if self.rate is None or not self.rate.no_single_rate:
+            return []
+        assert self.rate.by_direction is not None
+        least, most = self.rate.by_direction[[0, -1]]
+        return [
+            f"  rates     {least:.3g} to {most:.3g} by direction: no single beta fits all, "
+            "sandwich() does"
+        ]
 
     def _range_line(self) -> list[str]:
-        if not self.minimum.searched and self.average is None:
+        given = not self.minimum.searched and self.average is None and self.rate is None
+        found = None if given else self.beta_range
+        if found is None:
             return []
-        low, high = self.beta_range
+        low, high = found
+        if self.rate is not None:
+            return [f"  range     {low:.3g} to {high:.3g}  ({self.rate.interval_of})"]
         label = "95 % of the weights" if self.average is not None else "not told apart by the data"
         if low == high:
             return [f"  range     {low:.3g} alone"]
@@ -264,8 +336,11 @@ class Calibration:
 
     @property
     def where(self) -> str:
-        """Location of the minimum, as a phrase."""
+        """Location of the minimum, or the rule that gave beta, as a phrase."""
         lower, upper = (f"{end:g}" for end in self.bounds)
+        if self.rate is not None:
+            beyond = f"; at the bound of [{lower}, {upper}]" if self.at_bound else ""
+            return self.rate.rule + beyond
         if self.average is not None:
             return "not sought: the posterior is an average over beta"
         if not self.minimum.searched:

@@ -41,6 +41,8 @@ class RiskCurve:
         As `evaluate`, but a cheaper lower bound; see :mod:`temperance.search.with_floor`.
     scale : function, optional
         The range of betas over which the curve changes, if the model provides it.
+    steep : bool
+        Whether the risk of the prior may be larger by orders of magnitude.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -51,6 +53,7 @@ class RiskCurve:
     sketch: Callable[[Array], tuple[Array, Array]] | None = None
     floor: Callable[[Array], tuple[Array, Array]] | None = None
     scale: Callable[[], Scale] | None = None
+    steep: bool = False
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Return the risk at ``beta``, scalar or array; with ``derivative``, (risk, slope)."""

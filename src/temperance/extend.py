@@ -3,10 +3,11 @@
 >>> from temperance.extend import CurveStrategy, Data, Plan, RiskCurve
 """
 
-from temperance.calibration import Calibration, mean_and_error
+from temperance.calibration import Calibration, Rate, mean_and_error
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.sampled.risk_of_draws import sampled_risk_curve
 from temperance.search.minimise import Minimum
+from temperance.strategies.rate import RateStrategy
 from temperance.strategies.selection import CurveStrategy, conclude
 from temperance.types import (
     AnyPlan,
@@ -15,11 +16,17 @@ from temperance.types import (
     CountsParameters,
     Data,
     FoldPlan,
+    HasCredibleLevels,
+    HasInformation,
     HasNoiseVariance,
+    HasOtherLosses,
     HasPreferences,
+    HasPriorInformation,
     HasReference,
+    Information,
     LeaveOneOutPlan,
     Model,
+    NoMinimiserError,
     Plan,
     Posterior,
     Preferences,
@@ -40,12 +47,20 @@ __all__ = [
     "CurveStrategy",
     "Data",
     "FoldPlan",
+    "HasCredibleLevels",
+    "HasInformation",
     "HasNoiseVariance",
+    "HasOtherLosses",
     "HasPreferences",
+    "HasPriorInformation",
     "HasReference",
+    "Information",
     "LeaveOneOutPlan",
     "Minimum",
     "Model",
+    "NoMinimiserError",
+    "Rate",
+    "RateStrategy",
     "Plan",
     "Posterior",
     "Preferences",

@@ -31,6 +31,10 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     -------
     The axes.
     """
+    curve = calibration.curve
+    if curve is None:
+        name = type(calibration.strategy).__name__
+        raise ValueError(f"there is no risk curve to plot: {name} estimates none")
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -44,12 +48,12 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     else:
         # More points near the lower bound, where curves are steep.
         betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
-    values = calibration.curve(betas)
+    values = curve(betas)
     ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
     if lower <= 1 <= upper:
         ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
-    low, high = calibration.beta_range
+    low, high = calibration.beta_range or (calibration.beta, calibration.beta)
     if high > low:
         kind = "not told apart" if calibration.average is None else "95 % of the weight"
         label = f"{kind}: {low:.2g} to {high:.2g}"

@@ -12,7 +12,7 @@ forms of linear models in :mod:`temperance.strategies.reference` are the one exc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import (
@@ -275,8 +275,10 @@ class Model(Protocol):
     """A posterior, and the risk curve of any plan: strategies need no more.
 
     Optional methods that a strategy may use are in the protocols below:
-    :class:`ChecksData`, :class:`CountsParameters`, :class:`HasReference`, :class:`HasPreferences`,
-    :class:`HasNoiseVariance`.
+    :class:`ChecksData`, :class:`CountsParameters`, :class:`HasInformation`,
+    :class:`HasPriorInformation`, :class:`HasCredibleLevels`, :class:`HasDesign`,
+    :class:`MovesDraws`, :class:`HasOtherLosses`, :class:`HasReference`,
+    :class:`HasPreferences`, :class:`HasNoiseVariance`.
     """
 
     def posterior(
@@ -305,6 +307,108 @@ class CountsParameters(Protocol):
 
     def parameters_used(self, data: Data, betas: Array) -> Array:
         """Return the effective number of parameters of the posterior at each beta."""
+        ...
+
+
+class NoMinimiserError(ValueError):
+    """The risk on the data has no unique minimum without the prior."""
+
+
+class Information(NamedTuple):
+    r"""Scores and curvature of the losses at the minimiser of their weighted mean.
+
+    Parameters
+    ----------
+    minimiser : array of shape (p,)
+        The parameters of smallest risk on the data, without the prior.
+    scores : array of shape (n, p)
+        Gradient of the loss of each row there, whatever the row's weight.
+    curvature : array of shape (p, p)
+        Weighted mean of the losses' Hessians there.
+    prior_root : array of shape (p, p), or (p,) if it is diagonal, optional
+        Root C of the prior covariance C C' of the parameters.
+    """
+
+    minimiser: Array
+    scores: Array
+    curvature: Array
+    prior_root: Array | None = None
+
+
+@runtime_checkable
+class HasInformation(Protocol):
+    """A model whose losses are smooth functions of finitely many parameters."""
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature at the minimiser; a NoMinimiserError if there is none."""
+        ...
+
+
+@runtime_checkable
+class HasDesign(Protocol):
+    """A model with a linear predictor."""
+
+    def design(self, X: ArrayLike) -> Array:
+        """Return the rows z of the linear predictor z'theta, shape (n, p)."""
+        ...
+
+
+@runtime_checkable
+class HasPriorInformation(Protocol):
+    """A model of responses whose squared scores can be averaged over the prior."""
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        r"""Return D of each row as the fitted model expects it, and as observed, (n,) each.
+
+        :math:`D(x) = \int |\nabla \log f_\theta(x)|^2 \pi_0(\theta) d\theta`, in coordinates in
+        which the prior is N(0, I); the fitted model is that of the minimiser.
+        """
+        ...
+
+
+@runtime_checkable
+class HasCredibleLevels(Protocol):
+    """A model whose posteriors have credible sets in closed form."""
+
+    def credible_levels(
+        self, data: Data, weights: Array, theta: Array | None
+    ) -> Callable[[float], Array]:
+        """Return the function from beta to the level of the credible sets that ``theta`` is on.
+
+        Parameters
+        ----------
+        data : Data
+        weights : array of shape (m, n)
+            Weights of the rows, one posterior for each.
+        theta : array of shape (p,), or None
+            None is the posterior mean of the data at the same beta.
+
+        Returns
+        -------
+        function from beta to an array of shape (m,)
+            Probability of each posterior's highest-density region that has ``theta`` at its edge.
+        """
+        ...
+
+
+@runtime_checkable
+class MovesDraws(Protocol):
+    """A sampled model, whose draws can be moved."""
+
+    def moved_draws(self, posterior: Any, data: Data, groups: Labels | None) -> Any:
+        """Return the draws of a posterior, moved so that their covariance is the sandwich's."""
+        ...
+
+
+LossName = Literal["log", "square"]
+
+
+@runtime_checkable
+class HasOtherLosses(Protocol):
+    """A model that predicts with squared error, or by its mean parameters alone."""
+
+    def other_curve(self, data: Data, plan: AnyPlan, loss: LossName, in_model: bool) -> RiskCurve:
+        """Return the curve of a loss, of a draw or of the posterior mean (``in_model``)."""
         ...
 
 

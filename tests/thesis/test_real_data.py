@@ -94,7 +94,7 @@ class TestNumbers:
     def test_classification_recomputed(self, table):
         X, y, X_new, y_new = split(CLASSES, 2, 7)
         found = cell(table, CLASSES, repetition=2, risk="predictive", strategy="naive")
-        model = GibbsClassifier("laplace", strategy="naive", prior_scale=1.0).fit(X, y)
+        model = GibbsClassifier(posterior="laplace", strategy="naive", prior_scale=1.0).fit(X, y)
         happened = np.arange(len(y_new)), y_new.astype(int)
         score = np.log(model.predict_proba(X_new)[happened]).mean()
         bayes = np.log(model.predict_proba(X_new, beta=1.0)[happened]).mean()

@@ -13,8 +13,10 @@ from temperance.types import known_noise_variance
 
 def explain(calibration: Calibration) -> str:
     """Return a few sentences on what the choice means and how certain it is."""
+    if calibration.rate is not None:
+        return _rate(calibration)
     if calibration.average is not None:
-        low, high = calibration.beta_range
+        low, high = calibration.beta_range or calibration.bounds
         gain = _gain(calibration)
         return (
             f"Forecasts are averaged over β, by how they fared on rows held out: 95 % of the "
@@ -38,6 +40,24 @@ def explain(calibration: Calibration) -> str:
         )
     gain = f"{_gain(calibration)}{_range(calibration)}"
     return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+
+
+def _rate(calibration: Calibration) -> str:
+    """Return what a beta means that a rule gave for the sake of credible sets."""
+    beta = calibration.beta
+    how = "as wide as" if beta == 1 else "wider than" if beta < 1 else "narrower than"
+    text = (
+        f"β = {beta:.3g} was not chosen by risk: {calibration.where}. Credible sets of the "
+        f"coefficients are {how} Bayes'; intervals for new responses were no part of the rule."
+    )
+    rate = calibration.rate
+    if rate is not None and rate.no_single_rate and rate.by_direction is not None:
+        least, most = rate.by_direction[[0, -1]]
+        text += (
+            f" The directions of the coefficients would want rates from {least:.3g} to {most:.3g}, "
+            "so no single β fits them all."
+        )
+    return text
 
 
 def name_of_choice(calibration: Calibration) -> str:
@@ -98,7 +118,7 @@ def _better_repair(calibration: Calibration) -> str:
 
 def _range(calibration: Calibration) -> str:
     """Return which betas would do as well, unless there is only one."""
-    low, high = calibration.beta_range
+    low, high = calibration.beta_range or (calibration.beta, calibration.beta)
     if f"{low:.3g}" == f"{high:.3g}":
         return ""
     return f" The data do not tell β from {low:.3g} to {high:.3g} apart."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,14 @@ from temperance.estimators.inputs import (
     validated,
 )
 from temperance.estimators.stored import without_data
-from temperance.strategies import Average, FromSplitter, default_strategy, strategy_named
+from temperance.strategies import (
+    RATES,
+    Average,
+    FromSplitter,
+    RateStrategy,
+    default_strategy,
+    strategy_named,
+)
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
 from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer, preferences_of
@@ -197,10 +204,15 @@ def by_groups(
     from sklearn.model_selection import GroupKFold
 
     count = len(np.unique(groups))
+    if isinstance(strategy, str) and strategy in RATES:
+        strategy = strategy_named(strategy)
+    if isinstance(strategy, RateStrategy) and "groups" in vars(strategy):
+        return replace(cast(Any, strategy), groups=groups)
     if strategy not in (None, "k-fold", "average"):
         raise ValueError(
-            "groups are for the strategies 'average' and 'k-fold'; give others a splitter by "
-            f"strategies.FromSplitter(splitter, groups=...), got strategy {shown(strategy)}"
+            "groups are for the strategies 'average', 'k-fold', 'coverage' and 'sandwich'; give "
+            "others a splitter by strategies.FromSplitter(splitter, groups=...), got strategy "
+            f"{shown(strategy)}"
         )
     if count < 2:
         raise ValueError(f"groups must hold at least 2 groups, got {count}")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,9 +20,12 @@ from temperance.estimators.inputs import (
     refuse_labels_of_several_kinds,
     validated,
 )
+from temperance.estimators.losses import classification_loss, loss_model
 from temperance.estimators.prior_scale import most_predictive_classes
+from temperance.losses import Loss
 from temperance.models import (
     FullCovarianceLogistic,
+    GibbsLinear,
     JaakkolaLogistic,
     LaplaceLogistic,
     MeanFieldLogistic,
@@ -40,6 +44,26 @@ POSTERIORS: dict[str, type] = {
 }
 
 
+OF_ANY_LOSS: dict[str, Any] = {
+    "mean-field": "mean-field",
+    "full": "full-covariance",
+    "laplace": "laplace",
+}
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    if not estimator.likelihood:
+        raise AttributeError(
+            f"probabilities are for likelihoods, and loss={estimator.loss!r} is none; "
+            "decision_function has margins"
+        )
+    return True
+
+
+def _has_margins(estimator: Any) -> bool:
+    return not estimator.likelihood
+
+
 class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     r"""Bayesian logistic regression with a temperature that is calibrated on the data.
 
@@ -47,11 +71,15 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
 
         \pi_\beta(\theta) \propto \exp\Bigl(-\beta \sum_i l(\theta, (x_i, y_i))\Bigr) \pi_0(\theta)
 
-    with the logistic log loss l.  ``strategy="bayes"`` is the ordinary posterior, beta = 1; every
-    other strategy estimates which beta has the smallest risk on new data.
+    with the logistic log loss l, or another.  ``strategy="bayes"`` is the ordinary posterior,
+    beta = 1; every other strategy estimates which beta has the smallest risk on new data.
 
     Parameters
     ----------
+    loss : {"logistic", "probit", "hinge"} or Loss
+        The loss of a row of two classes, or any loss of labels of :mod:`temperance.losses`.  The
+        hinge loss is no likelihood: it gives classes and margins, and no probabilities.  For more
+        than two classes the loss is the logistic one.
     posterior : {"mean-field", "jaakkola", "laplace", "full"}
         Gaussian approximation of the posterior for two classes; for more it is Laplace's.
     degree : int
@@ -134,6 +162,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
 
     def __init__(
         self,
+        loss: str | Loss = "logistic",
         posterior: Literal["mean-field", "jaakkola", "laplace", "full"] = "mean-field",
         degree: int = 1,
         strategy: Strategy | str | None = None,
@@ -146,6 +175,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         random_state: Any = None,
         keep_data: bool = False,
     ) -> None:
+        self.loss = loss
         self.posterior = posterior
         self.degree = degree
         self.strategy = strategy
@@ -189,6 +219,10 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         if len(self.classes_) < 2:
             only = shown(self.classes_[0])
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
+        if len(self.classes_) > 2 and self._loss() is not None:
+            raise ValueError(
+                f"loss must be 'logistic' for {len(self.classes_)} classes, got {shown(self.loss)}"
+            )
         with threads_for(inputs.size):
             self.coordinates_ = self._choose_coordinates(inputs, weights)
             rows = self.coordinates_.rows(inputs)
@@ -200,8 +234,24 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
         return self
 
+    def _loss(self) -> Loss | None:
+        """Return the loss if it is another than the logistic one."""
+        return classification_loss(self.loss)
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus a log likelihood, so that classes have probabilities."""
+        loss = self._loss()
+        return loss is None or loss.likelihood
+
     def _model(self, rows: Array, codes: Array, weights: Array) -> Any:
-        kind = self.kind_of_model()
+        loss, kind = self._loss(), self.kind_of_model()
+        if loss is not None:
+            used = weights > 0
+            data = Data(rows[used], codes[used], weights[used])
+            scale = None if self._learns_scale() else float(np.sqrt(self._prior_variance()))
+            forecasts = self._risk() == "predictive"
+            return loss_model(loss, kind.kind, data, self.fit_intercept, scale, forecasts)
         if not self._learns_scale():
             return kind(prior_cov=self._prior_variance())
         used = weights > 0
@@ -209,8 +259,12 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             kind, rows[used], codes[used], weights[used], self.fit_intercept
         )
 
-    def kind_of_model(self) -> type[Any]:
-        """Return the class of the model that is calibrated."""
+    def kind_of_model(self) -> Any:
+        """Return the class of the model that is calibrated, or one like it."""
+        loss = self._loss()
+        if loss is not None:
+            one_of("posterior", self.posterior, OF_ANY_LOSS)
+            return GibbsLinear(loss, OF_ANY_LOSS[self.posterior])
         several = len(getattr(self, "classes_", ())) > 2
         return SoftmaxLogistic if several else POSTERIORS[self.posterior]
 
@@ -234,6 +288,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             blocks = [posterior.of_class(k) for k in range(len(self.classes_))]
         return [self.coordinates_.coefficients(block) for block in blocks]
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return log probabilities of the classes, shape (n, n_classes).
 
@@ -242,14 +297,22 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         found = self._posterior(beta).log_predict(self._rows(X))
         return np.column_stack(found) if len(self.classes_) == 2 else found
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return probabilities of the classes, shape (n, n_classes): posterior expectations."""
         return np.exp(self.predict_log_proba(X, beta=beta))
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class of each row of ``X``."""
+        """Return the most probable class of each row, or that on its side of the margin."""
+        if not self.likelihood:
+            return self.classes_[(self.decision_function(X) > 0).astype(int)]
         most_probable = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[most_probable]
+
+    @available_if(_has_margins)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the posterior mean of the linear predictor; above 0 it is the second class."""
+        return self._posterior().combination(self._rows(X)).mean
 
     def predict_interval(
         self, X: ArrayLike, level: ArrayLike = 0.95, *, beta: float | None = None
@@ -257,12 +320,15 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """Return the ends of central credible intervals of the probabilities.
 
         For two classes those of the second, shape (n, 2); for more classes those of each, shape
-        (n, n_classes, 2).
+        (n, n_classes, 2).  For a loss that is no likelihood: intervals of the linear predictor.
         """
         rows, posterior = self._rows(X), self._posterior(beta)
         if len(self.classes_) > 2:
             return posterior.interval(rows, level)
-        return special.expit(posterior.combination(rows).interval(level))
+        band, loss = posterior.combination(rows).interval(level), self._loss()
+        if loss is None:
+            return special.expit(band)
+        return loss.response_mean(band) if loss.likelihood else band
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws of classes at ``X``, shape (n, n_samples)."""

@@ -2,12 +2,13 @@ r"""Priors whose scale is learnt from the data.
 
 Regressions for forecasts average over the scale, weighted by its evidence
 (:class:`temperance.models.HierarchicalLinear`); for draws the scale of largest evidence is used.
-Classifications use the scale that forecasts best in ten folds: at beta = 1, or at the better of 2
-and 16 if the posterior at beta = 1 may be far from Bayes (Laplace posteriors).
+Classifications and other losses use the scale that forecasts best in ten folds: at beta = 1, or at
+the better of 2 and 16 if the posterior at beta = 1 may be far from Bayes (Laplace posteriors).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
 from temperance.types import Array, Data, preferences_of
 
-CLASS_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
+LEARNT_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
 CLASS_LEVEL = 100.0  # prior variance of an intercept
 FAR_BETAS = (2.0, 16.0)  # for posteriors that are far from Bayes at beta = 1
 CLOSE = 0.3  # accuracy of the search, in the logarithm of the scale
@@ -62,21 +63,25 @@ def most_predictive_classes(
     The evidence is not used: if classes are separable, approximate posteriors under wide priors
     are far from the true ones, and their evidence does not show it.
     """
-    data = Data(rows, codes, weights)
-    folds, plan = with_feasible_folds(KFold(), data).planned(data, np.random.default_rng(0))
 
-    def model_of(log_scale: float) -> Any:
-        scale = float(np.exp(log_scale))
+    def model_of(scale: float) -> Any:
         return kind(prior_cov=prior_variances(scale, CLASS_LEVEL, rows.shape[1], intercept))
+
+    return most_predictive(model_of, Data(rows, codes, weights))
+
+
+def most_predictive(model_of: Callable[[float], Any], data: Data) -> Any:
+    """Return the model of the prior scale that forecasts best in ten folds."""
+    folds, plan = with_feasible_folds(KFold(), data).planned(data, np.random.default_rng(0))
 
     def best_risk(model: Any) -> float:
         betas = np.array(FAR_BETAS if preferences_of(model).wide else [1.0])
         return float(model.risk_curve(folds, plan, "predictive")(betas).min())
 
     found = optimize.minimize_scalar(
-        lambda log_scale: best_risk(model_of(log_scale)),
-        bounds=np.log(CLASS_SCALES),
+        lambda log_scale: best_risk(model_of(float(np.exp(log_scale)))),
+        bounds=np.log(LEARNT_SCALES),
         method="bounded",
         options={"xatol": CLOSE},
     )
-    return model_of(float(found.x))
+    return model_of(float(np.exp(found.x)))

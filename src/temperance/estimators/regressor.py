@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,10 +14,18 @@ from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_units, validated
+from temperance.estimators.losses import loss_model, regression_loss
 from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
 from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
-from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
+from temperance.losses import Loss
+from temperance.models import (
+    GaussianLinear,
+    GibbsLinear,
+    HierarchicalLinear,
+    NormalInverseGammaLinear,
+)
 from temperance.posteriors import StudentMixture, StudentT
+from temperance.posteriors.student import Distribution
 from temperance.resources import threads_for
 from temperance.types import Array, Data, Strategy, Transfer
 from temperance.validation import (
@@ -39,11 +48,17 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
         \pi_\beta(\theta) \propto \exp\Bigl(-\beta \sum_i l(\theta, (x_i, y_i))\Bigr) \pi_0(\theta)
 
-    with the Gaussian log loss l.  ``strategy="bayes"`` is the ordinary posterior, beta = 1; every
-    other strategy estimates which beta has the smallest risk on new data.
+    with the Gaussian log loss l, or another.  ``strategy="bayes"`` is the ordinary posterior,
+    beta = 1; every other strategy estimates which beta has the smallest risk on new data.
 
     Parameters
     ----------
+    loss : {"squared", "quantile", "huber", "student-t", "poisson", "negative-binomial"} or Loss
+        The loss of a row: Gaussian responses, the pinball loss of a quantile, Huber's loss,
+        Student-t responses with 4 degrees of freedom, counts with a log link, or any loss of
+        :mod:`temperance.losses`.
+    quantile : float
+        The quantile of ``loss="quantile"``.
     noise_variance : "unknown" or float
         ``"unknown"``: it has an inverse gamma prior and is inferred; predictions are Student-t.  A
         number: the variance of the noise in units of y squared; predictions are Gaussian.
@@ -136,6 +151,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     def __init__(
         self,
+        loss: str | Loss = "squared",
+        quantile: float = 0.5,
         noise_variance: float | str = "unknown",
         degree: int = 1,
         strategy: Strategy | str | None = None,
@@ -148,6 +165,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         random_state: Any = None,
         keep_data: bool = False,
     ) -> None:
+        self.loss = loss
+        self.quantile = quantile
         self.noise_variance = noise_variance
         self.degree = degree
         self.strategy = strategy
@@ -189,9 +208,10 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         weights = as_weights(sample_weight, inputs)
         with threads_for(inputs.size):
             self.coordinates_ = self._choose_coordinates(inputs, weights)
+            scaled_too = self.standardize and self._loss() is None
             self._response = (
                 standard_scale(response, weights, self.fit_intercept)
-                if self.standardize
+                if scaled_too
                 else raw_scale(1)
             )
             rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
@@ -203,7 +223,19 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             self.intercept_, self.coef_ = _first_and_rest(means)
         return self
 
-    def _model(self, rows: Array, y: Array, weights: Array) -> LinearModel:
+    def _loss(self) -> Loss | None:
+        """Return the loss if it is another than the squared one."""
+        return regression_loss(self.loss, self.quantile)
+
+    def _model(self, rows: Array, y: Array, weights: Array) -> LinearModel | GibbsLinear:
+        loss = self._loss()
+        if loss is not None:
+            used = weights > 0
+            data = Data(rows[used], y[used], weights[used])
+            loss.check(data.y)
+            scale = None if self._learns_scale() else float(np.sqrt(self._prior_variance()))
+            forecasts = self._risk() == "predictive"
+            return loss_model(loss, "full-covariance", data, self.fit_intercept, scale, forecasts)
         known = None
         if not isinstance(self.noise_variance, str):
             known = self._scaled_variance(positive("noise_variance", self.noise_variance))
@@ -221,8 +253,11 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         used = weights > 0
         return most_evident_regression(model, rows[used], y[used], weights[used])
 
-    def kind_of_model(self) -> type[LinearModel]:
-        """Return the class of the model that is calibrated."""
+    def kind_of_model(self) -> Any:
+        """Return the class of the model that is calibrated, or one like it."""
+        loss = self._loss()
+        if loss is not None:
+            return GibbsLinear(loss)
         if self._learns_scale() and self._risk() == "predictive":
             return HierarchicalLinear
         known = not isinstance(self.noise_variance, str)
@@ -243,25 +278,64 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._posterior(beta), self._response)
 
-    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> StudentDistribution:
+    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Distribution:
         """Return the distribution of responses at ``X``, at the chosen or another ``beta``."""
         rows = self._rows(X)
+        self._refuse_without_likelihood("forecast")
         law = self._posterior(beta).predictive(rows)
+        if not isinstance(law, StudentT | StudentMixture):
+            return law
+        centre, unit = self._response.centre[0], self._response.unit[0]
+        return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
+
+    def fitted_value(self, X: ArrayLike, *, beta: float | None = None) -> StudentDistribution:
+        """Return the posterior distribution of the linear predictor at ``X``.
+
+        It is the quantile of ``loss="quantile"``, the centre of the responses of other losses in
+        their units, the logarithm of the mean of counts.
+        """
+        law = self._posterior(beta).combination(self._rows(X))
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return the mean of new responses at ``X``, with ``return_std`` also their deviation."""
-        law = self.forecast(X)
+        """Return the mean of new responses at ``X``, with ``return_std`` also their deviation.
+
+        For a loss that is no likelihood these are mean and deviation of the fitted value.
+        """
+        law = self._law(X)
         return (law.mean, law.std) if return_std else law.mean
 
     def predict_interval(self, X: ArrayLike, level: ArrayLike = 0.95) -> Array:
-        """Return the ends of central intervals: (n, 2), or (levels, n, 2) for several levels."""
-        return self.forecast(X).interval(level)
+        """Return the ends of central intervals: (n, 2), or (levels, n, 2) for several levels.
 
-    def quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
+        They are for new responses.  For a loss that is no likelihood they are the credible band of
+        the fitted value, such as a quantile.
+        """
+        return self._law(X).interval(level)
+
+    def predict_quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
         """Return quantiles of new responses: (n,), or (levels, n) for several q."""
         return self.forecast(X).quantile(q)
+
+    def _law(self, X: ArrayLike) -> Distribution:
+        """Return the distribution of new responses, or of fitted values if they have none."""
+        check_is_fitted(self)
+        return self.forecast(X) if self.likelihood else self.fitted_value(X)
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus a log likelihood, so that responses can be forecast."""
+        loss = self._loss()
+        return loss is None or loss.likelihood
+
+    def _refuse_without_likelihood(self, asked: str) -> None:
+        loss = self._loss()
+        if loss is not None and not loss.likelihood:
+            raise ValueError(
+                f"{asked} is for likelihoods, and the {loss.name} is none; fitted_value has the "
+                "posterior of what was fitted"
+            )
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws of responses at ``X``, shape (n, n_samples).
@@ -269,6 +343,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         The responses of one draw share their coefficients and noise variance.
         """
         rows, size = self._rows(X), whole("n_samples", n_samples, 1)
+        self._refuse_without_likelihood("sample_y")
         draws = self._posterior().sample_response(rows, size, as_seed(random_state))
         return self._response.centre[0] + self._response.unit[0] * draws.T
 

@@ -12,11 +12,13 @@ from temperance.types import Array, Data
 
 def without_data(calibration: Calibration) -> Calibration:
     """Return a calibration with the same numbers and posterior, without data and curve."""
+    curve, rate = calibration.curve, calibration.rate
     stored = replace(
         calibration,
         data=cast(Data, AbsentData(calibration.data.size)),
         errors=KnownErrors(calibration.standard_error, calibration.gain_standard_error),
-        curve=RiskCurve(_refuse, _refuse, calibration.curve.method),
+        curve=None if curve is None else RiskCurve(_refuse, _refuse, curve.method),
+        rate=None if rate is None else replace(rate, interval=None),
     )
     # Cached properties: their values are stored under their names.
     vars(stored).update(

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.special import expit
 
-from temperance.losses.base import Forces, Partials, Predictor
+from temperance.losses.base import Forces, Loss, Partials, Predictor, Quadratic
+from temperance.losses.responses import check_labels
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
 from temperance.types import Array, Risk
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Loss):
     r"""Loss log(1 + exp(u)) - y u of labels y in {0, 1}.
 
     It is softplus(s u) with the sign s = 1 - 2 y.  By that no derivative is a difference from 1,
@@ -26,8 +28,12 @@ class Logistic:
     """
 
     rough: bool = False
-    curvature: ClassVar[float] = 0.25
-    method: ClassVar[str] = "Gaussian approximation, losses by quadrature"
+    name: ClassVar[str] = "logistic loss"
+    likelihood: ClassVar[bool] = True
+    discrete: ClassVar[bool] = True
+    binary: ClassVar[bool] = True
+    predictor: ClassVar[str] = "log odds"
+    largest_predictor: ClassVar[float] = 1e3
 
     def value(self, u: Array, y: Array) -> Array:
         """Return softplus(s u)."""
@@ -42,6 +48,10 @@ class Logistic:
         smaller = odds * larger
         p, slope = np.where(x < 0, smaller, larger), larger * smaller
         return sign * p, slope, sign * slope * (1 - 2 * p)
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return the largest curvature, where the predictor is without data."""
+        return Quadratic(np.asarray(offset), np.full(np.shape(offset), 0.25))
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return E softplus(s u), by quadrature."""
@@ -65,21 +75,36 @@ class Logistic:
         )
         return Forces(sign * first, second, second)
 
+    def log_predictive(self, mean: Array, variance: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Return log E sigmoid(-s u) and its derivatives."""
+        sign = _sign(y)
+        log, by_mean, by_variance = log_expected_sigmoid(-sign * mean, variance, derivatives=True)
+        return log, -sign * by_mean, by_variance
+
     def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         r"""Return E softplus(s u) or -log E sigmoid(-s u) of each row, and its slope in beta."""
+        if risk != "gibbs":
+            return super().risk(predictor, y, risk)
         sign = _sign(y)
         mean, variance, d_mean, d_variance = predictor
-        if risk == "gibbs":
-            loss, first, second = softplus_expectations(sign * mean, variance, 2, rough=self.rough)
-            return loss, sign * first * d_mean + 0.5 * second * d_variance
-        log, by_mean, by_variance = log_expected_sigmoid(-sign * mean, variance, derivatives=True)
-        return -log, sign * by_mean * d_mean - by_variance * d_variance
+        loss, first, second = softplus_expectations(sign * mean, variance, 2, rough=self.rough)
+        return loss, sign * first * d_mean + 0.5 * second * d_variance
+
+    def response_mean(self, u: Array) -> Array:
+        """Return the probability of label 1."""
+        return expit(u)
+
+    def sample(self, u: Array, rng: np.random.Generator) -> Array:
+        """Draw labels."""
+        return (rng.random(np.shape(u)) < expit(u)).astype(float)
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """Return 0 below the label 0, the probability of it below 1, and then 1."""
+        return np.where(y < 0, 0.0, np.where(y < 1, expit(-np.asarray(u)), 1.0))
 
     def check(self, y: Array) -> None:
         """Refuse labels other than 0 and 1."""
-        strange = y[(y != 0) & (y != 1)]
-        if len(strange):
-            raise ValueError(f"y must hold the labels 0 and 1, got {float(strange[0])!r}")
+        check_labels(y)
 
     def roughly(self) -> Self:
         """Return the loss whose expectations are rough."""

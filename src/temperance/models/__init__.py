@@ -3,10 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from temperance.models.glm.full_covariance import FullCovarianceLogistic
-from temperance.models.glm.jaakkola import JaakkolaLogistic
-from temperance.models.glm.laplace import LaplaceLogistic
-from temperance.models.glm.mean_field import MeanFieldLogistic
+from temperance.models.glm.gibbs_linear import GibbsLinear
+from temperance.models.glm.logistic import (
+    FullCovarianceLogistic,
+    JaakkolaLogistic,
+    LaplaceLogistic,
+    MeanFieldLogistic,
+)
 from temperance.models.glm.softmax.model import SoftmaxLogistic
 from temperance.models.hierarchical.model import HierarchicalLinear
 from temperance.models.linear.gaussian import GaussianLinear
@@ -24,6 +27,7 @@ __all__ = [
     "FullCovarianceLogistic",
     "GaussianLinear",
     "GaussianMean",
+    "GibbsLinear",
     "HierarchicalLinear",
     "JaakkolaLogistic",
     "LaplaceLogistic",

@@ -7,12 +7,22 @@ from temperance.posteriors.gaussian import (
     LogisticPosterior,
 )
 from temperance.posteriors.hierarchical import HierarchicalPosterior
+from temperance.posteriors.linear_predictor import (
+    ClassPosterior,
+    PredictorPosterior,
+    ResponseLaw,
+    ResponsePosterior,
+)
 from temperance.posteriors.mixture import MixturePosterior, StudentMixture
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.posteriors.softmax import SoftmaxPosterior
 from temperance.posteriors.student import StudentT
 
 __all__ = [
+    "ClassPosterior",
+    "PredictorPosterior",
+    "ResponseLaw",
+    "ResponsePosterior",
     "CovarianceRoot",
     "GaussianPosterior",
     "GaussianRegressionPosterior",

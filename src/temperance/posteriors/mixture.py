@@ -75,20 +75,12 @@ class StudentMixture:
         low, high = parts.min(axis=0), parts.max(axis=0)
         found, goal = np.tensordot(self.weights, parts, 1), at[..., None]
         # With few degrees of freedom a quantile is many scales away; rounding is relative to it.
-        smallest = PRECISION * np.maximum(self.scale.max(axis=0), np.abs(found - self.mean))
-        for _ in range(STEPS):
-            # Numbers of scale 0 are known: their bracket is a point.
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                missing = goal - sum(w * law.cdf(found) for w, law in laws)
-                density = sum(w * np.exp(law.log_density(found)) for w, law in laws)
-                newton = found + missing / density
-            low, high = np.where(missing > 0, found, low), np.where(missing > 0, high, found)
-            following = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
-            done = np.all(np.abs(following - found) <= smallest)
-            found = following
-            if done:
-                break
-        return found
+        unit = np.maximum(self.scale.max(axis=0), np.abs(found - self.mean))
+
+        def density(value: Array) -> Array:
+            return sum(w * np.exp(law.log_density(value)) for w, law in laws)
+
+        return invert(self.cdf, density, goal, (low, high), found, unit)
 
     def interval(self, level: ArrayLike = 0.95) -> Array:
         """Return the ends of central intervals: (n, 2), or (levels, n, 2) for several levels."""
@@ -98,6 +90,30 @@ class StudentMixture:
     def _laws(self) -> list[StudentT]:
         parts = zip(self.location, self.scale, self.dof, strict=True)
         return [StudentT(location, scale, float(dof)) for location, scale, dof in parts]
+
+
+def invert(
+    cdf: Callable[[Array], Array],
+    density: Callable[[Array], Array],
+    goal: Array,
+    bracket: tuple[Array, Array],
+    start: Array,
+    unit: Array | float,
+) -> Array:
+    """Return where distribution functions reach the goal, by Newton's method within a bracket."""
+    (low, high), found = bracket, start
+    for _ in range(STEPS):
+        # Numbers of scale 0 are known: their bracket is a point.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            missing = goal - cdf(found)
+            newton = found + missing / density(found)
+        low, high = np.where(missing > 0, found, low), np.where(missing > 0, high, found)
+        following = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+        done = np.all(np.abs(following - found) <= PRECISION * unit)
+        found = following
+        if done:
+            break
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +154,7 @@ class MixturePosterior:
         """Return the distribution of each row of ``directions`` (k, d) times theta."""
         return mixture_of_laws(self.weights, [p.combination(directions) for p in self.parts])
 
-    def predictive(self, X: ArrayLike) -> StudentMixture:
+    def predictive(self, X: ArrayLike) -> Any:
         """Return the distribution of a new response at each row of ``X``, for regressions."""
         return mixture_of_laws(self.weights, [part.predictive(X) for part in self.parts])
 
@@ -170,8 +186,10 @@ class MixturePosterior:
         return [draw(part, int(k)) for part, k in zip(self.parts, counts, strict=True) if k]
 
 
-def mixture_of_laws(weights: Array, laws: Sequence[StudentT | StudentMixture]) -> StudentMixture:
+def mixture_of_laws(weights: Array, laws: Sequence[Any]) -> Any:
     """Return the mixture of distributions of the same numbers."""
+    if hasattr(laws[0], "mixed"):
+        return laws[0].mixed(weights, laws[1:])
     parts = [_as_mixture(law) for law in laws]
     inner = [w * part.weights for w, part in zip(weights, parts, strict=True)]
     return StudentMixture(

@@ -8,6 +8,7 @@ import numpy as np
 
 from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
+from temperance.search.compressed import compress
 from temperance.search.log_scale import Ruler
 from temperance.types import Array
 
@@ -36,10 +37,17 @@ def beta_range(
     inflation : factor on the standard errors over rows
     """
     smallest, share = curve.rows(beta)
-    ruler = curve.ruler(bounds)
+    ruler, level = curve.ruler(bounds), float(share @ smallest / share.sum())
+
+    def losses(other: float) -> Array:
+        # A few rows with exponentially large losses would hide that all others are worse.
+        found = curve.rows(other)[0]
+        return compress(found, level) if curve.steep else found
+
+    smallest = losses(beta)
 
     def worse(other: float) -> bool:
-        difference, error = mean_and_error(curve.rows(other)[0] - smallest, share, multiplicity)
+        difference, error = mean_and_error(losses(other) - smallest, share, multiplicity)
         return difference > ERRORS * inflation * error
 
     def end(bound: float) -> float:

@@ -5,15 +5,22 @@ from typing import Any
 from temperance.strategies.average import Average
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
+from temperance.strategies.coarsened import Coarsened
+from temperance.strategies.coverage import Coverage
 from temperance.strategies.default import default_strategy
+from temperance.strategies.fisher_information import FisherInformation
+from temperance.strategies.fitted_coverage import FittedCoverage
 from temperance.strategies.from_splitter import FromSplitter
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.naive import Naive
 from temperance.strategies.oracle import Oracle
+from temperance.strategies.prior_information import PriorInformation
+from temperance.strategies.rate import RateStrategy
 from temperance.strategies.reference.strategy import ReferenceRisk
 from temperance.strategies.safe_bayes import SafeBayes
 from temperance.strategies.sample_splitting import SampleSplitting
+from temperance.strategies.sandwich import Sandwich
 from temperance.strategies.selection import CurveStrategy
 from temperance.types import Strategy
 
@@ -21,17 +28,25 @@ __all__ = [
     "Average",
     "Bayes",
     "Bootstrap",
+    "Coarsened",
+    "Coverage",
     "CurveStrategy",
     "FOR_SOME_MODELS",
+    "FisherInformation",
+    "FittedCoverage",
     "FromSplitter",
     "KFold",
     "LeaveOneOut",
     "NAMES",
     "Naive",
     "Oracle",
+    "PriorInformation",
+    "RATES",
+    "RateStrategy",
     "ReferenceRisk",
     "SafeBayes",
     "SampleSplitting",
+    "Sandwich",
     "default_strategy",
     "name_of",
     "strategy_named",
@@ -51,6 +66,15 @@ NAMES: dict[str, type] = {
 # Names that only some models accept: linear ones.
 FOR_SOME_MODELS: dict[str, type] = {"reference-risk": ReferenceRisk}
 
+# Rules that make credible sets cover, without a risk curve; models need information(data) for most.
+RATES: dict[str, type] = {
+    "coverage": Coverage,
+    "sandwich": Sandwich,
+    "fisher-information": FisherInformation,
+    "prior-information": PriorInformation,
+    "fitted-coverage": FittedCoverage,
+}
+
 
 def strategy_named(name: str, **options: Any) -> Strategy:
     """Return the strategy of this name; ``options`` replace its defaults.
@@ -60,7 +84,7 @@ def strategy_named(name: str, **options: Any) -> Strategy:
     >>> strategy_named("k-fold")
     KFold(n_folds=10, transfer='beta', duplicates='auto')
     """
-    known = NAMES | FOR_SOME_MODELS
+    known = NAMES | FOR_SOME_MODELS | RATES
     if name not in known:
         raise ValueError(
             f"strategy must be one of {', '.join(known)}, got {name!r}{_suggestion(name)}"
@@ -76,14 +100,14 @@ def name_of(strategy: Strategy) -> str:
     >>> name_of(KFold(5))
     'k-fold'
     """
-    names = {kind: name for name, kind in (NAMES | FOR_SOME_MODELS).items()}
+    names = {kind: name for name, kind in (NAMES | FOR_SOME_MODELS | RATES).items()}
     return names.get(type(strategy), type(strategy).__name__)
 
 
 def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 
-    names = NAMES | FOR_SOME_MODELS
+    names = NAMES | FOR_SOME_MODELS | RATES
     spellings = {kind.__name__.lower(): known for known, kind in names.items()}
     spellings |= {known: known for known in names} | {"loo": "leave-one-out", "cv": "k-fold"}
     near = get_close_matches(name.lower(), spellings, n=1)

@@ -6,8 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.calibration import Calibration
+from temperance.curves import RiskCurve
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, Plan, PrefixPlan, Transfer
+from temperance.types import (
+    AnyPlan,
+    Data,
+    HasOtherLosses,
+    LossName,
+    Model,
+    Plan,
+    PrefixPlan,
+    Risk,
+    Transfer,
+)
 from temperance.validation import one_of, whole
 
 GROWTH = 0.02  # relative growth of the training rows after which models are fitted again
@@ -20,6 +32,8 @@ class SafeBayes(CurveStrategy):
     .. math:: \sum_{t} E_{\theta \sim \pi^{(1..t)}}[l(\theta, X_{t+1})]
 
     Grünwald's rule keeps beta, the default; the thesis' variant is ``SafeBayes(transfer="alpha")``.
+    That is R-log-SafeBayes; ``loss="square"`` is R-square, and with ``in_model`` the loss is that
+    of the posterior mean of the parameters, :math:`l(E_\pi \theta, X_{t+1})`: I-log and I-square.
 
     Parameters
     ----------
@@ -35,16 +49,24 @@ class SafeBayes(CurveStrategy):
         again whenever the training rows have grown by 2 %: for every row up to the hundredth, then
         less and less often, so that time is linear in the rows.  1 fits for every row, in quadratic
         time.
+    loss : {"log", "square"}
+        The model's own loss, or squared error, for linear models.
+    in_model : bool
+        Predict with the posterior mean of the parameters instead of draws, for linear models.
 
     References
     ----------
     .. [1] P. Grünwald, The safe Bayesian, ALT 2012.
+    .. [2] P. Grünwald, T. van Ommen, Inconsistency of Bayesian inference for misspecified linear
+       models, and a proposal for repairing it, Bayesian Analysis 12, 2017.
     """
 
     transfer: Transfer = "beta"
     start: int = 1
     permutations: int = 0
     stride: int | None = None
+    loss: LossName = "log"
+    in_model: bool = False
 
     def __post_init__(self) -> None:
         """Refuse invalid options."""
@@ -53,6 +75,42 @@ class SafeBayes(CurveStrategy):
         whole("permutations", self.permutations, 0)
         if self.stride is not None:
             whole("stride", self.stride, 1)
+        one_of("loss", self.loss, ("log", "square"))
+        one_of("in_model", self.in_model, (False, True))
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Return the calibration with beta within ``bounds``."""
+        if self._plain:
+            return super().select(model, data, bounds, rng, risk, optimiser)
+        name = f"SafeBayes(loss={self.loss!r}, in_model={self.in_model!r})"
+        if not isinstance(model, HasOtherLosses):
+            raise ValueError(
+                f"{name} needs a linear model of a given prior, got {type(model).__name__}"
+            )
+        if risk != "gibbs" or optimiser != "deterministic":
+            raise ValueError(
+                f"{name} has a loss of its own: risk must be 'gibbs' and optimiser "
+                f"'deterministic', got {risk!r} and {optimiser!r}"
+            )
+        return super().select(model, data, bounds, rng, risk, optimiser)
+
+    @property
+    def _plain(self) -> bool:
+        return self.loss == "log" and not self.in_model
+
+    def curve(self, model: Model, rows: Data, plan: AnyPlan, risk: Risk) -> RiskCurve:
+        """Return the curve of the loss."""
+        if self._plain or not isinstance(model, HasOtherLosses):
+            return super().curve(model, rows, plan, risk)
+        return model.other_curve(rows, plan, self.loss, self.in_model)
 
     def plan(self, data: Data, rng: np.random.Generator) -> PrefixPlan | Plan:
         """Return a plan in which every prefix predicts the next row, or the next few."""

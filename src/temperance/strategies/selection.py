@@ -2,6 +2,7 @@ r"""From a risk curve to a choice of beta: common code of strategies that estima
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, cast
 
@@ -15,6 +16,7 @@ from temperance.models.sampled.risk_of_draws import (
     prior_scale,
     sampled_risk_curve,
 )
+from temperance.search.compressed import compressed
 from temperance.search.log_scale import Ruler
 from temperance.search.minimise import Minimum, minimise, stochastic_minimise
 from temperance.search.with_floor import minimise_above_floor
@@ -68,6 +70,10 @@ class CurveStrategy:
         """Return a point on the curve; by default its minimum."""
         return minimum_of(curve, bounds)
 
+    def curve(self, model: Model, rows: Data, plan: AnyPlan, risk: Risk) -> RiskCurve:
+        """Return the curve that the plan estimates; by default that of the risk."""
+        return model.risk_curve(rows, plan, risk)
+
     def select(
         self,
         model: Model,
@@ -80,7 +86,7 @@ class CurveStrategy:
         """Return the calibration with beta within ``bounds``."""
         rows, plan = self.planned(data, rng)
         if optimiser == "deterministic":
-            curve = model.risk_curve(rows, plan, risk)
+            curve = self.curve(model, rows, plan, risk)
             minimum = self.locate(curve, bounds)
         else:
             pairs, sampled = plan.pairs(), cast(SamplingModel, model)  # calibrate refuses others
@@ -100,6 +106,12 @@ class CurveStrategy:
 def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
     """Return the minimum of a curve, by the cheapest search that the curve supports."""
     ruler = curve.ruler(bounds)
+    if curve.steep:
+        level = float((curve.sketch or curve.evaluate)(np.array([bounds[1]]))[0][0])
+        sketch = None if curve.sketch is None else compressed(curve.sketch, level)
+        curve = replace(
+            curve, evaluate=compressed(curve.evaluate, level), sketch=sketch, steep=False
+        )
     if curve.sketch is not None:
         return minimise_by_sketch(curve.evaluate, curve.sketch, ruler, search=curve.search)
     if curve.floor is not None:
@@ -174,7 +186,8 @@ def few_pairs(pairs: Plan, rng: np.random.Generator) -> Plan:
 
 def warn_of_minimum(calibration: Calibration) -> None:
     """Warn of a minimum at a bound, a flat curve, or a minimum at beta = 0."""
-    calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
+    if calibration.curve is not None:
+        calibration.curve.warn(calibration.beta, lambda: calibration.standard_error)
     lower, upper = calibration.bounds
     if calibration.flat:
         warn(

@@ -1,68 +1,130 @@
-r"""Calibrate linear models on blocks of rows, in one pass."""
+r"""The entry points: calibrate linear models on blocks of rows, on partitions, from moments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.calibration import Calibration, KnownErrors, StandardErrors, mean_and_error
-from temperance.curves import RiskCurve
-from temperance.models import GaussianLinear, NormalInverseGammaLinear
+from temperance.calibration import Calibration
 from temperance.resources import threads_for
-from temperance.strategies import Bayes, KFold, Naive, SampleSplitting, strategy_named
-from temperance.strategies.selection import conclude, warn_of_minimum
-from temperance.streaming.accumulate import accumulate
-from temperance.types import Array, Data, FoldPlan, Plan, Risk
-from temperance.validation import as_bounds, one_of, refuse_overflow, shown
+from temperance.strategies import KFold
+from temperance.streaming.accumulate import FoldMoments, accumulate
+from temperance.streaming.one_pass import (
+    ONE_PASS,
+    Linear,
+    OnePass,
+    as_strategy,
+    folds_of,
+    from_moments,
+    refuse_other_models,
+)
+from temperance.streaming.partitions import Blocks, FoldStatistic, Partitions, merged
+from temperance.streaming.several_passes import SEVERAL, calibrate_in_passes, in_passes
+from temperance.types import Risk
+from temperance.validation import as_bounds, one_of, shown, whole
 
-OnePass = KFold | SampleSplitting | Naive  # Bayes is a subclass of Naive
 
-
-def calibrate_blocks(
-    model: GaussianLinear | NormalInverseGammaLinear,
-    blocks: Iterable[Any],
+def calibrate_moments(
+    model: Linear,
+    moments: FoldMoments | Iterable[FoldMoments],
     strategy: OnePass | str | None = None,
     *,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
-    seed: int | np.random.Generator | None = 0,
 ) -> Calibration:
-    r"""Choose beta from blocks of rows, each of which is read once.
+    r"""Choose beta by the Gibbs risk from the second moments of folds.
 
     The Gibbs risk of a linear model depends on the rows of a fold through
 
     .. math:: \sum_i w_i \, [x_i \; y_i]'[x_i \; y_i]
 
-    alone, so peak memory is O(d^2) for each fold plus one block, for any number of rows.  The
-    result equals that of :func:`temperance.calibrate` on all rows with the same folds.
+    alone.  All calibrations in one pass end here; call it with moments that an engine of your own
+    has computed (docs/spark.md).
+
+    Parameters
+    ----------
+    model : GaussianLinear or NormalInverseGammaLinear
+    moments : FoldMoments, or an iterable of those of partitions
+        From :func:`partition_moments`.
+    strategy : KFold, SampleSplitting(shuffle=True), Naive or Bayes
+        By default as many folds as the moments have.
+    bounds : (float, float)
+        Range allowed for beta.
+
+    Returns
+    -------
+    Calibration
+        As :func:`calibrate_blocks`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temperance import models
+    >>> from temperance.streaming import partition_moments
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.standard_normal((50, 20))
+    >>> y = X[:, 0] + 3 * rng.standard_normal(50)
+    >>> parts = [partition_moments(X[i::2], y[i::2], partition=i) for i in range(2)]
+    >>> calibrate_moments(models.GaussianLinear(), parts).beta < 1
+    True
+    """
+    refuse_other_models(model)
+    total = moments if isinstance(moments, FoldMoments) else merged(_refusing_others(moments))
+    chosen = as_strategy(KFold(total.n_folds) if strategy is None else strategy, bounds)
+    n_folds = folds_of(chosen)
+    if n_folds is None:
+        raise ValueError(f"strategy must be {ONE_PASS}, which need one pass, got {shown(chosen)}")
+    if n_folds != total.n_folds:
+        raise ValueError(f"moments must have {n_folds} folds for {chosen!r}, got {total.n_folds}")
+    with threads_for(0):
+        return from_moments(model, total, chosen, as_bounds(bounds))
+
+
+def calibrate_blocks(
+    model: Linear,
+    blocks: Iterable[Any],
+    strategy: Any = None,
+    *,
+    bounds: tuple[float, float] = (0.0, 3.0),
+    risk: Risk = "gibbs",
+    folds: Literal["rows", "blocks"] = "rows",
+    seed: int | np.random.Generator | None = 0,
+) -> Calibration:
+    r"""Choose beta from blocks of rows, each of which is read once, or a few times.
+
+    Peak memory is O(d^2) for each fold plus one block, for any number of rows; see
+    :func:`calibrate_moments`.  The result equals that of :func:`temperance.calibrate` on all rows
+    with the same folds.
 
     Parameters
     ----------
     model : GaussianLinear or NormalInverseGammaLinear
     blocks : iterable of (X, y) or (X, y, weights)
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
-        file (:func:`blocks_of_parquet`).  The result does not depend on how rows are divided into
-        blocks; blocks may be empty.
-    strategy : KFold, SampleSplitting(shuffle=True), Naive or Bayes
-        By default ten folds with ``transfer="beta"``.  The fold of a row depends on its position
-        (:func:`fold_numbers`); identical rows are not kept together.
+        file (:func:`blocks_of_parquet`).  Blocks may be empty.  More than one pass needs a list, or
+        an object whose ``__iter__`` begins anew.
+    strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut or ReferenceRisk
+        By default ten folds with ``transfer="beta"``.  Identical rows are not kept together.  The
+        first four take one pass for the Gibbs risk; others take two, and a third if some rows
+        determine a direction alone.
     bounds : (float, float)
         Range allowed for beta.
-    risk : {"gibbs"}
-        There is no predictive risk: it needs single rows, which are not kept.
+    risk : {"gibbs", "predictive"}
+        The predictive risk takes two passes; with folds, these must be those of blocks.
+        ReferenceRisk has the Gibbs risk alone.
+    folds : {"rows", "blocks"}
+        Whether the fold of a row depends on its place among all rows (:func:`fold_numbers`), so
+        that the result does not depend on how rows are divided into blocks; or each block draws
+        its own folds, as the workers of a cluster do (:func:`partition_moments`).
     seed : int, Generator or None
-        Seed of the folds.
+        Seed of the folds; an integer for ``folds="blocks"``.
 
     Returns
     -------
     Calibration
-        Its ``data`` are a few weighted rows with the second moments of all.  Standard errors are
-        those between folds; nan for other strategies.
+        Its ``data`` are a few weighted rows with the second moments of all.  Standard errors of
+        one pass are those between folds, nan without folds; those of several are over rows.
 
     Examples
     --------
@@ -78,94 +140,81 @@ def calibrate_blocks(
     >>> calibration.data.size, calibration.beta < 1
     (50.0, True)
     """
-    if not isinstance(model, GaussianLinear | NormalInverseGammaLinear):
-        raise ValueError(
-            "model must be GaussianLinear or NormalInverseGammaLinear to be calibrated on blocks, "
-            f"got {shown(model)}"
-        )
+    refuse_other_models(model)
     one_of("risk", risk, ("gibbs", "predictive"))
-    if risk == "predictive":
-        raise ValueError(
-            "risk must be 'gibbs' on blocks, got 'predictive': forecasts need the rows again; use "
-            "calibrate on a sample of them"
-        )
-    chosen: Any = KFold() if strategy is None else strategy
-    if isinstance(chosen, str):
-        chosen = strategy_named(chosen)
-    limits, n_folds = as_bounds(bounds), _folds_of(chosen)
-    if isinstance(chosen, KFold):
-        chosen = replace(chosen, duplicates="apart")  # equal rows are not detected
-    if isinstance(chosen, Bayes) and not limits[0] <= 1 <= limits[1]:
-        raise ValueError(f"bounds must contain beta = 1 for Bayes, got {limits!r}")
-    with threads_for(0):
-        moments = accumulate(blocks, n_folds, seed)
-        if moments.count.min() < 1:
+    one_of("folds", folds, ("rows", "blocks"))
+    chosen = as_strategy(KFold() if strategy is None else strategy, bounds)
+    n_folds = folds_of(chosen)
+    if in_passes(chosen, risk):
+        if n_folds is not None and n_folds > 1 and folds == "rows":
             raise ValueError(
-                f"blocks must hold at least {n_folds} rows for {chosen!r}, got "
-                f"{int(moments.count.sum())}"
+                "folds must be 'blocks' for the predictive risk of folds, which needs the rows "
+                "again, got 'rows'"
             )
-        rows, fold = moments.as_data()
-        model.check(rows)
-        with refuse_overflow(rows.X, rows.y):
-            curve = model.risk_curve(rows, _plan(chosen, rows, fold))
-            minimum = chosen.locate(curve, limits)
-        found = conclude(model, rows, rows, chosen, "gibbs", limits, curve, minimum)
-        errors: StandardErrors = KnownErrors()
-        if isinstance(chosen, KFold):
-            errors = FoldErrors(curve, minimum.beta, fold)
-    calibration = replace(found, errors=errors)
-    warn_of_minimum(calibration)
-    return calibration
+        _refuse_to_read_once(blocks, chosen, risk)
+    with threads_for(0):
+        if in_passes(chosen, risk) or folds == "blocks":
+            number = _integer(seed) if folds == "blocks" else 0
+            partitions = Blocks(blocks)
+            return calibrate_partitions(
+                model, partitions, chosen, bounds=bounds, risk=risk, seed=number
+            )
+        refuse_other_strategies(chosen)
+        moments = accumulate(blocks, n_folds or 1, seed)
+        return from_moments(model, moments, chosen, as_bounds(bounds))
 
 
-@dataclass(frozen=True, eq=False)
-class FoldErrors:
-    """Standard errors between folds, of the risk and of the gain over Bayes."""
-
-    curve: RiskCurve
-    beta: float
-    fold: NDArray[np.intp]
-
-    @property
-    def risk(self) -> float:
-        """Standard error of the risk."""
-        return _between(*self._losses(self.beta))
-
-    @cached_property
-    def gain(self) -> float:
-        """Standard error of the gain."""
-        loss, share = self._losses(self.beta)
-        return _between(self._losses(1.0)[0] - loss, share)
-
-    def _losses(self, beta: float) -> tuple[Array, Array]:
-        """Return the mean loss of each fold, and its weight."""
-        loss, weight = self.curve.rows(beta)
-        share = np.bincount(self.fold, weight).astype(float)
-        return np.bincount(self.fold, weight * loss) / share, share
+def calibrate_partitions(
+    model: Linear,
+    partitions: Partitions,
+    strategy: Any,
+    *,
+    bounds: tuple[float, float] = (0.0, 3.0),
+    risk: Risk = "gibbs",
+    seed: int = 0,
+) -> Calibration:
+    """Choose beta from partitions that an engine can pass over; see :func:`calibrate_blocks`."""
+    refuse_other_models(model)
+    one_of("risk", risk, ("gibbs", "predictive"))
+    limits, chosen = as_bounds(bounds), as_strategy(strategy, bounds)
+    number = whole("seed", seed, 0)
+    if in_passes(chosen, risk):
+        return calibrate_in_passes(model, partitions, chosen, limits, risk, number)
+    refuse_other_strategies(chosen)
+    moments = partitions.total(FoldStatistic(folds_of(chosen) or 1, number))
+    return from_moments(model, moments, chosen, limits)
 
 
-def _between(losses: Array, share: Array) -> float:
-    return mean_and_error(losses, share, np.ones_like(share))[1]
+def refuse_other_strategies(strategy: Any) -> None:
+    """Refuse strategies that need more than sums over rows."""
+    if folds_of(strategy) is None:
+        raise ValueError(
+            f"strategy must be {ONE_PASS}, which need one pass over the rows, or {SEVERAL}, got "
+            f"{shown(strategy)}"
+        )
 
 
-def _folds_of(strategy: Any) -> int:
-    if isinstance(strategy, KFold) and strategy.duplicates != "together":
-        return strategy.n_folds
-    if isinstance(strategy, SampleSplitting) and strategy.shuffle and strategy.repeats == 1:
-        return 2
-    if isinstance(strategy, Naive):
-        return 1
-    raise ValueError(
-        "strategy must be KFold, SampleSplitting(shuffle=True), Naive or Bayes, which need one "
-        f"pass over the blocks, got {shown(strategy)}"
-    )
+def _refuse_to_read_once(blocks: Any, strategy: Any, risk: str) -> None:
+    if isinstance(blocks, Iterator):
+        raise ValueError(
+            f"blocks must be readable several times for {strategy!r} and risk={risk!r}: a list, or "
+            f"an object whose __iter__ begins anew, got {type(blocks).__name__}"
+        )
 
 
-def _plan(strategy: OnePass, rows: Data, fold: NDArray[np.intp]) -> Plan | FoldPlan:
-    if isinstance(strategy, KFold):
-        return FoldPlan(rows.weights, fold, strategy.n_folds, strategy.transfer)
-    if isinstance(strategy, Naive):
-        return strategy.plan(rows, np.random.default_rng(0))
-    first = (fold == 0)[None]
-    train = np.concatenate([first, ~first]) if strategy.both_directions else first
-    return Plan(train * rows.weights, ~train * rows.weights, rows.size, strategy.transfer)
+def _integer(seed: Any) -> int:
+    try:
+        return whole("seed", seed, 0)
+    except ValueError as error:
+        raise ValueError(f'{error} for folds="blocks"') from None
+
+
+def _refusing_others(moments: Any) -> Iterator[FoldMoments]:
+    try:
+        iterator = iter(moments)
+    except TypeError:
+        raise ValueError(f"moments must be FoldMoments, got {shown(moments)}") from None
+    for each in iterator:
+        if not isinstance(each, FoldMoments):
+            raise ValueError(f"moments must be FoldMoments, got {shown(each)} among them")
+        yield each

@@ -2,7 +2,7 @@ r"""Folds for an unknown number of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ class FoldNumbers:
     the blocks in which the rows come.
     """
 
-    def __init__(self, n_folds: int, seed: int | np.random.Generator | None) -> None:
+    def __init__(
+        self, n_folds: int, seed: int | Sequence[int] | np.random.Generator | None
+    ) -> None:
         refuse_too_large(f"n_folds={n_folds}", 3 * n_folds)
         self._sequence = _shuffled(n_folds, np.random.default_rng(seed))
         self._left = np.empty(0, dtype=np.intp)
@@ -48,6 +50,11 @@ def fold_numbers(
     """
     whole("n", n, 0)
     return FoldNumbers(whole("n_folds", n_folds, 1), seed).take(n)
+
+
+def partition_folds(n_folds: int, seed: int, partition: int) -> FoldNumbers:
+    """Return the folds of the rows of one partition, from ``default_rng([seed, partition])``."""
+    return FoldNumbers(n_folds, [whole("seed", seed, 0), partition])
 
 
 def _shuffled(n_folds: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:

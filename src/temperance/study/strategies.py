@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from temperance.datasets import Setting
-from temperance.models.glm.model import LogisticRegression
+from temperance.models.glm.logistic import LogisticRegression
 from temperance.strategies import (
     Bayes,
     Bootstrap,

@@ -83,7 +83,8 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
         for strategy, rule in STRATEGIES.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TemperanceWarning)
-                method = calibrate(model, inputs, y, rule, seed=seed).curve.method
+                curve = calibrate(model, inputs, y, rule, seed=seed).curve
+                method = "" if curve is None else curve.method
             thesis = ""
             if name in THESIS and strategy in THESIS_STRATEGIES:
                 thesis = THESIS[name].get(strategy, EXACT)

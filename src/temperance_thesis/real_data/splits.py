@@ -94,10 +94,10 @@ class Case:
 
         options = {"degree": self.degree, "prior_scale": PRIOR_SCALE, **arguments}
         if self.model in POSTERIORS:
-            return GibbsClassifier(POSTERIORS[self.model], **options)
+            return GibbsClassifier(posterior=POSTERIORS[self.model], **options)
         known = self.model == "known variance"
         variance: Any = GUESS * float(np.var(y)) if known else "unknown"
-        return GibbsRegressor(variance, **options)
+        return GibbsRegressor(noise_variance=variance, **options)
 
 
 _REGRESSIONS = (

@@ -139,6 +139,11 @@ def calibrate(
             "sample-splitting",
             "naive",
             "bayes",
+            "coverage",
+            "sandwich",
+            "fisher-information",
+            "prior-information",
+            "fitted-coverage",
         ]
         | None,
         typer.Option(
@@ -147,7 +152,8 @@ def calibrate(
             metavar="NAME",
             help="How beta is chosen: average (default for forecasts), k-fold, reference-risk "
             "(default for draws of a regression), leave-one-out, bootstrap, safe-bayes, "
-            "sample-splitting, naive or bayes.",
+            "sample-splitting, naive or bayes; so that intervals of coefficients cover: coverage, "
+            "sandwich, fisher-information, prior-information or fitted-coverage.",
             rich_help_panel=CHOICE,
         ),
     ] = None,

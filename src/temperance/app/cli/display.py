@@ -72,7 +72,7 @@ def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]
             else []
         ),
         ("strategy", repr(first.strategy)),
-        ("for", f"{PURPOSES[first.kind]}: {first.kind} risk, {first.curve.method}{_units(fitted)}"),
+        ("for", _purpose(fitted)),
         ("bounds", f"beta from {first.bounds[0]:g} to {first.bounds[1]:g}"),
         ("prior", _prior(fitted)),
         ("columns", "standardised" if fitted.standardize else "as they are"),
@@ -80,6 +80,14 @@ def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]
         ("seed", str(request.seed)),
         ("version", f"temperance {temperance.__version__}"),
     ]
+
+
+def _purpose(fitted: Any) -> str:
+    """Return what beta was chosen for, and how."""
+    chosen = fitted.calibration_
+    if chosen.curve is None:
+        return f"credible sets of the coefficients: {chosen.where}"
+    return f"{PURPOSES[chosen.kind]}: {chosen.kind} risk, {chosen.curve.method}{_units(fitted)}"
 
 
 def _prior(fitted: Any) -> str:
@@ -129,10 +137,15 @@ def _choices(fitted: Any) -> Grid:
 
 
 def _quantities(part: Calibration) -> list[tuple[str, str]]:
-    return [
+    choice = [
         ("beta", f"{part.beta:.4g}"),
         ("range", _range(part)),
         ("alpha", f"{part.alpha:.4g}"),
+    ]
+    if part.curve is None:
+        return [*choice, ("rule", part.where)]
+    return [
+        *choice,
         ("risk", with_error(part.risk, part.standard_error)),
         ("Bayes' risk", f"{part.bayes_risk:.5g}"),
         ("gain", with_error(part.gain, part.gain_standard_error)),
@@ -141,7 +154,8 @@ def _quantities(part: Calibration) -> list[tuple[str, str]]:
 
 
 def _range(part: Calibration) -> str:
-    if part.average is None and not part.minimum.searched:
+    given = part.average is None and part.rate is None and not part.minimum.searched
+    if given or part.beta_range is None:
         return "–"
     return "{:.3g} to {:.3g}".format(*part.beta_range)
 
@@ -252,7 +266,7 @@ def _result(fitted: Any) -> dict[str, Any]:
     return {
         "class": names[0] or None if len(names) == 1 else None,
         "beta": part.beta,
-        "beta_range": list(part.beta_range),
+        "beta_range": None if part.beta_range is None else list(part.beta_range),
         "average": _average(part),
         "alpha": part.alpha,
         "n": part.data.size,

@@ -27,6 +27,7 @@ from temperance.app.tables import Table
 from temperance.calibration import Calibration, with_error
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.search.log_scale import Ruler
+from temperance.strategies.rate import assessed
 from temperance.types import Array
 from temperance.validation import shown
 
@@ -67,17 +68,20 @@ def compute(
     settings : names and values to reproduce the result
     command : the command that produces the same report
     """
-    calibration = fitted.calibration_
+    calibration = assessed(fitted.calibration_)
+    curve = calibration.curve
+    assert curve is not None
     chosen = [StrategyChoice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
-    betas = _betas(calibration, calibration.curve.ruler(calibration.bounds))
-    risk = calibration.curve(betas)
+    ruler = curve.ruler(calibration.bounds)
+    betas = _betas(calibration, ruler)
+    risk = curve(betas)
     # None is the choice itself, which may be an average over betas.
     requested = [None if beta == calibration.beta else float(beta) for beta in betas]
     laws = [_laws(fitted, beta) for beta in requested]
     names = [name for name, _ in fitted.parts()]
     bands = _bands(fitted, table, names, requested)
     parts = [
-        _part(fitted, name, chosen, betas, risk, k, [each[k] for each in laws], band)
+        _part(fitted, calibration, name, chosen, betas, ruler, risk, k, [e[k] for e in laws], band)
         for k, (name, band) in enumerate(zip(names, bands, strict=True))
     ]
     kept = _held_out(fitted, table, held)
@@ -124,22 +128,24 @@ def _betas(calibration: Calibration, ruler: Ruler) -> Array:
 
 def _part(
     fitted: Any,
+    calibration: Calibration,
     name: str,
     choices: list[StrategyChoice],
     betas: Array,
+    ruler: Ruler,
     risk: Array,
     k: int,
     laws: list[StudentDistribution],
     band: Band | None,
 ) -> ReportPart:
-    calibration = fitted.calibration_
     names = ["intercept", *fitted.terms_]
     at = int(np.searchsorted(betas, calibration.beta))
-    given = calibration.average is None and not calibration.minimum.searched
+    rule = calibration.average is not None or calibration.rate is not None
+    given = not rule and not calibration.minimum.searched
     return ReportPart(
         name=name,
         betas=betas,
-        grain=calibration.curve.ruler(calibration.bounds).offset,
+        grain=ruler.offset,
         risk=risk,
         at=at,
         averaged=calibration.average is not None,

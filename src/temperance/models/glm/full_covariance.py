@@ -23,23 +23,23 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temperance.losses.base import ExpectedLoss, Forces, Partials
-from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
+    WIDER,
     FullLaw,
     divergence,
+    hessian_root,
     inverse_root,
     row_products,
     solve_at_once,
     squares_times,
+    typical_fit,
     weighted_gram,
 )
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
-from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
@@ -68,6 +68,11 @@ class FullCovarianceSystem(StraightAhead):
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return u = 0 and the prior variances of the predictors."""
         Z = self.rows.Z
@@ -80,17 +85,18 @@ class FullCovarianceSystem(StraightAhead):
         return np.concatenate([self.rows.coefficient_scale(u), np.ones_like(log_v)], axis=1)
 
     def admissible(self, x: Array) -> bool:
-        """Bound variances by the prior's: data narrow a posterior."""
+        """Bound variances by the prior's: data narrow a posterior, if their loss is convex."""
         _, log_v = self._split(x)
         prior = np.log((self.rows.Z**2).sum(axis=1) + SMALLEST)
-        return bool(np.all(np.isfinite(x)) and np.all((log_v > -700) & (log_v < prior + 1e-8)))
+        highest = prior + (1e-8 if self.loss.convex else WIDER)
+        return bool(np.all(np.isfinite(x)) and np.all((log_v > -700) & (log_v < highest)))
 
     def guess(self, beta: float) -> Array:
-        """Return u = 0 and the variances of the loss's largest curvature."""
-        Z, c = self.rows.Z, beta * self.loss.curvature * self.rows.weights
-        precision = np.eye(Z.shape[1]) + weighted_gram(Z, c)
+        """Return the mean and the predictor variances of the loss's typical quadratic."""
+        Z, (mean, weights) = self.rows.Z, typical_fit(self.rows, self.loss, beta)
+        precision = np.eye(Z.shape[1]) + beta * weighted_gram(Z, weights)
         v = ((Z @ inverse_root(precision)) ** 2).sum(axis=2)
-        return np.concatenate([np.zeros((len(v), Z.shape[1])), np.log(v + SMALLEST)], axis=1)
+        return np.concatenate([mean, np.log(v + SMALLEST)], axis=1)
 
     def objective(self, x: Array, beta: float) -> Array:
         """Return beta sum_i w_i L(mu_i, v_i) + KL of the Gaussians that x stands for."""
@@ -106,7 +112,7 @@ class FullCovarianceSystem(StraightAhead):
         u, log_v = self._split(x)
         v, c = np.exp(log_v), beta * w
         psi = self._partials(u, v)
-        hessian_root = inverse_root(np.eye(Z.shape[1]) + weighted_gram(Z, c * psi.mean_mean))
+        over_hessian = hessian_root(Z, c * psi.mean_mean, self.loss.convex)
         spread = Z @ self._root(psi, beta)
         s = row_products(spread, spread) + SMALLEST
         coupling = Coupling(
@@ -115,12 +121,12 @@ class FullCovarianceSystem(StraightAhead):
             variance=v,
             second=s,
             spread=spread,
-            pulled=Z @ hessian_root,
+            pulled=Z @ over_hessian,
         )
 
         def invert_hessian(columns: Array) -> Array:
             return np.einsum(
-                "mij,mj->mi", hessian_root, np.einsum("mij,mi->mj", hessian_root, columns)
+                "mij,mj->mi", over_hessian, np.einsum("mij,mi->mj", over_hessian, columns)
             )
 
         def pushed(residual: Array, gap: Array) -> tuple[Array, Array]:
@@ -198,26 +204,3 @@ class Coupling(NamedTuple):
         matrix = squares @ inner
         matrix[:, diagonal, diagonal] += 1.0
         return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class FullCovarianceLogistic(LogisticRegression):
-    r"""Logistic regression: the best Gaussian approximation, with expectations by quadrature.
-
-    .. math:: \min_{m, S} \; \alpha E_{N(m, S)}[r_n] + KL(N(m, S) \,|\, \pi_0)
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-
-    Examples
-    --------
-    >>> posterior = FullCovarianceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.7039])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = FullCovariance(Logistic())

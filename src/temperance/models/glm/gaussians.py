@@ -11,12 +11,13 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from temperance.losses.base import Predictor
+from temperance.losses.base import Predictor, Resembling
 from temperance.models.glm.rows import Rows
 from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64
+WIDER = 5.0  # logarithm of variances over the prior's, under losses that are not convex
 CACHED = 2**15  # elements of a block of rows that stays in the cache while it is worked on
 
 
@@ -91,6 +92,24 @@ def predictor_moments(rows: Rows, gaussian: tuple[Array, Array]) -> tuple[Array,
     return rows.offset + rows.Z @ mean[0], variance
 
 
+def typical_fit(rows: Rows, loss: Resembling, beta: float) -> tuple[Array, Array]:
+    r"""Return means (m, k) under quadratics that resemble the loss, and their weights w h, (m, n).
+
+    With h (u - c)^2 / 2 for the loss of a row, the mean is beta (I + beta Z'WHZ)^-1 Z'WH (c - o).
+    """
+    Z, quadratic = rows.Z, loss.typical(rows.y, rows.offset)
+    weights, distance = rows.weights * quadratic.curvature, quadratic.centre - rows.offset
+    if not np.any(distance):
+        return np.zeros((len(weights), Z.shape[1])), weights
+    if len(Z) < Z.shape[1]:
+        # With b over the rows the mean is Z'b: (I + beta WH ZZ') b = beta WH (c - o).
+        scaled = beta * weights
+        matrices = scaled[:, :, None] * rows.kernel + np.eye(len(Z))
+        return np.linalg.solve(matrices, (scaled * distance)[:, :, None])[:, :, 0] @ Z, weights
+    precision = np.eye(Z.shape[1]) + beta * weighted_gram(Z, weights)
+    return symmetric_solver(precision)(beta * (weights * distance) @ Z), weights
+
+
 def divergence(mean: Array, root: Array) -> Array:
     """Return KL(N(mean, A A') | N(0, I)) up to a constant, (m,)."""
     spread = (root**2).sum(axis=(1, 2)) + (mean**2).sum(axis=1)
@@ -124,6 +143,24 @@ def inverse_root(precisions: Array) -> Array:
         triangle, failure = lapack.dpotrf(precision.T)
         root[...] = _root_by_axes(precision) if failure else lapack.dtrtri(triangle)[0]
     return roots
+
+
+def hessian_root(Z: Array, weights: Array, convex: bool) -> Array:
+    """Return A with A A' = (I + Z' diag(c) Z)^-1 for weights c, (m, n), of one sign if convex.
+
+    Far from a minimum the matrix of a loss that is not convex may be indefinite.  Without the
+    negative weights it is not, and still leads downhill.
+    """
+    prior = np.eye(Z.shape[1])
+    hessian = prior + weighted_gram(Z, weights)
+    if not convex and not positive_definite(hessian):
+        hessian = prior + weighted_gram(Z, np.maximum(weights, 0.0))
+    return inverse_root(hessian)
+
+
+def positive_definite(matrices: Array) -> bool:
+    """Tell whether all matrices (m, k, k) are positive definite."""
+    return not any(lapack.dpotrf(matrix.T)[1] for matrix in matrices)
 
 
 def _root_by_axes(precision: Array) -> Array:

@@ -27,9 +27,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from temperance.losses.base import ExpectedLoss, Forces, Loss, Partials
+from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss, Quadratic
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
     SMALLEST,
@@ -41,8 +40,7 @@ from temperance.models.glm.gaussians import (
     weighted_gram,
 )
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
-from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
@@ -56,7 +54,11 @@ class JaakkolaBound:
     That of label 1 has the predictor's sign turned.
     """
 
-    curvature: ClassVar[float] = 0.25
+    convex: ClassVar[bool] = True
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return the curvature of xi = 0."""
+        return Quadratic(offset, np.full_like(offset, 0.25))
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:
         """Return the bound."""
@@ -80,7 +82,7 @@ class JaakkolaBound:
 class Jaakkola(UnderLoss):
     """The Gaussian of the best bound; for the logistic loss alone."""
 
-    loss: Loss = Logistic()
+    loss: PredictorLoss = Logistic()
     bound: ExpectedLoss = JaakkolaBound()
     diagonal: ClassVar[bool] = False
 
@@ -101,6 +103,11 @@ class JaakkolaSystem(StraightAhead):
 
     rows: Rows
     loss: ExpectedLoss
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
 
     def start(self) -> Array:
         """Return the logarithms of the predictors' second moments under the prior."""
@@ -234,37 +241,3 @@ def lambda_and_slope(square: Array) -> tuple[Array, Array]:
         lam = np.where(small, 1 / 8 - square / 96 + square**2 / 960, lam)
         slope = np.where(small, -1 / 96 + square / 480 - 17 * square**2 / 26880, slope)
     return lam, slope
-
-
-@dataclass(frozen=True, eq=False)
-class JaakkolaLogistic(LogisticRegression):
-    r"""Logistic regression: Gaussian approximation from a quadratic bound on the loss.
-
-    .. math::
-
-        S^{-1} = S_0^{-1} + 2 \tfrac{\alpha}{W} \sum_i w_i \lambda(v_i) z_i z_i', \quad
-        m = S \left(S_0^{-1}\mu_0 + \tfrac{\alpha}{W} \sum_i w_i (y_i - \tfrac12) z_i\right), \quad
-        v_i^2 = z_i'(S + mm')z_i, \quad \lambda(v) = \frac{\sigma(v) - 1/2}{2v}.
-
-    The equations are solved by Newton's method to convergence, not by a fixed number of EM steps.
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-
-    References
-    ----------
-    .. [1] T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational methods,
-       Statistics and Computing 10, 2000.
-
-    Examples
-    --------
-    >>> posterior = JaakkolaLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.6865])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = Jaakkola()

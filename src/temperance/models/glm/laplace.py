@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from temperance.losses.base import Forces, Loss
-from temperance.losses.logistic import Logistic
-from temperance.models.glm.gaussians import FullLaw, inverse_root, solve_newton, weighted_gram
-from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, StraightAhead, System, Tangent, UnderLoss
+from temperance.losses.base import Forces, PredictorLoss
+from temperance.models.glm.gaussians import (
+    FullLaw,
+    inverse_root,
+    positive_definite,
+    solve_newton,
+    typical_fit,
+    weighted_gram,
+)
+from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, Preferences
+from temperance.types import Array
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,12 @@ class LaplaceSystem(StraightAhead):
     """Unknowns x = theta, the mode."""
 
     rows: Rows
-    loss: Loss
+    loss: PredictorLoss
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
 
     def start(self) -> Array:
         """Return theta = 0."""
@@ -58,8 +67,8 @@ class LaplaceSystem(StraightAhead):
         return bool(np.all(np.isfinite(x)))
 
     def guess(self, beta: float) -> Array:
-        """Return the mode of the prior."""
-        return self.start()
+        """Return the mode of the loss's typical quadratic."""
+        return typical_fit(self.rows, self.loss, beta)[0]
 
     def objective(self, x: Array, beta: float) -> Array:
         """Return beta sum_i w_i l_i + |theta|^2 / 2."""
@@ -71,6 +80,8 @@ class LaplaceSystem(StraightAhead):
         first, second, _ = self._derivatives(x)
         pull = (self.rows.weights * first) @ self.rows.Z
         precision = self._precision(second, beta)
+        if not self.loss.convex and not positive_definite(precision):
+            precision = self._precision(np.maximum(second, 0.0), beta)
         return solve_newton(precision, x + beta * pull, pull, beta, lambda step: x + step)
 
     def parameters(self, mean: Array, curvature: Array, beta: float) -> Array:
@@ -97,27 +108,3 @@ class LaplaceSystem(StraightAhead):
     def _precision(self, second: Array, beta: float) -> Array:
         Z = self.rows.Z
         return np.eye(Z.shape[1]) + beta * weighted_gram(Z, self.rows.weights * second)
-
-
-@dataclass(frozen=True, eq=False)
-class LaplaceLogistic(LogisticRegression):
-    r"""Logistic regression: Gaussian at the mode of the alpha-posterior with the curvature there.
-
-    .. math:: S^{-1} = S_0^{-1} + \tfrac{\alpha}{W} \sum_i w_i \sigma'(z_i'm) z_i z_i'
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
-
-    Examples
-    --------
-    >>> posterior = LaplaceLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.6748])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-    approximation: ClassVar[Approximation] = Laplace(Logistic())
-    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)

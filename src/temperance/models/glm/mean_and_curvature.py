@@ -33,11 +33,13 @@ from temperance.models.glm.gaussians import (
     divergence,
     eigen,
     few_rows,
+    hessian_root,
     inverse_root,
     largest,
     quadratic_forms,
     squared_lengths,
     times,
+    typical_fit,
     weighted_gram,
 )
 from temperance.models.glm.krylov import solve_batch
@@ -73,14 +75,20 @@ class MeanAndCurvatureSystem:
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
         psi = self.loss.partials(self.rows.offset, self.rows.lengths, self.rows.y)
         return self._unmoved(2 * self.rows.weights * psi.variance, 0.0)
 
     def guess(self, beta: float) -> Array:
-        """Return u = 0 and the loss's largest curvature for each row."""
-        return self._unmoved(self.loss.curvature * self.rows.weights, beta)
+        """Return mean and curvature of the loss's typical quadratic."""
+        mean, weights = typical_fit(self.rows, self.loss, beta)
+        return self.parameters(mean, weighted_gram(self.rows.Z, weights), beta)
 
     def scale(self, x: Array, beta: float) -> Array:
         """Coefficients against what they do, curvatures against those of both coefficients."""
@@ -179,10 +187,11 @@ class Equations:
         self.pull = (w * psi.mean) @ Z
         self.weight = w * psi.variance
         self.mixed, self.bend = w * psi.mean_variance, w * psi.variance_variance
-        hessian = np.eye(Z.shape[1]) + beta * weighted_gram(Z, w * psi.mean_mean)
-        self.hessian_root = inverse_root(hessian)
-        # The share of a change of B that B answers with: |psi_vv| / psi_v is about 0.1.
-        self.feedback = 0.1 * largest(variance) if beta > 0 else 0.0
+        self.hessian_root = hessian_root(Z, beta * w * psi.mean_mean, loss.convex)
+        # The share of a relative change of B that B answers with, where one row makes up B.
+        answers = np.abs(psi.variance_variance) * variance
+        share = answers / np.maximum(np.abs(psi.variance), np.finfo(float).tiny)
+        self.feedback = largest(share) if beta > 0 else 0.0
         self.contraction = min(1.0, 10 * self.feedback)
         self.unit = beta if beta > 0 else 1.0  # of precisions, in those of curvatures
         self.share: Array | float = 1.0  # 2 / (lam_i + lam_j)

@@ -11,27 +11,29 @@ each other.  Steps of means follow their deviations where these are large (:mod:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.curves import RiskCurve
 from temperance.losses.base import ExpectedLoss, Forces, Partials
-from temperance.losses.logistic import Logistic
-from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
-from temperance.models.glm.gaussians import DiagonalLaw, largest, solve_newton, weighted_gram
+from temperance.models.glm.gaussians import (
+    WIDER,
+    DiagonalLaw,
+    largest,
+    solve_newton,
+    typical_fit,
+    weighted_gram,
+)
 from temperance.models.glm.large_variances import LARGE, following
 from temperance.models.glm.mean_field_wide import RowSpaceEquations
-from temperance.models.glm.model import LogisticRegression
-from temperance.models.glm.newton import Approximation, System, Tangent, UnderLoss
+from temperance.models.glm.newton import System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
-from temperance.types import AnyPlan, Array, Data, Risk
-from temperance.validation import as_data, as_numbers, non_negative, one_of, positive, whole
+from temperance.types import Array
+from temperance.validation import as_numbers
 
 LITTLE = 0.05  # change of a logarithm below which a line is as good
 
@@ -58,6 +60,11 @@ class MeanFieldSystem:
     rows: Rows
     loss: ExpectedLoss
 
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex."""
+        return self.loss.convex
+
     def start(self) -> Array:
         """Return m = 0, rho = 0."""
         return np.zeros((len(self.rows.weights), 2 * self.rows.Z.shape[1]))
@@ -74,14 +81,18 @@ class MeanFieldSystem:
         return np.concatenate([along, np.ones_like(rho)], axis=1)
 
     def admissible(self, x: Array) -> bool:
-        """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1."""
+        """Bound variances by the prior's: t = 1 / (1 + 2 (Z^2)'[c psi_v]) is at most 1.
+
+        Not so if the loss is not convex.
+        """
         _, rho = self._split(x)
-        return bool(np.all(np.isfinite(x)) and np.all((rho > -350) & (rho < 1e-8)))
+        highest = 1e-8 if self.loss.convex else WIDER
+        return bool(np.all(np.isfinite(x)) and np.all((rho > -350) & (rho < highest)))
 
     def guess(self, beta: float) -> Array:
-        """Return m = 0 and the variances of the loss's largest curvature."""
-        curvature = self.loss.curvature * (self.rows.weights @ self.rows.squares)
-        return self.parameters(np.zeros_like(curvature), curvature, beta)
+        """Return means and variances of the loss's typical quadratic."""
+        mean, weights = typical_fit(self.rows, self.loss, beta)
+        return self.parameters(mean, weights @ self.rows.squares, beta)
 
     def objective(self, x: Array, beta: float) -> Array:
         """Return beta sum_i w_i L(mu_i, v_i) + KL."""
@@ -178,91 +189,16 @@ class MeanFieldSystem:
         return x[:, :k], x[:, k:]
 
 
-@dataclass(frozen=True, eq=False)
-class MeanFieldLogistic(LogisticRegression):
-    r"""Logistic regression: the best Gaussian approximation of diagonal covariance.
-
-    Bayes by Backprop converges to it.
-
-    .. math:: \min_{m, \sigma} \; \alpha E_{N(m, \mathrm{diag}\,\sigma^2)}[r_n]
-              + KL(N(m, \mathrm{diag}\,\sigma^2) \,|\, \pi_0)
-
-    Parameters
-    ----------
-    prior_mean : float or array of shape (d,)
-    prior_cov : float, variances of shape (d,), or a diagonal matrix
-    method : {"deterministic", "sgd"}
-        Newton's method on the quadrature, or Bayes by Backprop, the stochastic algorithm of the
-        thesis.
-    steps, rate, seed : int, float, int
-        Number of steps, learning rate and random numbers of ``method="sgd"``.
-
-    Examples
-    --------
-    >>> posterior = MeanFieldLogistic().posterior([[1.0], [-1.0]], [1, 0], alpha=2.0)
-    >>> posterior.mean.round(4)
-    array([0.7039])
-    """
-
-    prior_mean: ArrayLike = 0.0
-    prior_cov: ArrayLike = 1.0
-    method: Literal["deterministic", "sgd"] = "deterministic"
-    steps: int = 200
-    rate: float = 1.0
-    seed: int = 0
-    approximation: ClassVar[Approximation] = MeanField(Logistic())
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown method and a schedule without steps."""
-        one_of("method", self.method, ("deterministic", "sgd"))
-        whole("steps", self.steps, 1)
-        positive("rate", self.rate)
-        whole("seed", self.seed, 0)
-
-    @property
-    def schedule(self) -> Schedule:
-        """Steps, rate and random numbers of the stochastic method."""
-        return Schedule(self.steps, self.rate, self.seed)
-
-    def prior(self, dimension: int) -> GaussianPrior:
-        """Return the prior, which must be diagonal."""
-        cov = as_numbers("prior_cov", self.prior_cov)
-        if cov.shape == (dimension, dimension) and np.all(np.isfinite(cov)):
-            off = cov - np.diag(np.diag(cov))
-            if np.any(off):
-                largest = float(np.abs(off).max())
-                raise ValueError(
-                    "prior_cov must be diagonal for MeanFieldLogistic, got an off-diagonal "
-                    f"element {largest!r}"
-                )
-            cov = np.diag(cov)
-        return gaussian_prior(self.prior_mean, cov, dimension)
-
-    def gaussian(self, rows: Rows) -> Callable[[float], tuple[Array, Array]]:
-        """Return the function from beta to mean and covariance root, for rows of one weighting."""
-        if self.method == "deterministic":
-            return super().gaussian(rows)
-
-        def stochastic(beta: float) -> tuple[Array, Array]:
-            fit = backprop(rows, np.array([[beta]]), self.schedule)
-            return fit.mean[0, 0], fit.deviation[0, 0]
-
-        return stochastic
-
-    def trajectory(
-        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> Array:
-        """Means after each step of Bayes by Backprop, shape (steps + 1, d)."""
-        data = as_data(X, y, weights)
-        rows, _, prior = self.rows(data)
-        trace: list[Array] = []
-        beta = non_negative("alpha", alpha) / data.size
-        backprop(rows, np.array([[beta]]), self.schedule, trace)
-        return prior.mean + np.stack(trace)[:, 0, 0] * prior.root
-
-    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
-        """Return the curve that the plan estimates, by quadrature."""
-        if self.method == "deterministic":
-            return super().risk_curve(data, plan, risk)
-        rows, _, _ = self.rows(data)
-        return backprop_risk_curve(rows, plan.pairs(), risk, self.schedule)
+def diagonal_prior(mean: ArrayLike, cov: ArrayLike, dimension: int) -> GaussianPrior:
+    """Return the prior of a mean-field approximation, which must be diagonal."""
+    spread = as_numbers("prior_cov", cov)
+    if spread.shape == (dimension, dimension) and np.all(np.isfinite(spread)):
+        off = spread - np.diag(np.diag(spread))
+        if np.any(off):
+            largest = float(np.abs(off).max())
+            raise ValueError(
+                "prior_cov must be diagonal for a mean-field posterior, got an off-diagonal "
+                f"element {largest!r}"
+            )
+        spread = np.diag(spread)
+    return gaussian_prior(mean, spread, dimension)

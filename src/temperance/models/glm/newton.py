@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from temperance.losses.base import Curved, Forces, Loss, TestedLoss
+from temperance.losses.base import Forces, PredictorLoss, Resembling, TestedLoss
 from temperance.models.glm.gaussians import Law
 from temperance.models.glm.rows import Rows
 from temperance.types import Array
@@ -46,8 +46,13 @@ class System(Protocol):
         ...
 
     @property
-    def loss(self) -> Curved:
+    def loss(self) -> Resembling:
         """The loss whose expectation is minimised."""
+        ...
+
+    @property
+    def convex(self) -> bool:
+        """Whether the objective is convex, so that its minimum follows beta from the prior on."""
         ...
 
     def start(self) -> Array:
@@ -55,7 +60,7 @@ class System(Protocol):
         ...
 
     def guess(self, beta: float) -> Array:
-        """Return the parameters of the loss's largest curvature, not far off at large beta."""
+        """Return the parameters of the loss's typical quadratic, not far off at large beta."""
         ...
 
     def objective(self, x: Array, beta: float) -> Array:
@@ -118,7 +123,7 @@ class Approximation(Fit, Protocol):
     """A kind of Gaussian approximation of the posterior under a loss of one predictor."""
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> PredictorLoss:
         """The loss of a row."""
         ...
 
@@ -135,7 +140,7 @@ class Approximation(Fit, Protocol):
 class UnderLoss:
     """An approximation under a loss."""
 
-    loss: Loss
+    loss: PredictorLoss
 
     def roughly(self) -> Self:
         """Return the approximation under the rough loss."""
@@ -160,8 +165,21 @@ class Solution(NamedTuple):
 
 def solve(system: System, beta: float) -> Solution:
     """Solve a system by Newton's method, from its guess or from the prior in steps of beta."""
-    found = newton(system, system.guess(beta), beta) if beta > 0 else None
+    found = from_guess(system, beta) if beta > 0 else None
     return found if found is not None else climb(system, at_prior(system), beta)[-1]
+
+
+def from_guess(system: System, beta: float, tolerance: float = TOLERANCE) -> Solution | None:
+    """Solve a system from its guess; nothing where that fails.
+
+    If the loss is not convex, solutions at smaller betas may be far away, so that descent from the
+    guess is tried as well.
+    """
+    guess = system.guess(beta)
+    found = newton(system, guess, beta, tolerance)
+    if found is None and not system.convex:
+        found = newton(system, guess, beta, tolerance, damped=True)
+    return found
 
 
 def at_prior(system: System) -> Solution:
@@ -260,7 +278,7 @@ def _descended(system: System, x: Array, step: Array, beta: float) -> Array | No
 
 def first_step(system: System) -> float:
     """Return a beta at which the data weigh about as much as the prior: information inverted."""
-    information = system.loss.curvature * system.rows.information
+    information = system.rows.information(system.loss)
     return 1.0 / information if information > 0 else 1.0
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.losses.base import ExpectedLoss, Resembling
 from temperance.models.linear_predictor import row_space
 from temperance.types import Array
 
@@ -64,10 +65,24 @@ class Rows:
         """Largest absolute value of each column, (k,)."""
         return np.maximum(self.Z.max(axis=0, initial=0.0), -self.Z.min(axis=0, initial=0.0))
 
+    def information(self, loss: Resembling) -> float:
+        """Largest information of any weighting: that of the typical quadratics, or of the prior.
+
+        A loss that grows faster than a quadratic is more curved under the prior than at its mode.
+        """
+        if loss not in self._information:
+            curvature = loss.typical(self.y, self.offset).curvature
+            if isinstance(loss, ExpectedLoss):
+                with np.errstate(over="ignore"):
+                    prior = loss.forces(self.offset, self.lengths, self.y).curvature
+                curvature = np.maximum(curvature, np.nan_to_num(prior, nan=0.0))
+            total = float((self.weights @ (curvature * self.lengths)).max())
+            self._information[loss] = min(total, np.finfo(float).max)
+        return self._information[loss]
+
     @cached_property
-    def information(self) -> float:
-        """Largest sum over the rows of weights times squared lengths, of any weighting."""
-        return float((self.weights @ self.lengths).max())
+    def _information(self) -> dict[Resembling, float]:
+        return {}
 
     def coefficient_scale(self, theta: Array) -> Array:
         """Return steps in theta that are small beside the prior and in what they do to u."""

@@ -32,10 +32,22 @@ MATTERS = 1e-4  # variance of a predictor under the prior, along one axis
 INDEPENDENT = 1e-6
 
 
-def plan_scale(rows: Rows, plan: AnyPlan, approximation: Approximation) -> Scale:
-    """Return the betas between which the plan's curve moves."""
+def plan_scale(
+    rows: Rows, plan: AnyPlan, approximation: Approximation, steep: bool = False
+) -> Scale:
+    """Return the betas between which the plan's curve moves.
+
+    Under a wide prior a steep loss has a curvature and a risk that are both larger than near its
+    minimum by orders of magnitude: the betas at which the prior gives way are not worth a look.
+    """
     weights, alone = largest_weights(plan)
-    return Scale(*beta_scale(rows.weighted(weights[None]), approximation, alone))
+    weighted = rows.weighted(weights[None])
+    if not steep:
+        return Scale(*beta_scale(weighted, approximation, alone))
+    centre, curvature = approximation.loss.typical(rows.y, rows.offset)
+    informed = weights * curvature
+    pull = float(np.linalg.norm((informed * (centre - rows.offset)) @ rows.Z))
+    return Scale(*scale_of_forces(weighted, pull, float(informed @ rows.lengths), alone))
 
 
 def largest_weights(plan: AnyPlan) -> tuple[Array, bool]:

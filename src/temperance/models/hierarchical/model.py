@@ -13,10 +13,11 @@ from temperance.curves import RiskCurve
 from temperance.models.hierarchical.curve import averaged_curve
 from temperance.models.hierarchical.moments import level_at
 from temperance.models.hierarchical.training import DecomposedRows, TrainingSets, decompose
+from temperance.models.information import squared_information
 from temperance.models.linear import limits
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.posteriors.hierarchical import NEGLIGIBLE, HierarchicalPosterior, Parts
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.types import AnyPlan, Array, Data, Information, Preferences, Risk
 from temperance.validation import as_data, as_inputs, as_numbers, non_negative, one_of, positive
 
 SCALES = tuple(float(10**power) for power in np.arange(-3.0, 2.01, 0.25))
@@ -137,6 +138,13 @@ class HierarchicalLinear:
         parts = (self._components(training, beta) for beta in betas.tolist())
         slopes = [part.weights @ (1 - part.left).sum(axis=1) for part in parts]
         return int(self.intercept) + np.array(slopes)
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature of the coefficients, at the known or fitted variance.
+
+        The prior has no fixed covariance, so that rules which need one refuse the model.
+        """
+        return squared_information(self.design(data.X), data.y, data.weights, self.noise_variance)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         """Return the loss of each draw at each observation, up to a constant for known variance."""

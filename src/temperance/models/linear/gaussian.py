@@ -2,24 +2,30 @@ r"""Gaussian linear regression with known noise variance."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
 from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.models.credible import gaussian_levels
+from temperance.models.information import squared_information
 from temperance.models.linear import limits
+from temperance.models.linear.credible import credible_levels
 from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import KnownVariance
+from temperance.models.linear.other_losses import KnownVarianceLoss
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.posterior import linear_posterior
 from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
+from temperance.models.prior_information import gaussian_prior_information
 from temperance.posteriors import GaussianRegressionPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import AroundKnownVariance
 from temperance.strategies.reference.seen import observed_rows
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.types import AnyPlan, Array, Data, Information, LossName, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
 
@@ -61,6 +67,37 @@ class KnownVarianceRegression(Regression):
         limits.refuse_rounding(observed.rows.response)
         scale_prior, noise = AroundKnownVariance(), KnownVariance()
         return reference_risk_curve(observed, data.weights, scale_prior, noise, risk)
+
+    def other_curve(self, data: Data, plan: AnyPlan, loss: LossName, in_model: bool) -> RiskCurve:
+        """Return the curve of squared errors, or of the posterior mean's losses."""
+        rows, _, _ = self._rows(data)
+        noise = KnownVarianceLoss(self.noise_variance, loss, in_model)
+        return choose(rows, plan, noise, "predictive") or plain_curve(
+            rows, plan, noise, "predictive"
+        )
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature at the least-squares coefficients."""
+        Z = self.features(data.X)
+        root = self.prior(Z.shape[1]).root
+        return squared_information(Z, data.y, data.weights, self.noise_variance, root)
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores averaged over the prior, as expected and as observed."""
+        Z, theta = self.features(data.X), self.information(data).minimiser
+        prior = self.prior(Z.shape[1])
+        return gaussian_prior_information(Z, data.y, prior, self.noise_variance, theta)
+
+    def credible_levels(
+        self, data: Data, weights: Array, theta: Array | None
+    ) -> Callable[[float], Array]:
+        """Return the levels of the ellipsoids that ``theta`` is on, in closed form."""
+        rows, basis, prior = self._rows(data)
+
+        def levels(distances: Array, misfit: Array, alpha: Array) -> Array:
+            return gaussian_levels(distances, len(prior.mean))
+
+        return credible_levels(rows, basis, prior, data.weights, weights, theta, levels)
 
     def _rows(self, data: Data) -> tuple[WhitenedRows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)

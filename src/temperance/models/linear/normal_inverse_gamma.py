@@ -2,6 +2,7 @@ r"""Gaussian linear regression with unknown noise variance."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,18 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.models.credible import student_levels
+from temperance.models.information import fitted_variance, squared_information
 from temperance.models.linear import limits
+from temperance.models.linear.credible import credible_levels
 from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import InverseGammaVariance
+from temperance.models.linear.other_losses import InverseGammaLoss
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.posterior import linear_posterior
 from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
+from temperance.models.prior_information import gaussian_prior_information
 from temperance.posteriors import NormalInverseGammaPosterior
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import UnknownVariance
 from temperance.strategies.reference.seen import observed_rows
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.types import AnyPlan, Array, Data, Information, LossName, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive
 
 
@@ -101,6 +107,43 @@ class NormalInverseGammaLinear(Regression):
         observed = observed_rows(Z, data.y, counts, prior, expected_variance=expected)
         noise = InverseGammaVariance(self.a, self.b)
         return reference_risk_curve(observed, data.weights, UnknownVariance(), noise, risk)
+
+    def other_curve(self, data: Data, plan: AnyPlan, loss: LossName, in_model: bool) -> RiskCurve:
+        """Return the curve of squared errors, or of the posterior mean's losses."""
+        rows, _, _ = self._rows(data)
+        noise = InverseGammaLoss(self.a, self.b, loss, in_model)
+        return choose(rows, plan, noise, "predictive") or plain_curve(
+            rows, plan, noise, "predictive"
+        )
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature of the coefficients alone, at the fitted noise variance.
+
+        That is the mean squared residual of least squares; the parameters are those of
+        :class:`GaussianLinear`.
+        """
+        Z = self.features(data.X)
+        return squared_information(Z, data.y, data.weights, None, self.prior(Z.shape[1]).root)
+
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores of the coefficients, at the fitted noise variance."""
+        Z, theta = self.features(data.X), self.information(data).minimiser
+        prior, share = self.prior(Z.shape[1]), data.weights / data.size
+        variance = fitted_variance(data.y - Z @ theta, share)
+        given = GaussianPrior(prior.mean, np.sqrt(variance) * prior.root)
+        return gaussian_prior_information(Z, data.y, given, variance, theta)
+
+    def credible_levels(
+        self, data: Data, weights: Array, theta: Array | None
+    ) -> Callable[[float], Array]:
+        """Return the levels of the Student-t's ellipsoids that ``theta`` is on."""
+        rows, basis, prior = self._rows(data)
+
+        def levels(distances: Array, misfit: Array, alpha: Array) -> Array:
+            a, b = self.a + alpha / 2, self.b + misfit / 2
+            return student_levels(distances, len(prior.mean), a, b)
+
+        return credible_levels(rows, basis, prior, data.weights, weights, theta, levels)
 
     def _rows(self, data: Data) -> tuple[WhitenedRows, Array | None, GaussianPrior]:
         limits.refuse_weights(data.weights)

@@ -2,8 +2,8 @@ r"""Calibrate from existing posterior draws, without a refit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, overload
 
 import numpy as np
 
@@ -16,10 +16,18 @@ from temperance.models.sampled.recorded import (
     RowLosses,
 )
 from temperance.models.sampled.reweighted_curve import BetaReliability, ReweightedCurve, warn_beyond
-from temperance.strategies import LeaveOneOut
+from temperance.strategies import Coverage, LeaveOneOut, RateStrategy, Sandwich, strategy_named
 from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.types import Array, Data, Risk
-from temperance.validation import as_bounds, as_numbers, non_negative, one_of, refuse_non_finite
+from temperance.validation import (
+    as_bounds,
+    as_numbers,
+    non_negative,
+    one_of,
+    refuse_non_finite,
+    shown,
+    whole,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,14 +106,41 @@ class DrawsCalibration(Calibration):
         )
 
 
+@overload
 def calibrate_from_draws(
     log_likelihood: Any,
     beta_of_draws: float = 1.0,
     *,
+    strategy: None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
-) -> DrawsCalibration:
+    dimension: int | None = None,
+    seed: int = 0,
+) -> DrawsCalibration: ...
+@overload
+def calibrate_from_draws(
+    log_likelihood: Any,
+    beta_of_draws: float = 1.0,
+    *,
+    strategy: RateStrategy | str,
+    variable: str | None = None,
+    bounds: tuple[float, float] = (0.0, 3.0),
+    risk: Risk = "gibbs",
+    dimension: int | None = None,
+    seed: int = 0,
+) -> Calibration: ...
+def calibrate_from_draws(
+    log_likelihood: Any,
+    beta_of_draws: float = 1.0,
+    *,
+    strategy: RateStrategy | str | None = None,
+    variable: str | None = None,
+    bounds: tuple[float, float] = (0.0, 3.0),
+    risk: Risk = "gibbs",
+    dimension: int | None = None,
+    seed: int = 0,
+) -> Calibration:
     r"""Choose beta by leave-one-out from draws of one posterior, without a refit.
 
     .. math::
@@ -126,16 +161,22 @@ def calibrate_from_draws(
         ``log_likelihood``.
     beta_of_draws : float
         The exponent of the posterior from which the draws come; an ordinary posterior has 1.
+    strategy : {"sandwich", "coverage"}, Sandwich or Coverage, optional
+        A rule that makes credible sets cover, instead of leave-one-out; docs/rates.md.
     variable : str, optional
         Observed variable of an ArviZ object to temper, if there are several.
     bounds : (float, float)
         Range allowed for beta, as far as the draws support it.
     risk : {"gibbs", "predictive"}
         Expected loss of a draw, or loss of the posterior predictive.
+    dimension : int, optional
+        Number of parameters, for a strategy; by default it is estimated from the draws.
+    seed : int
+        Seed of the resamples of ``Coverage``.
 
     Returns
     -------
-    DrawsCalibration
+    Calibration with a strategy, otherwise DrawsCalibration
         A :class:`temperance.Calibration` with the supported range, Pareto k and Monte Carlo error;
         its ``posterior`` holds the weights of the draws.
 
@@ -155,6 +196,9 @@ def calibrate_from_draws(
     one_of("risk", risk, ("gibbs", "predictive"))
     requested = as_bounds(bounds)
     recorded, y = _recorded(log_likelihood, non_negative("beta_of_draws", beta_of_draws), variable)
+    if strategy is not None:
+        given = None if dimension is None else whole("dimension", dimension, 1)
+        return _by_rate(replace(recorded, dimension=given), y, strategy, requested, risk, seed)
     curve = ReweightedCurve(recorded, requested, risk)
     minimum = curve.minimum()
     n = len(y)
@@ -169,6 +213,36 @@ def calibrate_from_draws(
         rows=recorded.leave_one_out(minimum.beta, risk),
     )
     _warn(calibration)
+    return calibration
+
+
+def _by_rate(
+    recorded: RecordedDraws,
+    y: Array,
+    strategy: RateStrategy | str,
+    bounds: tuple[float, float],
+    risk: Risk,
+    seed: int,
+) -> Calibration:
+    """Return the choice of a rule that needs the losses of draws alone."""
+    rule = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    if not isinstance(rule, Sandwich | Coverage):
+        raise ValueError(
+            "strategy must be 'sandwich', 'coverage', Sandwich or Coverage for draws, got "
+            f"{shown(strategy)}"
+        )
+    if not recorded.beta_of_draws > 0:
+        raise ValueError("beta_of_draws must be positive for a strategy, got 0.0")
+    n = len(y)
+    data = Data(np.arange(float(n))[:, None], y, np.ones(n))
+    calibration = rule.select(recorded, data, bounds, np.random.default_rng(seed), risk)
+    if not recorded.supports(calibration.beta):
+        warn(
+            f"the draws at beta = {recorded.beta_of_draws:g} do not support the posterior at "
+            f"beta = {calibration.beta:.3g} (Pareto k {calibration.posterior.pareto_k:.2g}, worth "
+            f"{calibration.posterior.effective_size:.0f} draws); draw again there",
+            ParetoWarning,
+        )
     return calibration
 
 

@@ -21,6 +21,7 @@ from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.batched import BatchedLadders, Programs
 from temperance.models.sampled.curve import PairedDraws, risk_curve_from
 from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import warn_of
@@ -37,7 +38,7 @@ MOST_REFITS = 100  # of leave-one-out: they are sampled in parallel
 
 
 @dataclass(frozen=True, eq=False)
-class GibbsModel:
+class GibbsModel(InformationFromDraws):
     r"""A model given by a loss and a prior in JAX.
 
     .. math:: \pi_\beta(\theta) \propto \exp(-\beta \sum_i w_i l(\theta, x_i, y_i)) \pi_0(\theta)

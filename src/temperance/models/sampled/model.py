@@ -20,6 +20,7 @@ from temperance.curves import RiskCurve
 from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
+from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.ladder import SampledLadders
 from temperance.models.sampled.reliability import Reliability, array_functions, warn_of
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-class SampledModel:
+class SampledModel(InformationFromDraws):
     """Base of models that provide a :class:`Sampler` of their tempered posteriors."""
 
     chains: int

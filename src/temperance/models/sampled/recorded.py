@@ -14,6 +14,7 @@ that scale near b0, and on a logarithmic scale far from it, so
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,9 +23,18 @@ import numpy as np
 from scipy.special import logsumexp
 
 from temperance.curves import RiskCurve
+from temperance.models.sampled.information import LossesOfDraws
 from temperance.models.sampled.pareto import Smoothed, mean_excess, reliable_k, smooth
 from temperance.models.sampled.reliability import largest_spread, relative_efficiency
-from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Risk, batches
+from temperance.types import (
+    AnyPlan,
+    Array,
+    Data,
+    Information,
+    LeaveOneOutPlan,
+    Risk,
+    batches,
+)
 from temperance.validation import non_negative, shown
 
 LEAST_EFFECTIVE = 100  # smallest number of effective draws for a usable mean
@@ -104,12 +114,14 @@ class ReweightedDraws:
 class RecordedDraws:
     """Losses (chains, size, n) of draws from the posterior at ``beta_of_draws``.
 
-    As a model, its parameters are the indices of the draws.
+    As a model, its parameters are the indices of the draws.  ``dimension`` is the number of
+    parameters that they stand for, if it is known; rates need it.
     """
 
     losses: Array
     beta_of_draws: float = 1.0
     source: Any = None
+    dimension: int | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -277,6 +289,25 @@ class RecordedDraws:
     def posterior(self, X: Any, y: Any, alpha: float, weights: Any = None) -> ReweightedDraws:
         """Return the draws weighted for the posterior at ``alpha`` on all rows."""
         return self.at(non_negative("alpha", alpha) / self.losses.shape[2])
+
+    def information(self, data: Data) -> Information:
+        """Return the information of the recorded rows whose indices are in ``data.X``."""
+        found = self.near_minimiser.information()
+        return found._replace(scores=found.scores[data.X[:, 0].astype(int)])
+
+    def credible_levels(
+        self, data: Data, weights: Array, theta: Array | None
+    ) -> Callable[[float], Array]:
+        """Return the levels of the minimiser of all rows, whatever ``theta`` is."""
+        on_all = np.zeros((len(weights), self.losses.shape[2]))
+        on_all[:, data.X[:, 0].astype(int)] = weights
+        return self.near_minimiser.credible_levels(on_all)
+
+    @cached_property
+    def near_minimiser(self) -> LossesOfDraws:
+        """The losses near the minimiser, as quadratics."""
+        ones = np.ones(self.losses.shape[2])
+        return LossesOfDraws(self.by_row, ones, self.beta_of_draws, self.dimension)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the leave-one-out curve; draws of one posterior support no other plan."""

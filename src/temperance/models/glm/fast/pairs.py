@@ -23,6 +23,7 @@ from temperance.models.glm.newton import (
     at_prior,
     climb,
     first_step,
+    from_guess,
     newton,
 )
 from temperance.models.glm.plain import method_of
@@ -55,8 +56,8 @@ class Path:
         if beta == 0:
             return self._remember(at_prior(self.system))
         found = newton(self.system, self.start(below + above, beta), beta, self.tolerance)
-        if found is None and self._known:
-            found = newton(self.system, self.system.guess(beta), beta, self.tolerance)
+        if found is None and (self._known or not self.system.convex):
+            found = from_guess(self.system, beta, self.tolerance)
         if found is not None:
             return self._remember(found)
         steps = climb(self.system, below[0] if below else at_prior(self.system), beta)

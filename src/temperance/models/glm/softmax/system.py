@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.losses.base import Predictor
+from temperance.losses.base import Predictor, Quadratic
 from temperance.models.glm.gaussians import inverse_root, symmetric_solver
 from temperance.models.glm.newton import StraightAhead, System, Tangent
 from temperance.models.glm.rows import Rows
@@ -96,8 +96,11 @@ class SoftmaxLoss:
     """Loss log sum_k exp(f_k) - f_y of logits f, whose contrasts are the predictors."""
 
     n_classes: int
-    curvature: ClassVar[float] = 0.25
     method: ClassVar[str] = "Laplace approximation, losses by quasi-Monte Carlo"
+
+    def typical(self, y: Array, offset: Array) -> Quadratic:
+        """Return the largest curvature of a contrast, without a direction."""
+        return Quadratic(offset, np.full_like(offset, 0.25))
 
     def risk(self, predictor: Predictor, y: Array, risk: Risk) -> tuple[Array, Array]:
         """Return E l, or -log E exp(-l), of rows (m, e), and the slopes in beta."""
@@ -125,6 +128,8 @@ class SoftmaxSystem(StraightAhead):
     """Unknowns x = v, the mode, contrast after contrast."""
 
     rows: ClassRows
+
+    convex: ClassVar[bool] = True
 
     @property
     def loss(self) -> SoftmaxLoss:

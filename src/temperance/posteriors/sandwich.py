@@ -1,0 +1,33 @@
+r"""The Gaussian whose covariance is the sandwich J^-1 I J^-1 / n."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from temperance.information import Units, as_groups, sandwich_root
+from temperance.posteriors.covariance_root import CovarianceRoot
+from temperance.posteriors.gaussian import GaussianPosterior
+from temperance.types import Data, HasDesign, HasInformation, Model, MovesDraws
+
+
+def sandwich_posterior(model: Model, data: Data, posterior: Any, groups: ArrayLike | None) -> Any:
+    """Return N(minimiser, J^-1 I J^-1 / n), in the class of a Gaussian posterior of the model.
+
+    Of a sampled model, the draws of its posterior, moved so that they have this covariance.
+    """
+    labels = as_groups(groups, len(data))
+    if isinstance(model, MovesDraws):
+        return model.moved_draws(posterior, data, labels)
+    if not isinstance(model, HasInformation) or not isinstance(model, HasDesign):
+        raise ValueError(
+            "the sandwich needs a model with information(data) and design(X), got "
+            f"{type(model).__name__}"
+        )
+    information = model.information(data)
+    root = CovarianceRoot(sandwich_root(information, Units(data, labels)))
+    if isinstance(posterior, GaussianPosterior):
+        return replace(posterior, mean=information.minimiser, root=root)
+    return GaussianPosterior(information.minimiser, root, model.design)

@@ -1,0 +1,184 @@
+r"""Rules that give beta without a risk curve: what they share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.calibration import Calibration, KnownErrors, Rate
+from temperance.diagnostics import BoundWarning, warn
+from temperance.duplicates import joined_rows
+from temperance.information import Units, as_groups, rates_by_direction
+from temperance.search.minimise import Minimum
+from temperance.strategies.default import with_feasible_folds
+from temperance.strategies.k_fold import KFold
+from temperance.strategies.selection import conclude
+from temperance.types import (
+    Array,
+    Data,
+    HasInformation,
+    Information,
+    Model,
+    Risk,
+    preferences_of,
+)
+
+BLOCKS = 20  # of units that are left out in turn for the range of beta
+ERRORS = 2.0  # standard errors of log beta in the range
+
+
+class RateStrategy:
+    """Base of rules without a risk curve; a subclass writes ``rate``.
+
+    Identical rows are joined and rows sorted first, so that neither copies nor order matter.
+    """
+
+    groups: ArrayLike | None = None
+
+    def rate(
+        self, model: Model, units: Units, bounds: tuple[float, float], rng: np.random.Generator
+    ) -> Rate:
+        """Return the rule's beta for independent units, inside the bounds or not."""
+        raise NotImplementedError(f"{type(self).__name__} must write its rate")
+
+    def select(
+        self,
+        model: Model,
+        data: Data,
+        bounds: tuple[float, float],
+        rng: np.random.Generator,
+        risk: Risk = "gibbs",
+        optimiser: str = "deterministic",
+    ) -> Calibration:
+        """Return the calibration with beta within ``bounds``, without a curve."""
+        groups = as_groups(self.groups, len(data))
+        units = Units(joined_rows(data)) if groups is None else Units(data, groups)
+        rate = self.rate(model, units, bounds, rng)
+        lower, upper = bounds
+        if not lower < rate.value < upper:
+            warn(
+                f"{type(self).__name__} gives beta = {rate.value:.3g}, which is not inside the "
+                f"bounds [{lower:g}, {upper:g}]; widen bounds to use it",
+                BoundWarning,
+            )
+        beta = float(np.clip(rate.value, lower, upper))
+        return Calibration(
+            model=model,
+            data=data,
+            strategy=self,
+            kind=risk,
+            bounds=bounds,
+            minimum=Minimum(beta, at_bound=not lower < rate.value < upper, searched=False),
+            risk=float("nan"),
+            errors=KnownErrors(),
+            curve=None,
+            rate=rate,
+        )
+
+
+def assessed(calibration: Calibration) -> Calibration:
+    """Return the same choice with the curve and the errors of ten folds, if it has no curve."""
+    if calibration.curve is not None:
+        return calibration
+    data = calibration.data
+    folds = cast(KFold, with_feasible_folds(KFold(), data))
+    rows, plan = folds.planned(data, np.random.default_rng(0))
+    curve = calibration.model.risk_curve(rows, plan, calibration.kind)
+    known = conclude(
+        calibration.model,
+        data,
+        rows,
+        calibration.strategy,
+        calibration.kind,
+        calibration.bounds,
+        curve,
+        calibration.minimum,
+    )
+    return replace(known, rate=calibration.rate)
+
+
+class InformationStrategy(RateStrategy):
+    """Base of rules that are formulae of a model's information; a subclass writes ``formula``."""
+
+    by_direction: ClassVar[bool] = False  # whether the rates by direction are reported
+
+    def formula(self, model: Model, units: Units, information: Information) -> float:
+        """Return the rule's beta."""
+        raise NotImplementedError(f"{type(self).__name__} must write its formula")
+
+    @property
+    def rule(self) -> str:
+        """What the rule matches, as a phrase."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it matches")
+
+    def value(self, model: Model, units: Units) -> float:
+        """Return the rule's beta for independent units."""
+        return self.formula(model, units, information_of(model, units.rows, self))
+
+    def rate(
+        self, model: Model, units: Units, bounds: tuple[float, float], rng: np.random.Generator
+    ) -> Rate:
+        """Return the rule's beta and, when asked, its range."""
+        information = information_of(model, units.rows, self)
+        found = self.formula(model, units, information)
+        if not np.isfinite(found):
+            raise ValueError(
+                f"{type(self).__name__} needs scores that vary in all directions, got a rate of "
+                f"{found:g}: y is fitted exactly, or X has too many columns for its rows or groups"
+            )
+        # Of a model that is sampled each part of the rows would need draws of its own.
+        sampled = preferences_of(model).only_curves
+        return Rate(
+            found,
+            self.rule,
+            None if sampled else partial(jackknife_range, self, model, units),
+            "two standard errors, jackknife",
+            rates_by_direction(information, units) if self.by_direction else None,
+        )
+
+
+def information_of(model: Model, rows: Data, strategy: RateStrategy) -> Information:
+    """Return the model's information; refuse models without it, and rows without a minimiser."""
+    if not isinstance(model, HasInformation):
+        raise ValueError(
+            f"{type(strategy).__name__} needs a model with information(data), as linear and "
+            f"logistic models have, got {type(model).__name__}"
+        )
+    return model.information(rows)
+
+
+def prior_root_of(information: Information, model: Model, strategy: Any) -> Array:
+    """Return the root of the prior covariance (p, p); refuse models without a fixed one."""
+    if information.prior_root is None:
+        raise ValueError(
+            f"{type(strategy).__name__} needs a model whose prior has a fixed covariance, got "
+            f"{type(model).__name__}; give prior_scale a number, or use Sandwich()"
+        )
+    root = information.prior_root
+    return np.diag(root) if root.ndim == 1 else root
+
+
+def jackknife_range(
+    strategy: InformationStrategy, model: Model, units: Units
+) -> tuple[float, float] | None:
+    """Return beta times exp(+-2 standard errors of its logarithm), by leaving out blocks of units.
+
+    With the logarithms t_b of the rate without block b of m, the squared error is
+    (m - 1)/m sum_b (t_b - mean t)^2.  None if a block leaves no minimiser.
+    """
+    order = np.random.default_rng(0).permutation(units.count)
+    blocks = np.array_split(order, min(BLOCKS, units.count))
+    try:
+        rates = [strategy.value(model, units.without(block)) for block in blocks]
+    except ValueError:
+        return None
+    logs, m = np.log(rates), len(rates)
+    if not np.isfinite(logs).all():
+        return None
+    error = np.sqrt((m - 1) / m * ((logs - logs.mean()) ** 2).sum())
+    centre = strategy.value(model, units)
+    return float(centre * np.exp(-ERRORS * error)), float(centre * np.exp(ERRORS * error))

@@ -1,0 +1,67 @@
+r"""Sandwich: the posterior's covariance as close as a scalar can bring it to the sandwich's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.information import Units, rates_by_direction, whitened_scores
+from temperance.strategies.rate import InformationStrategy
+from temperance.types import Information, Model
+from temperance.validation import one_of
+
+
+@dataclass(frozen=True)
+class Sandwich(InformationStrategy):
+    r"""Match the posterior's covariance to that of the minimiser of the risk.
+
+    .. math:: \beta = \frac{p}{\mathrm{tr}(J^{-1} I)} \quad\text{or}\quad
+              \Bigl(\frac{\det J}{\det I}\Bigr)^{1/p},
+
+    with the curvature J of the mean loss and the covariance I of its scores.  Both are invariant to
+    units and to linear maps of the parameters.  The first is the beta whose posterior
+    N(minimiser, J^-1 / (beta n)) has the smallest Kullback-Leibler divergence from the sandwich
+    N(minimiser, J^-1 I J^-1 / n); the second gives both the same volume.
+
+    Parameters
+    ----------
+    kind : {"trace", "determinant"}
+    groups : array of shape (n,), optional
+        Labels of rows that depend on each other; their scores are summed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temperance import calibrate, models
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((400, 2))
+    >>> y = X[:, 0] + 2 * rng.standard_normal(400)  # the model's noise variance is 1, not 4
+    >>> calibration = calibrate(models.GaussianLinear(), X, y, Sandwich())
+    >>> round(calibration.beta, 2)
+    0.24
+    """
+
+    kind: Literal["trace", "determinant"] = "trace"
+    by_direction: ClassVar[bool] = True
+    groups: ArrayLike | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse other kinds."""
+        one_of("kind", self.kind, ("trace", "determinant"))
+
+    def formula(self, model: Model, units: Units, information: Information) -> float:
+        """Return the harmonic or geometric mean of the rates by direction."""
+        if self.kind == "trace":
+            with np.errstate(divide="ignore"):
+                total = (whitened_scores(information, units) ** 2).sum()
+                return float(np.divide(len(information.minimiser), total))
+        return float(np.exp(np.log(rates_by_direction(information, units)).mean()))
+
+    @property
+    def rule(self) -> str:
+        """What the rule matches, as a phrase."""
+        what = "Kullback-Leibler divergence" if self.kind == "trace" else "volume"
+        return f"covariance of the posterior matched to the sandwich's, by {what}"
