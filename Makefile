@@ -1,4 +1,4 @@
-# make demo | make test | make test-all | make lint | make fuzz | make clean
+# make demo | make test | make test-all | make docs | make lint | make fuzz | make clean
 # PYTHON=python3.12 picks the interpreter.
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-all lint fuzz browser clean
+.PHONY: demo test test-all docs lint fuzz browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -28,6 +28,11 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site, in docs/_build/html: open index.html. Nothing is loaded from outside.
+docs: $(VENV)/.installed
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 # Hostile problems, as many as there is time for: make fuzz CASES=20000 KIND=calibrations START=1000
 CASES ?= 1000
@@ -64,5 +69,6 @@ $(VENV)/.installed: pyproject.toml src/temperance_thesis/pyproject.toml constrai
 	touch $@
 
 clean:
+	rm -rf docs/_build docs/api docs/examples
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png demo.html
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -32,6 +32,7 @@ from temperance.streaming.partitions import FoldStatistic, S, Statistic, merge_g
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "spark.md"
 MODEL = models.GaussianLinear(noise_variance=1.0)
 ROWS, COLUMNS = (10_000, 100_000), (10, 50, 100)
+LOGISTIC = (1_000, 10), (10_000, 10), (1_000, 50)
 MACHINES, CORES, PARTITION, TARGET = 20, 8, 1_000_000, (1_000_000_000, 100)
 
 
@@ -87,6 +88,22 @@ def second_pass(n: int, d: int, weight: float = 1.0) -> Cost:
         return found.sums.cross.nbytes + found.sums.total.nbytes + found.sums.plain.nbytes
 
     return cost(statistic, partition.block, n, d, size)
+
+
+def newton_pass(n: int, d: int) -> Cost:
+    """Measure a step of all modes of a logistic model, ten folds and all rows at all nodes."""
+    from temperance.streaming.calibrate import calibrate_partitions
+
+    X, y = some_rows(n, d)
+    partition = Recorded((X, (y > 0).astype(float)))
+    calibrate_partitions(models.LaplaceLogistic(), partition, strategies.KFold())
+    passes = len(partition.statistics)
+    print(f"Logistic model of {n} x {d}: {passes} passes", flush=True)
+
+    def size(found: Any) -> int:
+        return sum(part.nbytes for part in found)
+
+    return cost(partition.statistics[1], partition.block, n, d, size)
 
 
 def cost(
@@ -221,6 +238,8 @@ def main(arguments: list[str] | None = None) -> None:
         first, second = ([each(*size) for size in sizes] for each in (first_pass, second_pass))
         print("First pass, ten folds\n\n" + table(first))
         print("\nSecond pass, leave-one-out\n\n" + table(second))
+        steps = [newton_pass(*size) for size in ([(500, 3)] if quick else LOGISTIC)]
+        print("\nStep of a logistic model\n\n" + table(steps))
         overhead = scheduling(20 if quick else 400)
         print(f"\nScheduler: {1e3 * overhead:.1f} ms a partition")
         for n, d in [(500, 5)] if quick else [(1000, 50), (10_000, 50), (50_000, 50)]:

@@ -473,7 +473,7 @@ class TestComparison:
         from temperance_thesis.defaults import page as default_page
         from temperance_thesis.defaults import settings as default_settings
 
-        page = (ROOT / "docs" / "how-to-choose.md").read_text()
+        page = (ROOT / "docs" / "evidence-defaults.md").read_text()
         groups = default_settings.REGRESSIONS | default_settings.CLASSIFICATIONS
         problems = [name for group in groups.values() for name in group()]
         shown = [*default_page.STRATEGIES, *problems]

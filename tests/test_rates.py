@@ -10,7 +10,7 @@ from scipy import optimize, special, stats
 from temperance import calibrate, losses, models, strategies
 from temperance.diagnostics import BoundWarning
 from temperance.information import Units, rates_by_direction
-from temperance.models.glm.information import bandwidth_for
+from temperance.models.glm.information import bandwidth
 from temperance.strategies import (
     RATES,
     Coarsened,
@@ -234,7 +234,7 @@ class TestAnyLoss:
         residual = data.y - X @ found.minimiser
         below = np.average(residual < 0, weights=data.weights)
         assert below == pytest.approx(quantile, abs=0.02)
-        h = bandwidth_for(residual, data.weights)
+        h = bandwidth(-residual, data.weights, 1 - below)
         kernel = 0.75 * np.maximum(1 - (residual / h) ** 2, 0.0) / h  # Epanechnikov's
         J = (X.T * (data.weights * kernel)) @ X / data.size
         np.testing.assert_allclose(found.curvature, J, rtol=1e-9)
@@ -249,7 +249,7 @@ class TestAnyLoss:
             low, high = np.quantile(e, [0.25, 0.75])
             scale = min(e.std(), (high - low) / 1.34)
             expected = scale * (stats.norm.ppf(q + width) - stats.norm.ppf(q - width))
-            assert bandwidth_for(e, np.ones(4000)) == pytest.approx(expected, rel=1e-3)
+            assert bandwidth(e, np.ones(4000), q) == pytest.approx(expected, rel=1e-3)
 
     @pytest.mark.parametrize("loss", [losses.Pinball(0.7), losses.Hinge()])
     def test_rates_of_losses_with_kinks(self, loss):

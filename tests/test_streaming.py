@@ -244,7 +244,7 @@ X, Y, _ = some_rows(30, 3)
 BAD = {
     "model": (
         lambda: calibrate_blocks(models.Polynomial(3), [(X, Y)]),
-        "model must be GaussianLinear or NormalInverseGammaLinear to be calibrated on blocks, got",
+        "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic to be cal",
     ),
     "strategy": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SafeBayes()),

@@ -135,6 +135,13 @@ class TestCluster:
             found = calibrate_dask(MODEL, *parts, client=client, strategy=strategy, risk=risk)
             same(found, calibrate_blocks(MODEL, BLOCKS, strategy, folds="blocks", risk=risk))
 
+    def test_logistic_models(self, client):
+        X, y = ROWS[0], (ROWS[1] > 0).astype(float)
+        model, ten = models.LaplaceLogistic(), strategies.KFold()
+        found = calibrate_dask(model, *as_dask(X, y), client=client, risk="predictive")
+        blocks = cut(X, y)
+        same(found, calibrate_blocks(model, blocks, ten, folds="blocks", risk="predictive"))
+
     def test_a_worker_that_dies_changes_nothing(self, client):
         X, y, weights = as_dask(*ROWS)
         X = X.map_blocks(partial(slow, seconds=0.15), dtype=float)
@@ -200,7 +207,7 @@ BAD = {
     ),
     "model": (
         lambda: calibrate_dask(models.Polynomial(3), X, Y),
-        "model must be GaussianLinear or NormalInverseGammaLinear",
+        "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic",
     ),
     "folds": (lambda: calibrate_dask(MODEL, X, Y, n_folds=1), "n_folds must be at least 2, got 1"),
     "client": (

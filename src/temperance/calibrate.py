@@ -47,7 +47,7 @@ def calibrate(
     strategy : Strategy or str
         Rule that chooses beta, or its name.  By default reference risk for the Gibbs risk of linear
         models, an average over beta for the predictive risk of linear and logistic models, and ten
-        folds for all others; docs/how-to-choose.md has the reasons and measurements.
+        folds for all others; docs/evidence-defaults.md has the measurements.
     bounds : (float, float)
         Range allowed for beta.
     risk : {"gibbs", "predictive"}

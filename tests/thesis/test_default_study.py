@@ -151,9 +151,9 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path, monkeypatch, capsys)
         "stress settings",
     )
     page = "".join(f"<!-- table: {name} -->\nstale\n<!-- end -->\n" for name in (*names, "copies"))
-    (tmp_path / "how-to-choose.md").write_text(page)
+    (tmp_path / "evidence-defaults.md").write_text(page)
     default_page.main([*words, "3"])
-    assert "stale" not in (tmp_path / "how-to-choose.md").read_text()
+    assert "stale" not in (tmp_path / "evidence-defaults.md").read_text()
     assert set(pd.read_csv(tmp_path / "default-regressions.csv")["repeats"]) == {3}
 
 

@@ -17,7 +17,7 @@ EFFICIENT = 1.345  # deviations: 95 % efficient under Gaussian noise
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    r"""Loss r^2 / 2 for |r| <= delta and delta (|r| - delta/2) beyond, r = y - u.
+    r"""Loss ``r^2 / 2`` for ``|r| <= delta``, ``delta (|r| - delta/2)`` beyond, r = y - u.
 
     Parameters
     ----------

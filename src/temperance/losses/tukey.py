@@ -15,7 +15,7 @@ from temperance.validation import positive
 
 @dataclass(frozen=True)
 class Tukey(Loss):
-    r"""Loss c^2/6 (1 - (1 - x^2)^3) for |x| <= 1, x = (y - u)/c, and c^2/6 beyond: not convex.
+    r"""Loss ``c^2/6 (1 - (1 - x^2)^3)``, x = (y - u)/c, ``c^2/6`` for ``|x| > 1``: not convex.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     For the predictive risk it is the average over beta, if the model counts the parameters used:
     by leave-one-out where that is cheap, otherwise by ten folds.  For the Gibbs risk it is
     :class:`ReferenceRisk` for models that prefer it (the linear ones of :mod:`temperance.models`);
-    see :class:`temperance.types.Preferences`.  ``docs/how-to-choose.md`` has the measurements and
-    the required results.  With ``transfer="alpha"`` it is K-fold.
+    see :class:`temperance.types.Preferences`.  ``docs/evidence-defaults.md`` has the
+    measurements and the required results.  With ``transfer="alpha"`` it is K-fold.
 
     Examples
     --------

@@ -8,17 +8,19 @@ from typing import Any, Literal
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.models import LaplaceLogistic
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.accumulate import FoldMoments, accumulate
+from temperance.streaming.modes import calibrate_modes
 from temperance.streaming.one_pass import (
     ONE_PASS,
     Linear,
     OnePass,
+    as_linear,
     as_strategy,
     folds_of,
     from_moments,
-    refuse_other_models,
 )
 from temperance.streaming.partitions import Blocks, FoldStatistic, Partitions, merged
 from temperance.streaming.several_passes import SEVERAL, calibrate_in_passes, in_passes
@@ -69,7 +71,7 @@ def calibrate_moments(
     >>> calibrate_moments(models.GaussianLinear(), parts).beta < 1
     True
     """
-    refuse_other_models(model)
+    linear = as_linear(model)
     total = moments if isinstance(moments, FoldMoments) else merged(_refusing_others(moments))
     chosen = as_strategy(KFold(total.n_folds) if strategy is None else strategy, bounds)
     n_folds = folds_of(chosen)
@@ -78,11 +80,11 @@ def calibrate_moments(
     if n_folds != total.n_folds:
         raise ValueError(f"moments must have {n_folds} folds for {chosen!r}, got {total.n_folds}")
     with threads_for(0):
-        return from_moments(model, total, chosen, as_bounds(bounds))
+        return from_moments(linear, total, chosen, as_bounds(bounds))
 
 
 def calibrate_blocks(
-    model: Linear,
+    model: Linear | LaplaceLogistic,
     blocks: Iterable[Any],
     strategy: Any = None,
     *,
@@ -99,7 +101,8 @@ def calibrate_blocks(
 
     Parameters
     ----------
-    model : GaussianLinear or NormalInverseGammaLinear
+    model : GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic
+        The last takes folds of blocks, and a pass for each step of Newton's method.
     blocks : iterable of (X, y) or (X, y, weights)
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
         file (:func:`blocks_of_parquet`).  Blocks may be empty.  More than one pass needs a list, or
@@ -140,32 +143,33 @@ def calibrate_blocks(
     >>> calibration.data.size, calibration.beta < 1
     (50.0, True)
     """
-    refuse_other_models(model)
     one_of("risk", risk, ("gibbs", "predictive"))
     one_of("folds", folds, ("rows", "blocks"))
     chosen = as_strategy(KFold() if strategy is None else strategy, bounds)
+    logistic = isinstance(model, LaplaceLogistic)
+    again = logistic or in_passes(chosen, risk)
     n_folds = folds_of(chosen)
-    if in_passes(chosen, risk):
+    if again:
         if n_folds is not None and n_folds > 1 and folds == "rows":
+            what = "LaplaceLogistic" if logistic else "the predictive risk of folds"
             raise ValueError(
-                "folds must be 'blocks' for the predictive risk of folds, which needs the rows "
-                "again, got 'rows'"
+                f"folds must be 'blocks' for {what}, which needs the rows again, got 'rows'"
             )
         _refuse_to_read_once(blocks, chosen, risk)
     with threads_for(0):
-        if in_passes(chosen, risk) or folds == "blocks":
+        if again or folds == "blocks":
             number = _integer(seed) if folds == "blocks" else 0
-            partitions = Blocks(blocks)
             return calibrate_partitions(
-                model, partitions, chosen, bounds=bounds, risk=risk, seed=number
+                model, Blocks(blocks), chosen, bounds=bounds, risk=risk, seed=number
             )
+        linear = as_linear(model)
         refuse_other_strategies(chosen)
         moments = accumulate(blocks, n_folds or 1, seed)
-        return from_moments(model, moments, chosen, as_bounds(bounds))
+        return from_moments(linear, moments, chosen, as_bounds(bounds))
 
 
 def calibrate_partitions(
-    model: Linear,
+    model: Linear | LaplaceLogistic,
     partitions: Partitions,
     strategy: Any,
     *,
@@ -174,15 +178,17 @@ def calibrate_partitions(
     seed: int = 0,
 ) -> Calibration:
     """Choose beta from partitions that an engine can pass over; see :func:`calibrate_blocks`."""
-    refuse_other_models(model)
     one_of("risk", risk, ("gibbs", "predictive"))
     limits, chosen = as_bounds(bounds), as_strategy(strategy, bounds)
     number = whole("seed", seed, 0)
+    if isinstance(model, LaplaceLogistic):
+        return calibrate_modes(model, partitions, chosen, limits, risk, number)
+    linear = as_linear(model)
     if in_passes(chosen, risk):
-        return calibrate_in_passes(model, partitions, chosen, limits, risk, number)
+        return calibrate_in_passes(linear, partitions, chosen, limits, risk, number)
     refuse_other_strategies(chosen)
     moments = partitions.total(FoldStatistic(folds_of(chosen) or 1, number))
-    return from_moments(model, moments, chosen, limits)
+    return from_moments(linear, moments, chosen, limits)
 
 
 def refuse_other_strategies(strategy: Any) -> None:

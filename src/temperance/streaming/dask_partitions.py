@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.models import LaplaceLogistic
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.calibrate import calibrate_partitions
@@ -21,7 +22,7 @@ from temperance.validation import shown, whole
 
 
 def calibrate_dask(
-    model: Linear,
+    model: Linear | LaplaceLogistic,
     X: Any,
     y: Any,
     weights: Any = None,
@@ -41,7 +42,8 @@ def calibrate_dask(
 
     Parameters
     ----------
-    model : GaussianLinear or NormalInverseGammaLinear
+    model : GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic
+        The last takes KFold alone, and a pass for each step of Newton's method.
     X, y, weights : Dask arrays, data frames or series
         With the same partitions of the rows, of any lengths; partitions may be empty.  Arrays of
         known lengths are cut like X.
@@ -52,7 +54,7 @@ def calibrate_dask(
     client : distributed.Client, optional
         By default the current client, or Dask's own scheduler in threads of this process.
     strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut or ReferenceRisk
-        The first four take one pass over the rows for the Gibbs risk, others up to five.
+        The first four take one pass over the rows for the Gibbs risk, others two to four.
     bounds : (float, float)
         Range allowed for beta.
     risk : {"gibbs", "predictive"}

@@ -109,12 +109,12 @@ class SummedCurve:
         """Return the risk at betas (g,) and its derivative."""
         base = self.sums.base
         differences = np.where(np.arange(len(self._means)) == base, 0.0, self._means)
-        value, slope = (weights @ differences for weights in self._weights(beta))
+        value, slope = (weights @ differences for weights in self.panels.weights(beta))
         return self._means[base] + value, slope
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return losses of a few rows, and the weight of each."""
-        value, _ = self._weights(np.array([beta]))
+        value, _ = self.panels.weights(np.array([beta]))
         return self._losses @ value[0], self.weights
 
     @property
@@ -127,15 +127,6 @@ class SummedCurve:
     def tested(self) -> Data:
         """These rows, without inputs."""
         return Data(np.empty((len(self.weights), 0)), np.zeros(len(self.weights)), self.weights)
-
-    def _weights(self, beta: Array) -> tuple[Array, Array]:
-        upper = self.panels.ruler.upper
-        if beta.size and beta.max() > upper * (1 + 1e-12):
-            raise ValueError(
-                f"beta must be at most {upper:g}, the largest of the pass over the rows, got "
-                f"{float(beta.max())!r}"
-            )
-        return self.panels.weights(np.minimum(beta, upper))
 
     @property
     def _means(self) -> Array:

@@ -52,13 +52,14 @@ def refuse_empty_folds(moments: FoldMoments, strategy: Any) -> None:
         )
 
 
-def refuse_other_models(model: Any) -> None:
-    """Refuse models whose risk does not follow from second moments."""
+def as_linear(model: Any) -> Linear:
+    """Return the model; refuse those whose risk does not follow from sums over rows."""
     if not isinstance(model, GaussianLinear | NormalInverseGammaLinear):
         raise ValueError(
-            "model must be GaussianLinear or NormalInverseGammaLinear to be calibrated on blocks, "
-            f"got {shown(model)}"
+            "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic to be "
+            f"calibrated on blocks, got {shown(model)}"
         )
+    return model
 
 
 def as_strategy(strategy: Any, bounds: tuple[float, float]) -> Any:

@@ -30,11 +30,13 @@ class Panels:
     """Panels in t from beta = 0 to the upper end of a ruler; neighbours share a node."""
 
     ruler: Ruler
+    degree: int = DEGREE
+    widest: float = WIDTH
 
     @property
     def nodes(self) -> Array:
         """Betas at which values are needed, ascending."""
-        x = (_points()[0][1:] + 1) / 2
+        x = (_points(self.degree)[0][1:] + 1) / 2
         t = (np.arange(self._count)[:, None] + x) * self._width
         betas = np.concatenate([[0.0], self.ruler.beta(t.ravel())])
         betas[-1] = self.ruler.upper
@@ -42,22 +44,35 @@ class Panels:
 
     def weights(self, beta: Array) -> tuple[Array, Array]:
         """Return matrices from values at the nodes to values and slopes at betas (g,)."""
+        upper, p = self.ruler.upper, self.degree
+        if beta.size and beta.max() > upper * (1 + 1e-12):
+            raise ValueError(
+                f"beta must be at most {upper:g}, the largest of the pass over the rows, got "
+                f"{float(beta.max())!r}"
+            )
         t = np.asarray(self.ruler.t(beta), dtype=float)
         panel = np.clip((t / self._width).astype(int), 0, self._count - 1)
         x = np.clip(2 * (t / self._width - panel) - 1, -1.0, 1.0)
-        _, transform, derivative = _points()
-        value = chebyshev.chebvander(x, DEGREE) @ transform
-        slope = chebyshev.chebvander(x, DEGREE - 1) @ derivative
+        _, transform, derivative = _points(p)
+        value = chebyshev.chebvander(x, p) @ transform
+        slope = chebyshev.chebvander(x, p - 1) @ derivative
         slope *= (2 / self._width / self.ruler.rate(beta))[:, None]  # dx/dt dt/dbeta
-        places = panel[:, None] * DEGREE + np.arange(DEGREE + 1)
-        found = np.zeros((2, len(beta), self._count * DEGREE + 1))
+        places = panel[:, None] * p + np.arange(p + 1)
+        found = np.zeros((2, len(beta), self._count * p + 1))
         for whole, part in zip(found, (value, slope), strict=True):
             np.put_along_axis(whole, places, part, axis=1)
         return found[0], found[1]
 
+    def resolves(self, values: Array, tolerance: float) -> bool:
+        """Return whether the last coefficients on every panel are small beside a function (g,)."""
+        _, transform, _ = _points(self.degree)
+        places = np.arange(self._count)[:, None] * self.degree + np.arange(self.degree + 1)
+        last = np.abs(values[places] @ transform[-3:].T)
+        return bool(last.max() <= tolerance * np.abs(values).max())
+
     @property
     def _count(self) -> int:
-        return max(1, math.ceil(float(self.ruler.t(self.ruler.upper)) / WIDTH))
+        return max(1, math.ceil(float(self.ruler.t(self.ruler.upper)) / self.widest))
 
     @property
     def _width(self) -> float:
@@ -65,8 +80,8 @@ class Panels:
 
 
 @cache
-def _points() -> tuple[Array, Array, Array]:
+def _points(degree: int) -> tuple[Array, Array, Array]:
     """Return Chebyshev's points in [-1, 1], and maps to the series and that of the derivative."""
-    x = chebyshev.chebpts2(DEGREE + 1)
-    transform = np.linalg.inv(chebyshev.chebvander(x, DEGREE))
+    x = chebyshev.chebpts2(degree + 1)
+    transform = np.linalg.inv(chebyshev.chebvander(x, degree))
     return x, transform, chebyshev.chebder(transform)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,11 +214,24 @@ class Other:
         return np.zeros(0)
 
 
+class LossesOfRows(Protocol):
+    """Losses of the rows of a partition at some betas."""
+
+    @property
+    def beta(self) -> Array:
+        """The betas."""
+        ...
+
+    def partition(self, number: int, data: Data) -> Iterator[Batch]:
+        """Yield the losses of batches of rows, in their order."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class GatherLosses:
     """The statistic of a second pass."""
 
-    losses: HeldOut | LeftOut
+    losses: LossesOfRows
     other: Other
     columns: int
     base: int
@@ -229,7 +242,7 @@ class GatherLosses:
         found = LossSums.of(np.empty((0, count)), np.empty(0), base)
         aside = Data(np.empty((0, self.columns)), np.empty(0), np.empty(0))
         others = self.other(aside)
-        for data in _checked(partition, block, self.columns):
+        for data in checked(partition, block, self.columns):
             others = self.other(data)
             left = []
             for losses, weights, away in self.losses.partition(partition, data):
@@ -251,7 +264,7 @@ class WithoutAside:
 
     def __call__(self, partition: int, block: Any) -> FoldMoments:
         """Return the moments of a partition (X, y) or (X, y, weights)."""
-        for data in _checked(partition, block, self.columns):
+        for data in checked(partition, block, self.columns):
             kept = ~np.concatenate(
                 [batch.aside for batch in self.losses.partition(partition, data)]
             )
@@ -260,10 +273,10 @@ class WithoutAside:
         return FoldMoments(1, self.columns, partition)
 
 
-def _checked(partition: int, block: Any, columns: int) -> Iterator[Data]:
+def checked(partition: int, block: Any, columns: int | None) -> Iterator[Data]:
     """Yield the rows of a partition, if there are any."""
     for name, data in validated([block], "partition", partition):
-        if data.X.shape[1] != columns:
+        if columns is not None and data.X.shape[1] != columns:
             raise ValueError(
                 f"X must have {columns} columns in every partition, got {data.X.shape[1]} in {name}"
             )

@@ -1,4 +1,4 @@
-r"""Which strategy should be the default: the study behind ``docs/how-to-choose.md``.
+r"""Which strategy should be the default: the study behind ``docs/evidence-defaults.md``.
 
 Its rivals are evaluated in ``docs/reference-risk.md``.
 
@@ -91,7 +91,7 @@ REAL_STRATEGIES: dict[str, Strategy] = {
 }
 
 
-PAGE = "how-to-choose.md"
+PAGE = "evidence-defaults.md"
 
 
 class Part(NamedTuple):

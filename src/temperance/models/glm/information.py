@@ -5,8 +5,7 @@ predictors at the kinks times the jump of the derivative.  With a kernel K_h,
 
     J = sum_i w_i jump_i K_h(u_i - kink_i) z_i z_i' / sum_i w_i,
 
-Powell's estimate for quantile regression, with the bandwidth of Hall and Sheather.  The minimiser
-is that of the loss itself, but for a much narrower smoothing: at this bandwidth it would be biased.
+Powell's estimate for quantile regression, with the bandwidth of Hall and Sheather.
 
 References
 ----------
@@ -27,14 +26,14 @@ from temperance.models.information import linear_predictor_information, orthonor
 from temperance.types import Array, Data, Information, NoMinimiserError
 
 NARROW = 1e3  # beta, in units of the loss, at which a Gaussian hardly smooths it
-ERROR = 0.05  # of the intervals for which the bandwidth is best
+LEVEL = 0.05  # of the intervals for which the bandwidth is best
 STEP = 1e-6  # of the predictor on either side of a kink, in units of the loss
 
 
 def loss_information(
     loss: Loss, Z: Array, offset: Array, data: Data, prior_root: Array
 ) -> Information:
-    """Return the information of a loss of u = offset + z'theta."""
+    """Return the information of a loss of offset + Z theta."""
     if not loss.smooth:
         return kinked_information(loss, Z, offset, data, prior_root)
     unit = loss.unit(data.y)
@@ -43,8 +42,8 @@ def loss_information(
     return linear_predictor_information(
         Z / unit,
         data.weights,
-        lambda u: scaled.value(shift + u, data.y),
-        lambda u: scaled.derivatives(shift + u, data.y)[:2],
+        lambda u: scaled.value(u + shift, data.y),
+        lambda u: scaled.derivatives(u + shift, data.y)[:2],
         prior_root,
         centre,
     )
@@ -59,8 +58,7 @@ def kinked_information(
     u = minimising_predictor(loss, Z, offset, data, NARROW)
     theta = np.linalg.solve(R, Q.T @ (share * (u - offset))) / scale
     curvature = (Z.T * (share * kernel_curvature(loss, u, data))) @ Z
-    size = np.sqrt(np.diagonal(curvature))
-    if not (size > 0).all() or np.linalg.eigvalsh(curvature / size[:, None] / size)[0] < 1e-12:
+    if not np.linalg.eigvalsh(curvature)[0] > 0:
         raise NoMinimiserError(
             f"y must leave rows near the kink of the {loss.name} for an estimate of its curvature, "
             "got too few; use Coverage(), which needs none"
@@ -70,32 +68,28 @@ def kinked_information(
 
 def kernel_curvature(loss: Loss, u: Array, data: Data) -> Array:
     """Return the curvature of each row that a kernel estimates, (n,)."""
-    kinks, step = np.atleast_2d(loss.bends(data.y)[0])[-1], STEP * loss.unit(data.y)
+    kinks, unit = np.atleast_2d(loss.bends(data.y)[0])[-1], loss.unit(data.y)
+    step = STEP * unit
     after, before = (loss.derivatives(kinks + move, data.y)[0] for move in (step, -step))
-    width = bandwidth_for(u - kinks, data.weights)
+    distance = u - kinks
+    share = float(np.average(distance > 0, weights=data.weights))
+    width = bandwidth(distance, data.weights, float(np.clip(share, 0.05, 0.95)))
     # Epanechnikov's kernel.
-    kernel = 0.75 * np.maximum(1 - ((u - kinks) / width) ** 2, 0.0) / width
+    kernel = 0.75 * np.maximum(1 - (distance / width) ** 2, 0.0) / width
     return (after - before) * kernel
 
 
-def bandwidth_for(residuals: Array, weights: Array) -> float:
-    """Return Hall and Sheather's bandwidth for the density of residuals at 0."""
-    n = weights.sum()
-    mean = np.average(residuals, weights=weights)
-    deviation = np.sqrt(np.average((residuals - mean) ** 2, weights=weights))
-    order = np.argsort(residuals)
-    below = (np.cumsum(weights[order]) - weights[order] / 2) / n
-    low, high = np.interp([0.25, 0.75], below, residuals[order])
-    scale = min(deviation, (high - low) / 1.34) or deviation
-    if not scale > 0:
-        raise NoMinimiserError(
-            "y must have a density where the loss bends, got residuals that are all the same; use "
-            "Coverage(), which keeps the prior"
-        )
-    level = float(np.clip(np.average(residuals < 0, weights=weights), 0.5 / n, 1 - 0.5 / n))
-    q = ndtri(level)
-    density = np.exp(-(q**2) / 2) / np.sqrt(2 * np.pi)
-    z = ndtri(1 - ERROR / 2)
-    width = (z**2 * 1.5 * density**2 / (2 * q**2 + 1) / n) ** (1 / 3)
-    width = min(width, 0.99 * min(level, 1 - level))
-    return float(scale * (ndtri(level + width) - ndtri(level - width)))
+def bandwidth(distance: Array, weights: Array, q: float) -> float:
+    """Return the bandwidth of Hall and Sheather for the density at the quantile q."""
+    n, z = float(weights.sum()), float(ndtri(q))
+    density = np.exp(-(z**2)) / (2 * np.pi)
+    h = n ** (-1 / 3) * float(ndtri(1 - LEVEL / 2)) ** (2 / 3)
+    h *= (1.5 * density / (2 * z**2 + 1)) ** (1 / 3)
+    h = min(h, 0.99 * min(q, 1 - q))
+    middle = np.average(distance, weights=weights)
+    std = float(np.sqrt(np.average((distance - middle) ** 2, weights=weights)))
+    order = np.argsort(distance)
+    below = np.cumsum(weights[order]) / n
+    quartiles = np.interp([0.25, 0.75], below, distance[order])
+    spread = min(std, float(np.diff(quartiles)[0]) / 1.34) or std
+    return spread * float(ndtri(q + h) - ndtri(q - h))
