@@ -269,7 +269,7 @@ class TestAnyLoss:
 
     def test_prior_information_needs_a_law_of_responses(self):
         loss = losses.Huber(0.6)
-        with pytest.raises(ValueError, match="PriorInformation needs the logistic loss"):
+        with pytest.raises(ValueError, match="PriorInformation needs a model with prior_information"):
             chosen(models.GibbsLinear(loss), self.data_of(loss), PriorInformation())
 
 
