@@ -83,8 +83,7 @@ class Modes:
     @property
     def loss(self) -> Loss:
         """The loss of a linear predictor."""
-        loss: Any = self.model.approximation.loss
-        return loss
+        return self.model.row_loss
 
     def whitened(self, data: Data, part: slice) -> tuple[Array, Array, Array, Array]:
         """Return Z, offsets, labels and weights of some rows."""

@@ -63,9 +63,9 @@ class GibbsRegression(Regression):
         if self.row_loss.binary and np.ptp(data.y) == 0:
             raise ValueError(f"y must hold both classes 0 and 1, got only {float(data.y[0])!r}")
         super().check(data)
-        self._whitened(data.X)
+        self.whitened(data.X)
 
-    def _whitened(self, inputs: Array) -> tuple[Array, Array, GaussianPrior]:
+    def whitened(self, inputs: Array) -> tuple[Array, Array, GaussianPrior]:
         """Return rows whitened, their predictor at the prior mean, and the prior."""
         Z = self.features(inputs)
         prior = self.prior(Z.shape[1])
@@ -78,7 +78,7 @@ class GibbsRegression(Regression):
     def problem(self, data: Data) -> Problem:
         """Return whitened rows along axes of their span, and what is fitted to them."""
         self.row_loss.check(data.y)
-        whitened, offset, prior = self._whitened(data.X)
+        whitened, offset, prior = self.whitened(data.X)
         loss = self.fitted_loss(data)
         unit = loss.unit(data.y)
         approximation = self.approximation(in_units(loss, unit))

@@ -96,7 +96,7 @@ def scale_of_forces(rows: Rows, pull: float, curvature: float, alone: bool) -> t
     lowest = min(_lowest_eigenvalue(rows.Z, weights), float(weights.sum()) / min(rows.Z.shape))
     if alone:
         lowest = min(lowest, float(each[each > 0].min(initial=np.inf)), least)
-    lowest = max(lowest, MATTERS * least)
+    lowest = max(lowest, MATTERS * least, np.finfo(float).tiny)
     return 1 / rate, max(1 / lowest, 1 / rate) / LEAST_CURVATURE
 
 
