@@ -28,6 +28,7 @@ from temperance.strategies import (
     Coverage,
     FromSplitter,
     RateStrategy,
+    Sandwich,
     default_strategy,
     strategy_named,
 )
@@ -48,7 +49,7 @@ class GibbsEstimator(BaseEstimator):
     degree: int
     strategy: Strategy | str | None
     transfer: Transfer
-    target: Target
+    target: Target | None
     bounds: tuple[float, float] | None
     prior_scale: float | Literal["auto"]
     standardize: bool
@@ -64,16 +65,40 @@ class GibbsEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.coordinates_.names(_check_feature_names_in(self))
 
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus a log likelihood, so that responses can be forecast."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its loss is")
+
+    @property
+    def smooth(self) -> bool:
+        """Whether refits to resamples take few Newton steps: the loss has no kinks."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its loss is")
+
+    def _target(self) -> Target:
+        """Return the target; by default forecasts, and coefficients if these are impossible."""
+        if self.target is None:
+            return "forecasts" if self.likelihood else "coefficients"
+        one_of("target", self.target, RISKS)
+        if self.target == "forecasts" and not self.likelihood:
+            raise ValueError(
+                "target must be 'coefficients' or 'draws' for a loss that is no likelihood, got "
+                "'forecasts'"
+            )
+        return self.target
+
     def _risk(self) -> Risk:
         """Return the risk that belongs to the target."""
-        one_of("target", self.target, RISKS)
-        return RISKS[self.target]
+        return RISKS[self._target()]
 
     def _bounds(self, model: Model) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
+        if not self.likelihood:
+            # Rates are in units of one over the loss: the data say which.
+            return (0.0, LARGEST) if self._target() == "coefficients" else BOUNDS
         far = self._risk() == "predictive" and preferences_of(model).wide
-        return FAR_BOUNDS if far or self.target == "coefficients" else BOUNDS
+        return FAR_BOUNDS if far or self._target() == "coefficients" else BOUNDS
 
     def _learns_scale(self) -> bool:
         """Return whether the scale of the prior is learnt."""
@@ -103,8 +128,8 @@ class GibbsEstimator(BaseEstimator):
         data = as_data(rows, y, weights)
         refuse_certainty(model, data.X, data.weights)
         strategy, seed = self.strategy, as_seed(self.random_state)
-        if strategy is None and self.target == "coefficients":
-            strategy = Coverage()
+        if strategy is None and self._target() == "coefficients":
+            strategy = self.usual_strategy()
         if groups is not None:
             labels = as_groups(groups, weights)
             strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
@@ -121,8 +146,8 @@ class GibbsEstimator(BaseEstimator):
 
     def usual_strategy(self) -> Strategy:
         """Return the default strategy, for data of any size."""
-        if self.target == "coefficients":
-            return Coverage()
+        if self._target() == "coefficients":
+            return Coverage() if self.smooth else Sandwich()
         return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
     def kind_of_model(self) -> type[Any]:

@@ -90,10 +90,11 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         beta.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
-    target : {"forecasts", "coefficients", "draws"}
+    target : {"forecasts", "coefficients", "draws"} or None
         What should be right: probabilities of the classes; credible intervals of the
         coefficients, which then cover by :class:`temperance.strategies.Coverage` (two classes
-        only); or single draws from the posterior, whose mean loss is the Gibbs risk.
+        only); or single draws from the posterior, whose mean loss is the Gibbs risk.  By default
+        probabilities, and coefficients if the loss is no likelihood.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for Laplace posteriors, which at
         beta = 1 may be far from Bayes.
@@ -168,7 +169,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         degree: int = 1,
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
-        target: Target = "forecasts",
+        target: Target | None = None,
         bounds: tuple[float, float] | None = None,
         prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
@@ -238,6 +239,12 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the logistic one."""
         return classification_loss(self.loss)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has no kinks."""
+        loss = self._loss()
+        return loss is None or loss.smooth
 
     @property
     def likelihood(self) -> bool:

@@ -70,10 +70,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         is chosen by reference risk.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
-    target : {"forecasts", "coefficients", "draws"}
+    target : {"forecasts", "coefficients", "draws"} or None
         What should be right: forecasts of new responses; credible intervals of the coefficients,
-        which then cover by :class:`temperance.strategies.Coverage`; or single draws from the
-        posterior, whose mean loss is the Gibbs risk.
+        which then cover by :class:`temperance.strategies.Coverage`, or by
+        :class:`temperance.strategies.Sandwich` if the loss has kinks; or single draws from the
+        posterior, whose mean loss is the Gibbs risk.  By default forecasts, and coefficients if the
+        loss is no likelihood.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for coefficients.
     prior_scale : "auto" or float
@@ -158,7 +160,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         degree: int = 1,
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
-        target: Target = "forecasts",
+        target: Target | None = None,
         bounds: tuple[float, float] | None = None,
         prior_scale: float | Literal["auto"] = "auto",
         standardize: bool = True,
@@ -323,6 +325,12 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """Return the distribution of new responses, or of fitted values if they have none."""
         check_is_fitted(self)
         return self.forecast(X) if self.likelihood else self.fitted_value(X)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has no kinks."""
+        loss = self._loss()
+        return loss is None or loss.smooth
 
     @property
     def likelihood(self) -> bool:
