@@ -21,6 +21,7 @@ from temperance.estimators.inputs import (
     refuse_extreme_units,
     validated,
 )
+from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
 from temperance.strategies import (
     RATES,
@@ -38,6 +39,7 @@ from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfe
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "coefficients", "draws"]
+MANY_COLUMNS = 2  # rows for each column, at most, with which the prior matters
 BOUNDS, FAR_BOUNDS = (0.0, 3.0), (0.0, 100.0)
 # The risk that belongs to each target; for coefficients it judges, and does not choose.
 RISKS: dict[str, Risk] = {"forecasts": "predictive", "coefficients": "gibbs", "draws": "gibbs"}
@@ -107,6 +109,17 @@ class GibbsEstimator(BaseEstimator):
                 f"prior_scale must be a positive number or 'auto', got {self.prior_scale!r}"
             )
         return isinstance(self.prior_scale, str)
+
+    def _given_variance(self, rows: Array) -> float | None:
+        """Return the prior variance that is given, or None if it is learnt.
+
+        For coefficients the prior is weak unless they are many: shrinkage would move their
+        intervals away from what they should cover.
+        """
+        if not self._learns_scale():
+            return self._prior_variance()
+        many = MANY_COLUMNS * rows.shape[1] >= len(rows)
+        return None if many or self._target() != "coefficients" else WEAK_SCALE**2
 
     def _prior_variance(self) -> float:
         scale = positive("prior_scale", self.prior_scale)

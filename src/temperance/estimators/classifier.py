@@ -260,8 +260,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             scale = None if self._learns_scale() else float(np.sqrt(self._prior_variance()))
             forecasts = self._risk() == "predictive"
             return loss_model(loss, kind.kind, data, self.fit_intercept, scale, forecasts)
-        if not self._learns_scale():
-            return kind(prior_cov=self._prior_variance())
+        given = self._given_variance(rows)
+        if given is not None:
+            return kind(prior_cov=given)
         used = weights > 0
         return most_predictive_classes(
             kind, rows[used], codes[used], weights[used], self.fit_intercept

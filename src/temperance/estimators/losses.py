@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.estimators.prior_scale import most_predictive, prior_variances
+from temperance.estimators.prior_scale import WEAK_SCALE, most_predictive, prior_variances
 from temperance.losses import (
     Hinge,
     Huber,
@@ -34,7 +34,6 @@ from temperance.validation import shown
 
 DOF = 4.0  # degrees of freedom of loss="student-t"
 LEVEL = 10.0  # prior standard deviation of an intercept, in units of the response's
-WEAK = 10.0  # prior scale of losses that are no likelihood: hardly any shrinkage
 
 REGRESSIONS: dict[str, Callable[[float], Loss]] = {
     "quantile": Pinball,
@@ -102,7 +101,7 @@ def loss_model(
     if prior_scale is not None:
         return model_of(prior_scale)
     if not (forecasts and fitted.likelihood):
-        return model_of(WEAK)
+        return model_of(WEAK_SCALE)
     return most_predictive(model_of, data)
 
 

@@ -22,6 +22,7 @@ from temperance.strategies.k_fold import KFold
 from temperance.types import Array, Data, preferences_of
 
 LEARNT_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
+WEAK_SCALE = 10.0  # with which coefficients are hardly shrunk
 CLASS_LEVEL = 100.0  # prior variance of an intercept
 FAR_BETAS = (2.0, 16.0)  # for posteriors that are far from Bayes at beta = 1
 CLOSE = 0.3  # accuracy of the search, in the logarithm of the scale

@@ -81,7 +81,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: it is
         learnt by the evidence; forecasts are averaged over scales, for draws the scale of largest
-        evidence is used.  A number is in standard deviations of y.
+        evidence is used.  For coefficients it is 10, hardly any shrinkage, if rows are at least
+        twice as many as terms.  A number is in standard deviations of y.
     standardize : bool
         Give inputs, terms and response mean 0 and variance 1 before fitting (without an intercept:
         mean square 1 about 0).  Results are always in the original units.
@@ -244,10 +245,11 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             known = self._scaled_variance(positive("noise_variance", self.noise_variance))
         else:
             one_of("noise_variance", self.noise_variance, ("unknown",))
-        if not self._learns_scale():
+        given = self._given_variance(rows)
+        if given is not None:
             if known is None:
-                return weak_noise_model(rows, y, weights, self._prior_variance())
-            return GaussianLinear(noise_variance=known, prior_cov=self._prior_variance())
+                return weak_noise_model(rows, y, weights, given)
+            return GaussianLinear(noise_variance=known, prior_cov=given)
         guess = guessed_noise_variance(rows, y, weights)
         scales = averaged_scales(y, weights, guess if known is None else known)
         model = HierarchicalLinear(known, SHAPE, SHAPE * guess, scales, self.fit_intercept)
