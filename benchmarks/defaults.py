@@ -37,10 +37,11 @@ class Problem(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Mean log score, and the share of rows within each central interval."""
+    """Mean log score, the share of rows within each central interval, and the widest's width."""
 
     log_score: float
     covered: Array
+    width: float = float("nan")
 
 
 def right(n: int, d: int, rng: np.random.Generator) -> Problem:
@@ -118,9 +119,14 @@ SIMULATED: list[tuple[Callable[..., Problem], int, int]] = [
 
 def forecast_score(law: Any, y: Array) -> Score:
     """Score forecasts of real responses."""
-    place = law.cdf(y)
-    covered = np.array([np.mean(np.abs(2 * place - 1) <= level) for level in LEVELS])
-    return Score(float(law.log_density(y).mean()), covered)
+    intervals = law.interval(LEVELS)
+    return Score(float(law.log_density(y).mean()), *_kept(intervals, y))
+
+
+def _kept(intervals: Array, y: Array) -> tuple[Array, float]:
+    """Return the share of responses within intervals (levels, n, 2), and the last's mean width."""
+    low, high = np.moveaxis(intervals, -1, 0)
+    return np.mean((low <= y) & (y <= high), axis=1), float(np.mean(high[-1] - low[-1]))
 
 
 class Normal:
@@ -137,6 +143,10 @@ class Normal:
         """Log density at ``y``."""
         return self.law.logpdf(y)
 
+    def interval(self, levels: tuple[float, ...]) -> Array:
+        """Ends of central intervals, (levels, n, 2)."""
+        return np.array([np.stack(self.law.interval(level), axis=1) for level in levels])
+
 
 def regressions(problem: Problem) -> dict[str, Score]:
     """Forecast by the default, by its model at beta = 1, and by BayesianRidge."""
@@ -149,7 +159,24 @@ def regressions(problem: Problem) -> dict[str, Score]:
         "beta = 1": model.forecast(problem.X_new, beta=1.0),
         "BayesianRidge": peer,
     }
-    return {name: forecast_score(law, problem.y_new) for name, law in laws.items()}
+    found = {name: forecast_score(law, problem.y_new) for name, law in laws.items()}
+    return found | {"conformal": conformal(problem)}
+
+
+def conformal(problem: Problem) -> Score:
+    """Keep what is promised by CV+ of ridge regression: intervals without a density (MAPIE)."""
+    try:
+        from mapie.regression import CrossConformalRegressor
+    except ImportError:
+        return Score(np.nan, np.full(len(LEVELS), np.nan))
+    if len(problem.y) * (1 - LEVELS[-1]) <= 1:  # too few residuals for such a quantile
+        return Score(np.nan, np.full(len(LEVELS), np.nan))
+    ridge = make_pipeline(StandardScaler(), BayesianRidge())
+    folds = min(10, len(problem.y))
+    model = CrossConformalRegressor(ridge, confidence_level=list(LEVELS), cv=folds)
+    model.fit_conformalize(problem.X, problem.y)
+    intervals = np.moveaxis(model.predict_interval(problem.X_new)[1], -1, 0)
+    return Score(np.nan, *_kept(intervals, problem.y_new))
 
 
 def classifications(problem: Problem) -> dict[str, Score]:
@@ -221,7 +248,12 @@ def show(name: str, scores: list[dict[str, Score]], peer: str) -> list[dict[str,
         error = np.std(differences) / np.sqrt(len(differences))
         means.append({rule: float(np.mean(differences))})
         coverage = "" if np.isnan(covered[0]) else " " + "/".join(f"{c:.3f}" for c in covered)
-        if rule == peer:
+        widths = [each[rule].width / each[peer].width for each in scores]
+        if np.isfinite(widths).all():
+            coverage += f" width {np.median(widths):.2f}"
+        if np.isnan(differences).all():
+            cells.append(f"{rule}{coverage}")
+        elif rule == peer:
             cells.append(f"{np.mean([each[rule].log_score for each in scores]):8.3f}{coverage}")
         else:
             cells.append(f"{np.mean(differences):+.3f}±{error:.3f}{coverage}")
