@@ -144,7 +144,7 @@ class Normal:
         return self.law.logpdf(y)
 
     def interval(self, levels: tuple[float, ...]) -> Array:
-        """Ends of central intervals, (levels, n, 2)."""
+        """Return the ends of central intervals, (levels, n, 2)."""
         return np.array([np.stack(self.law.interval(level), axis=1) for level in levels])
 
 

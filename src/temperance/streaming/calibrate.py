@@ -8,11 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.models import LaplaceLogistic
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.accumulate import FoldMoments, accumulate
-from temperance.streaming.modes import calibrate_modes
+from temperance.streaming.modes import LaplaceModel, calibrate_modes, is_laplace
 from temperance.streaming.one_pass import (
     ONE_PASS,
     Linear,
@@ -84,7 +83,7 @@ def calibrate_moments(
 
 
 def calibrate_blocks(
-    model: Linear | LaplaceLogistic,
+    model: Linear | LaplaceModel,
     blocks: Iterable[Any],
     strategy: Any = None,
     *,
@@ -101,7 +100,7 @@ def calibrate_blocks(
 
     Parameters
     ----------
-    model : GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic
+    model : GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or a Laplace GibbsLinear
         The last takes folds of blocks, and a pass for each step of Newton's method.
     blocks : iterable of (X, y) or (X, y, weights)
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
@@ -146,12 +145,12 @@ def calibrate_blocks(
     one_of("risk", risk, ("gibbs", "predictive"))
     one_of("folds", folds, ("rows", "blocks"))
     chosen = as_strategy(KFold() if strategy is None else strategy, bounds)
-    logistic = isinstance(model, LaplaceLogistic)
+    logistic = is_laplace(model)
     again = logistic or in_passes(chosen, risk)
     n_folds = folds_of(chosen)
     if again:
         if n_folds is not None and n_folds > 1 and folds == "rows":
-            what = "LaplaceLogistic" if logistic else "the predictive risk of folds"
+            what = type(model).__name__ if logistic else "the predictive risk of folds"
             raise ValueError(
                 f"folds must be 'blocks' for {what}, which needs the rows again, got 'rows'"
             )
@@ -169,7 +168,7 @@ def calibrate_blocks(
 
 
 def calibrate_partitions(
-    model: Linear | LaplaceLogistic,
+    model: Linear | LaplaceModel,
     partitions: Partitions,
     strategy: Any,
     *,
@@ -181,7 +180,7 @@ def calibrate_partitions(
     one_of("risk", risk, ("gibbs", "predictive"))
     limits, chosen = as_bounds(bounds), as_strategy(strategy, bounds)
     number = whole("seed", seed, 0)
-    if isinstance(model, LaplaceLogistic):
+    if is_laplace(model):
         return calibrate_modes(model, partitions, chosen, limits, risk, number)
     linear = as_linear(model)
     if in_passes(chosen, risk):

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.models import LaplaceLogistic
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.calibrate import calibrate_partitions
+from temperance.streaming.modes import LaplaceModel
 from temperance.streaming.one_pass import Linear
 from temperance.streaming.partitions import TOGETHER, S, Statistic, merge_group
 from temperance.types import Risk
@@ -22,7 +22,7 @@ from temperance.validation import shown, whole
 
 
 def calibrate_dask(
-    model: Linear | LaplaceLogistic,
+    model: Linear | LaplaceModel,
     X: Any,
     y: Any,
     weights: Any = None,
@@ -42,7 +42,7 @@ def calibrate_dask(
 
     Parameters
     ----------
-    model : GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic
+    model : GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or a Laplace GibbsLinear
         The last takes KFold alone, and a pass for each step of Newton's method.
     X, y, weights : Dask arrays, data frames or series
         With the same partitions of the rows, of any lengths; partitions may be empty.  Arrays of

@@ -16,16 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibration import LEAST_FREE, Calibration, RowErrors
 from temperance.losses.base import Loss, Predictor
-from temperance.models import LaplaceLogistic
+from temperance.models import GibbsLinear, LaplaceLogistic
 from temperance.models.glm.gaussians import inverse_root, squared_lengths, weighted_gram
-from temperance.posteriors import LogisticPosterior
+from temperance.models.glm.model import refuse_without_likelihood
+from temperance.posteriors import GaussianPosterior
 from temperance.search.log_scale import Ruler, Scale
 from temperance.strategies import KFold
 from temperance.strategies.selection import warn_of_minimum
@@ -50,11 +51,28 @@ NOT_FOUND = (
 )
 
 
+LaplaceModel = LaplaceLogistic | GibbsLinear
+
+
+def is_laplace(model: Any) -> TypeGuard[LaplaceModel]:
+    """Tell whether a model's posteriors are Laplace's, under a loss without free parameters."""
+    if not isinstance(model, GibbsLinear):
+        return isinstance(model, LaplaceLogistic)
+    loss = model.row_loss
+    # The panels need curves that are analytic in beta, which losses with bends do not give.
+    if model.kind != "laplace" or loss.free or not (loss.convex and loss.likelihood):
+        raise ValueError(
+            "model must be GibbsLinear with posterior='laplace' and a loss that is a log-concave "
+            f"likelihood without free parameters to be calibrated on partitions, got {model!r}"
+        )
+    return True
+
+
 class ModeSums(NamedTuple):
     """Sums over the rows of t training sets at b points each."""
 
     weight: Array  # (t,)
-    labels: Array  # (t,): weight of the rows of label 1
+    labels: Array  # (t,): sum of the responses
     value: Array  # (t, b)
     gradient: Array  # (t, b, k)
     hessian: Array  # (t, b, k, k)
@@ -75,7 +93,7 @@ class ModeSums(NamedTuple):
 class Modes:
     """What is known of the rows of a partition: their folds and their whitened coordinates."""
 
-    model: LaplaceLogistic
+    model: LaplaceModel
     n_folds: int
     seed: int
     columns: int | None
@@ -180,7 +198,7 @@ class ModeCalibration(Calibration):
 
     found: Posteriors = field(kw_only=True)
 
-    def posterior_at(self, beta: float) -> LogisticPosterior:
+    def posterior_at(self, beta: float) -> Any:
         """Return the posterior at another beta on all data; Bayes is 1."""
         return self.found.at(non_negative("beta", beta))
 
@@ -189,18 +207,19 @@ class ModeCalibration(Calibration):
 class Posteriors:
     """The posterior of all rows at every beta, interpolated."""
 
-    model: LaplaceLogistic
+    model: LaplaceModel
     panels: Panels
     modes: Array  # (b, k)
     hessians: Array  # (b, k, k)
 
-    def at(self, beta: float) -> LogisticPosterior:
+    def at(self, beta: float) -> Any:
         """Return the posterior at beta."""
         prior = self.model.prior(self.modes.shape[1])
         mean, root = self.whitened(beta)
-        return LogisticPosterior(
+        coefficients = GaussianPosterior(
             prior.mean + prior.unwhiten(mean), prior.posterior_root(root), self.model.design
         )
+        return self.model.forecasting(coefficients, self.model.row_loss)
 
     def whitened(self, beta: float) -> tuple[Array, Array]:
         """Return mean and covariance root in whitened coordinates."""
@@ -217,7 +236,7 @@ class Posteriors:
 
 
 def calibrate_modes(
-    model: LaplaceLogistic,
+    model: LaplaceModel,
     partitions: Partitions,
     strategy: Any,
     bounds: tuple[float, float],
@@ -225,12 +244,13 @@ def calibrate_modes(
     seed: int,
 ) -> Calibration:
     """Choose beta for the Laplace approximation by folds, in passes over the partitions."""
+    if risk == "predictive":
+        refuse_without_likelihood(model.row_loss)
     if not isinstance(strategy, KFold) or strategy.duplicates == "together":
-        raise ValueError(
-            f"strategy must be KFold for LaplaceLogistic on partitions, got {shown(strategy)}"
-        )
+        kind = type(model).__name__
+        raise ValueError(f"strategy must be KFold for {kind} on partitions, got {shown(strategy)}")
     start = partitions.total(SumAtModes(model, strategy.n_folds, seed, None))
-    _refuse_start(start, strategy)
+    _refuse_start(start, strategy, model.row_loss.binary)
     size, columns = float(start.weight[-1]), start.gradient.shape[2]
     at = SumAtModes(model, strategy.n_folds, seed, columns)
     factors = size / start.weight if strategy.transfer == "alpha" else np.ones(len(start.weight))
@@ -275,13 +295,13 @@ def _no_sums(theta: Array) -> ModeSums:
     return ModeSums(*(np.zeros(shape) for shape in shapes))
 
 
-def _refuse_start(start: ModeSums, strategy: KFold) -> None:
+def _refuse_start(start: ModeSums, strategy: KFold, binary: bool) -> None:
     size, ones = float(start.weight[-1]), float(start.labels[-1])
     if not size > 0:
         raise ValueError("X must have at least one row of positive weight, got none")
     if not np.isfinite(size):
         raise ValueError("weights must have a finite sum over all rows, got infinity")
-    if not 0 < ones < size:
+    if binary and not 0 < ones < size:
         raise ValueError(f"y must hold both classes 0 and 1, got only {float(ones > 0)!r}")
     if not (start.weight[:-1] < size).all():
         raise ValueError(f"X must have a row in every fold of {strategy!r}, got none in one")

@@ -148,10 +148,9 @@ class GibbsLinear(GibbsRegression):
             return diagonal_prior(self.prior_mean, self.prior_cov, dimension)
         return super().prior(dimension)
 
-    def forecasting(self, coefficients: GaussianPosterior, data: Data) -> Any:
+    def forecasting(self, coefficients: GaussianPosterior, loss: Loss) -> Any:
         """Return a posterior that forecasts responses or classes, if the loss is a likelihood."""
         mean, root, design = coefficients.mean, coefficients.root, coefficients.design
-        loss = self.fitted_loss(data)
         if isinstance(loss, Squared) and self.offset_column is None:
             return GaussianRegressionPosterior(mean, root, design, loss.noise_variance)
         kinds = {(True, True): ClassPosterior, (True, False): ResponsePosterior}

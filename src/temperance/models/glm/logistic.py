@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.curves import RiskCurve
-from temperance.losses.base import PredictorLoss
+from temperance.losses.base import Loss, PredictorLoss
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
 from temperance.models.glm.full_covariance import FullCovariance
@@ -36,7 +36,7 @@ class LogisticRegression(GibbsRegression):
         Z, theta = self.features(data.X), self.information(data).minimiser
         return logistic_prior_information(Z, data.y, self.prior(Z.shape[1]), theta)
 
-    def forecasting(self, coefficients: GaussianPosterior, data: Data) -> LogisticPosterior:
+    def forecasting(self, coefficients: GaussianPosterior, loss: Loss) -> LogisticPosterior:
         """Return the posterior with probabilities of the classes."""
         return LogisticPosterior(coefficients.mean, coefficients.root, coefficients.design)
 

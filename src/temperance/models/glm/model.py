@@ -101,6 +101,7 @@ class GibbsRegression(Regression):
         data = as_data(X, y, weights)
         problem = self.problem(data)
         gaussian, prior, basis = self.gaussian(problem), problem.prior, problem.basis
+        loss = self.fitted_loss(data)
 
         def posterior(alpha: float) -> Any:
             mean, root = gaussian(non_negative("alpha", alpha) / data.size)
@@ -109,11 +110,11 @@ class GibbsRegression(Regression):
             coefficients = GaussianPosterior(
                 prior.mean + prior.unwhiten(mean), prior.posterior_root(root, basis), self.design
             )
-            return self.forecasting(coefficients, data)
+            return self.forecasting(coefficients, loss)
 
         return posterior
 
-    def forecasting(self, coefficients: GaussianPosterior, data: Data) -> Any:
+    def forecasting(self, coefficients: GaussianPosterior, loss: Loss) -> Any:
         """Return a posterior that can forecast, from that of the coefficients."""
         raise NotImplementedError(f"{type(self).__name__} must have a forecasting posterior")
 
