@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
-from temperance import calibrate, models, strategies
+from temperance import calibrate, losses, models, strategies
 from temperance.strategies import KFold, LeaveOneOut
 from temperance.streaming import calibrate_blocks
 from temperance.streaming.folds import partition_folds
+from temperance.types import Data, FoldPlan
 
 BETAS = np.concatenate([[0.0], np.geomspace(1e-6, 3.0, 20)])
 PARTS = 4
@@ -162,3 +163,28 @@ def test_bad_input_gets_one_clear_line(case):
     with pytest.raises(ValueError, match=f"^{message}") as raised:
         call()
     assert "\n" not in str(raised.value)
+
+
+def test_other_likelihoods_agree_with_the_curve_in_memory():
+    rng = np.random.default_rng(0)
+    blocks = []
+    for _ in range(3):
+        X = rng.standard_normal((80, 3))
+        blocks.append((X, rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)))
+    model = models.GibbsLinear(losses.Poisson(), "laplace")
+    found = calibrate_blocks(model, blocks, KFold(4), folds="blocks", seed=3)
+    X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    fold = np.concatenate([partition_folds(4, 3, number).take(80) for number in range(3)])
+    curve = model.risk_curve(Data(X, y, np.ones(240)), FoldPlan(np.ones(240), fold, 4))
+    betas = np.array([0.01, 0.4, 2.0])
+    np.testing.assert_allclose(found.curve(betas), curve(betas), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.posterior.mean, model.posterior(X, y, found.alpha).mean, rtol=1e-7
+    )
+    assert found.posterior.predict(X[:2])[0].shape == (2,)
+
+
+@pytest.mark.parametrize("loss", [losses.Huber(1.0), losses.NegativeBinomial(), losses.Tukey(2.0)])
+def test_losses_that_panels_do_not_resolve_are_refused(loss):
+    with pytest.raises(ValueError, match="log-concave likelihood without free parameters"):
+        calibrate_blocks(models.GibbsLinear(loss, "laplace"), [(np.eye(3), np.ones(3))])
