@@ -106,8 +106,9 @@ def typical_fit(rows: Rows, loss: Resembling, beta: float) -> tuple[Array, Array
         scaled = beta * weights
         matrices = scaled[:, :, None] * rows.kernel + np.eye(len(Z))
         return np.linalg.solve(matrices, (scaled * distance)[:, :, None])[:, :, 0] @ Z, weights
-    precision = np.eye(Z.shape[1]) + beta * weighted_gram(Z, weights)
-    return symmetric_solver(precision)(beta * (weights * distance) @ Z), weights
+    root = inverse_root(np.eye(Z.shape[1]) + beta * weighted_gram(Z, weights))
+    pull = beta * (weights * distance) @ Z
+    return times(root, times(root.swapaxes(1, 2), pull)), weights
 
 
 def divergence(mean: Array, root: Array) -> Array:

@@ -49,6 +49,7 @@ from temperance.models.glm.rows import Rows
 from temperance.types import Array
 
 FEW_COLUMNS = 32
+HUGE = 1e150  # stands for infinity
 LARGE_PRIOR = 1e6  # variance of a predictor
 LOOSE, TIGHT = 5e-2, 1e-10  # for Newton's steps, which correct each other, and for tangents
 NEGLIGIBLE = 1e-10  # part of a precision
@@ -83,7 +84,8 @@ class MeanAndCurvatureSystem:
     def start(self) -> Array:
         """Return u = 0 and the curvature under the prior."""
         psi = self.loss.partials(self.rows.offset, self.rows.lengths, self.rows.y)
-        return self._unmoved(2 * self.rows.weights * psi.variance, 0.0)
+        slopes = np.clip(psi.variance, -HUGE, HUGE)
+        return self._unmoved(2 * self.rows.weights * slopes, 0.0)
 
     def guess(self, beta: float) -> Array:
         """Return mean and curvature of the loss's typical quadratic."""
