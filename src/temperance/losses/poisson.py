@@ -14,6 +14,9 @@ from temperance.losses.responses import check_counts
 from temperance.types import Array
 
 
+LARGEST = 250.0  # logarithm of a rate whose derivatives are computed
+
+
 @dataclass(frozen=True)
 class Poisson(Loss):
     r"""Loss exp(u) - y u + log y! of counts y with rate exp(u).
@@ -69,8 +72,8 @@ class Poisson(Loss):
 
     def partials(self, mean: Array, variance: Array, y: Array) -> Partials:
         """Differentiate: the rate exp(mu + v/2) is its own derivative, half of it in v."""
-        with np.errstate(over="ignore"):
-            rate = np.exp(mean + variance / 2) + np.zeros_like(y)
+        # Products of derivatives stay finite; rates as large as that are those of no posterior.
+        rate = np.exp(np.minimum(mean + variance / 2, LARGEST)) + np.zeros_like(y)
         return Partials(rate - y, rate / 2, rate, rate / 2, rate / 4)
 
     def response_mean(self, u: Array) -> Array:
