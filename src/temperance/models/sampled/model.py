@@ -22,7 +22,12 @@ from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.ladder import SampledLadders
-from temperance.models.sampled.reliability import Reliability, array_functions, warn_of
+from temperance.models.sampled.reliability import (
+    Reliability,
+    relative_efficiency,
+    split_rhat,
+    warn_of,
+)
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
 
@@ -162,12 +167,12 @@ def as_rows(name: str, values: Any, rows: int) -> Array:
 
 
 def _reliability(draws: Draws) -> Reliability:
-    statistics, total = array_functions(), draws.losses.sum(axis=2)
+    total = draws.losses.sum(axis=2)
     return Reliability(
         rungs=1,
         draws=total.size,
-        effective=float(statistics.ess(total, chain_axis=0, draw_axis=1)),
-        rhat=float(statistics.rhat(total, chain_axis=0, draw_axis=1)),
+        effective=total.size * relative_efficiency(total),
+        rhat=split_rhat(total),
         overlap=1.0,
         divergent=draws.divergent,
     )
