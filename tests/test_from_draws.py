@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics, models
-from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.arviz_tree import arviz_tree, as_arviz, groups_of
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.pareto import reliable_k, smooth, tail_length
 from temperance.models.sampled.recorded import LEAST_EFFECTIVE, RecordedDraws
@@ -537,7 +537,7 @@ class TestArviZ:
         return arviz_tree(Draws({"theta": theta}, -drawn, 3), {"y": y}, {"beta": 1.0, "n": 60})
 
     def test_groups(self, data, tree):
-        assert set(tree.children) == {"posterior", "log_likelihood", "observed_data"}
+        assert set(groups_of(tree)) == {"posterior", "log_likelihood", "observed_data"}
         assert tree.attrs["beta"] == 1.0
         assert tree.attrs["divergences"] == 3
         assert tree["posterior"].attrs["beta"] == 1.0
@@ -573,11 +573,12 @@ class TestArviZ:
         assert np.all(np.abs(theta.mean(axis=(0, 1)) - exact.mean) < 4 * error)
         at = posterior["log_likelihood"]["y"].values[1, 7]
         np.testing.assert_allclose(at, -MODEL.loss(theta[1, 7][None], X, y)[0])
-        assert "observed_data" in posterior.children
+        assert "observed_data" in posterior
 
     def test_several_variables(self, tree):
-        both = tree.copy(deep=True)
-        both["log_likelihood"]["z"] = 2 * both["log_likelihood"]["y"]
+        groups = groups_of(tree)
+        log_likelihood = groups["log_likelihood"].assign(z=2 * groups["log_likelihood"]["y"])
+        both = as_arviz(groups | {"log_likelihood": log_likelihood}, tree.attrs)
         with pytest.raises(ValueError, match="variable must name one of y, z"):
             calibrate_from_draws(both)
         with pytest.raises(ValueError, match="variable must be one of y, z, got 'x'"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ except ImportError:
     raise ImportError("GibbsModel needs JAX and BlackJAX: pip install 'temperance[jax]'") from None
 
 from temperance.curves import RiskCurve
-from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.batched import BatchedLadders, Programs
 from temperance.models.sampled.curve import PairedDraws, risk_curve_from
 from temperance.models.sampled.draws import Draws
@@ -31,9 +31,6 @@ from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sa
 from temperance.models.sampled.target import Target
 from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, shown, whole
-
-if TYPE_CHECKING:
-    import xarray
 
 CHAINS = 4  # number of chains into which islands are joined in a posterior
 KEPT_PROGRAMS = 16  # sets of compiled functions that stay in memory
@@ -120,6 +117,7 @@ class GibbsModel(InformationFromDraws):
 
     def check(self, data: Data) -> None:
         """Refuse a loss or prior that is not finite, or that JAX cannot trace."""
+        require_arviz()
         self.target.check(data.X, data.y)
 
     @property
@@ -153,7 +151,7 @@ class GibbsModel(InformationFromDraws):
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> xarray.DataTree:
+    ) -> Any:
         """Return draws of the posterior at ``alpha`` on all data, as an ArviZ object."""
         data = as_data(X, y, weights)
         self.check(data)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.curves import RiskCurve
-from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.information import InformationFromDraws
@@ -30,9 +30,6 @@ from temperance.models.sampled.reliability import (
 )
 from temperance.types import AnyPlan, Array, Data, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
-
-if TYPE_CHECKING:
-    import xarray
 
 
 class SampledModel(InformationFromDraws):
@@ -62,8 +59,13 @@ class SampledModel(InformationFromDraws):
         """Return the observed variables by name."""
         return {"y": data.y}
 
+    def labelled(self, drawn: Draws, data: Data) -> Draws:
+        """Return draws with the names of dimensions and their labels, if the model has any."""
+        return drawn
+
     def check(self, data: Data) -> None:
         """Refuse data for which the model cannot be sampled."""
+        require_arviz()
         self.sampler(data)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
@@ -75,11 +77,12 @@ class SampledModel(InformationFromDraws):
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> xarray.DataTree:
+    ) -> Any:
         """Return draws of the posterior at ``alpha`` on all data (``n`` is Bayes), as ArviZ."""
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
-        drawn = self.sampler(data).draw(beta * data.weights, self.seed)
+        require_arviz()
+        drawn = self.labelled(self.sampler(data).draw(beta * data.weights, self.seed), data)
         reliability = _reliability(drawn)
         warn_of(reliability, reliability.draws)
         temperature = {"alpha": float(alpha), "beta": beta, "size": data.size}

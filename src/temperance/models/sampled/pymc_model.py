@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,6 +92,23 @@ class PyMCModel(CarriesData):
         """Return the observed variables by name."""
         index = self.index(data)
         return {name: value[index] for name, value in self.values.items()}
+
+    def labelled(self, drawn: Draws, data: Data) -> Draws:
+        """Return draws with the dims and coords of the PyMC model."""
+        dims = {
+            name: tuple(str(dim) for dim in named)
+            for name, named in self.model.named_vars_to_dims.items()
+            if None not in named
+        }
+        coords = {
+            dim: np.asarray(labels)
+            for dim, labels in self.model.coords.items()
+            if labels is not None
+        }
+        own, index = dims.get(self.names[0], ())[:1], self.index(data)
+        # Labels of the rows that are there; parameters along the same dimension have them all.
+        coords |= {dim: coords[dim][index] for dim in own if dim in coords}
+        return replace(drawn, dims=dims, coords=coords)
 
     def own_sampler(self) -> PyMCSampler:
         """Return the sampler on the model's own data, compiled once."""
