@@ -475,6 +475,38 @@ class TestRefusals:
             calibrate(RecordedDraws(-drawn), *data, "naive")
 
 
+class TestSample:
+    """Draws move to the choice by a function of the user's."""
+
+    @quiet
+    def test_moves_to_the_minimum(self):
+        X, y = linear_data(noise=2.0)
+        seen = []
+
+        def sample(beta):
+            seen.append(beta)
+            return log_likelihood(X, y, beta)
+
+        found = calibrate_from_draws(sample=sample, risk="predictive")
+        exact = calibrate(MODEL, X, y, "leave-one-out", risk="predictive")
+        assert not found.limited
+        assert found.beta == pytest.approx(exact.beta, rel=0.2)
+        assert found.model.beta_of_draws == seen[-1]
+        assert seen[0] == 1.0 and len(seen) > 2
+        again = calibrate_from_draws(log_likelihood(X, y), sample=sample, risk="predictive")
+        assert again.beta == found.beta
+
+    def test_refusals(self, drawn):
+        with pytest.raises(ValueError, match="log_likelihood must be given, or sample"):
+            calibrate_from_draws()
+        with pytest.raises(ValueError, match="sample must be left out beside strategy"):
+            calibrate_from_draws(drawn, sample=len, strategy="sandwich")
+
+    def test_losses_are_refused(self, drawn):
+        with pytest.raises(ValueError, match="they look like losses, give minus these"):
+            calibrate_from_draws(-drawn)
+
+
 class TestHostile:
     @pytest.mark.parametrize("part", range(4))
     @pytest.mark.slow

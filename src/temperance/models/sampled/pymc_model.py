@@ -59,6 +59,18 @@ class PyMCModel(CarriesData):
                 raise ValueError(
                     f"variables must be observed, among {', '.join(known)}, got {name!r}"
                 )
+        for rv in self.model.free_RVs:
+            kind = type(getattr(rv.owner, "op", None)).__name__.removesuffix("RV")
+            if kind in ("Flat", "HalfFlat"):
+                raise ValueError(
+                    f"model must have a proper prior, for beta = 0 is the prior, got {kind} for "
+                    f"{rv.name!r}"
+                )
+            if rv.dtype.startswith(("int", "uint", "bool")):
+                raise ValueError(
+                    "model must have continuous latent variables, for draws move along gradients, "
+                    f"got {kind} for {rv.name!r}"
+                )
         rows = {name: np.shape(value)[:1] for name, value in self.values.items()}
         if len(set(rows.values())) > 1 or () in rows.values():
             shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in self.values.items())
