@@ -92,15 +92,15 @@ class DrawsCalibration(Calibration):
             )
         return super().where
 
-    def __repr__(self) -> str:
-        """Return a summary of the result, one line per quantity."""
+    def summary(self) -> str:
+        """Return what is printed, one line per quantity."""
         lower, upper = self.supported
         limit = self.model.reliable_k
         worst = int(np.argmax(self.pareto_k))  # nan counts as the largest
         unreliable = int(np.sum(~(self.pareto_k <= limit)))
         return "\n".join(
             [
-                super().__repr__(),
+                super().summary(),
                 f"  draws     {self.model.size} at beta = {self.model.beta_of_draws:g}, worth "
                 f"{self.posterior.effective_size:.0f} at the choice, where they add "
                 f"{self.monte_carlo_error:.2g} to the error; they support beta in "

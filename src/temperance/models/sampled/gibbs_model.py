@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,8 @@ from temperance.models.sampled.batched import BatchedLadders, Programs
 from temperance.models.sampled.curve import PairedDraws, risk_curve_from
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws
-from temperance.models.sampled.ladder import Report
+from temperance.models.sampled.interrupted import Interrupted
+from temperance.models.sampled.ladder import Ladders, Report
 from temperance.models.sampled.precision import double_precision
 from temperance.models.sampled.prior import prior_from
 from temperance.models.sampled.progress import reporter
@@ -147,7 +148,15 @@ class GibbsModel(InformationFromDraws):
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, from draws."""
         self.check(data)
-        return risk_curve_from(lambda pairs: self.ladders(data, pairs), plan, risk, MOST_REFITS)
+
+        def ladders(pairs: Plan) -> Ladders:
+            return self._interrupted.ladders(data, pairs, lambda: self.ladders(data, pairs))
+
+        return risk_curve_from(ladders, plan, risk, MOST_REFITS)
+
+    @cached_property
+    def _interrupted(self) -> Interrupted:
+        return Interrupted()
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

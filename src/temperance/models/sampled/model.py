@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,14 +22,16 @@ from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.information import InformationFromDraws
-from temperance.models.sampled.ladder import SampledLadders
+from temperance.models.sampled.interrupted import Interrupted
+from temperance.models.sampled.ladder import Ladders, Report, SampledLadders
+from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import (
     Reliability,
     relative_efficiency,
     split_rhat,
     warn_of,
 )
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
 
 
@@ -40,6 +43,7 @@ class SampledModel(InformationFromDraws):
     warmup: int
     overlap: float
     seed: int
+    progress: Report | bool | None = None
 
     preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
@@ -71,9 +75,18 @@ class SampledModel(InformationFromDraws):
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, from a ladder of draws for each pair."""
         sampler = self.sampler(data)
-        return risk_curve_from(
-            lambda pairs: SampledLadders(sampler, pairs, self.seed, self.overlap), plan, risk
-        )
+
+        def ladders(pairs: Plan) -> Ladders:
+            report = reporter(self.progress)
+            return self._interrupted.ladders(
+                data, pairs, lambda: SampledLadders(sampler, pairs, self.seed, self.overlap, report)
+            )
+
+        return risk_curve_from(ladders, plan, risk)
+
+    @cached_property
+    def _interrupted(self) -> Interrupted:
+        return Interrupted()
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

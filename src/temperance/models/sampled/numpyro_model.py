@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.latent_sites import refuse_latent
 from temperance.models.sampled.model import SampledModel, refuse_nan
 from temperance.types import Array, Data
@@ -36,6 +37,8 @@ class NumPyroModel(SampledModel):
     chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
+    progress : function (beta, upper, rungs), bool or None
+        Called at every rung; by default a line on a terminal or in a notebook.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class NumPyroModel(SampledModel):
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
+    progress: Report | bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse a model that is not a function."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 from temperance.types import Array, Data
 
@@ -36,6 +37,8 @@ class PyMCModel(CarriesData):
     chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
+    progress : function (beta, upper, rungs), bool or None
+        Called at every rung; by default a line on a terminal or in a notebook.
     """
 
     model: Any
@@ -45,6 +48,7 @@ class PyMCModel(CarriesData):
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
+    progress: Report | bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse other objects, and models without an observed variable."""
@@ -183,6 +187,8 @@ class PyMCSampler:
                 compute_convergence_checks=False,
                 return_inferencedata=False,
             )
+        if len(trace.chains) < settings.chains or len(trace) < settings.draws:
+            raise KeyboardInterrupt  # which PyMC takes for a wish for fewer draws
         if not np.any(exponents):
             self._check_gradient(trace)
         parts = [
