@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -38,17 +37,11 @@ def loss(theta, x, y):
     return jax.nn.softplus(x @ theta) - y * (x @ theta)
 
 
-def log_prior(theta):
-    """Log density of the standard normal, up to a constant."""
-    return -0.5 * jnp.sum(theta**2)
-
-
 def tempered(data: Data) -> tuple[float, float, float]:
     """Seconds, choice, and risk at Bayes of the calibration."""
     began = time.perf_counter()
-    model = models.GibbsModel(
-        loss, log_prior, lambda key: jax.random.normal(key, (PARAMETERS,)), progress=False
-    )
+    prior = dist.Normal(0.0, 1.0).expand([PARAMETERS])
+    model = models.GibbsModel(loss, prior, progress=False, cache=False)
     result = calibrate(model, data.X, data.y, KFold(FOLDS), risk="predictive")
     print(result)
     error = result.curve.error(np.array([1.0]))[0]

@@ -12,8 +12,8 @@ from __future__ import annotations
 import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 
 from temperance import calibrate, models
 from temperance.datasets import LogisticSetting
@@ -41,15 +41,10 @@ def loss(theta, x, y):
     return jax.nn.softplus(x @ theta) - y * (x @ theta)
 
 
-def log_prior(theta):
-    """Log density of the standard normal, up to a constant."""
-    return -0.5 * jnp.sum(theta**2)
-
-
 def exact_model(d: int) -> models.GibbsModel:
     """Return the exact posterior, by draws."""
-    draw = lambda key: jax.random.normal(key, (d,))  # noqa: E731
-    return models.GibbsModel(loss, log_prior, draw, sampler=SMC(islands=64), progress=False)
+    prior = dist.Normal(0.0, 1.0).expand([d])
+    return models.GibbsModel(loss, prior, sampler=SMC(islands=64), progress=False)
 
 
 def lines(name: str, setting: LogisticSetting) -> list[tuple[str, ...]]:

@@ -9,6 +9,8 @@ from browser import launched
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_llvm_disable_expensive_passes=true --xla_backend_optimization_level=0"
 )
+# Nothing is left in the cache folder of who runs the tests.
+os.environ.setdefault("TEMPERANCE_CACHE", "off")
 
 
 # Examples whose programs take long to compile, and which other tests run in small.

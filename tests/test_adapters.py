@@ -262,9 +262,19 @@ class TestNumPyro:
             theta = numpyro.sample("theta", dist.Normal(0.0, 1.0))
             numpyro.sample("y", dist.Normal(theta, 1.0).expand([len(y)]).to_event(1), obs=y)
 
+        def improper(X, y):
+            flat = dist.ImproperUniform(dist.constraints.real, (), ())
+            numpyro.sample("y", dist.Normal(numpyro.sample("theta", flat), 1.0), obs=y)
+
+        def discrete(X, y):
+            k = numpyro.sample("k", dist.Poisson(3.0))
+            numpyro.sample("y", dist.Normal(k, 1.0).expand([len(y)]), obs=y)
+
         data = as_data(X, Y)
         for model, message in (
             (models.NumPyroModel(unobserved), "must have an observed site"),
+            (models.NumPyroModel(improper), "model must have a proper prior"),
+            (models.NumPyroModel(discrete), "must be continuous, .* got Poisson for 'k'"),
             (models.NumPyroModel(joint), r"each of the 24 rows, got batch shape \(\)"),
             (models.NumPyroModel(linear, sites=["z"]), "sites must be observed, one of y, got 'z'"),
         ):
@@ -272,6 +282,7 @@ class TestNumPyro:
                 model.check(data)
         for arguments, message in (
             ({"model": 3}, "model must be a function of X and y, got 3"),
+            ({"model": lambda X, y, n: 0}, r"of X and y alone, got arguments \(X, y, n\)"),
             ({"model": linear, "chains": 1}, "chains must be at least 2"),
             ({"model": linear, "draws": 2.5}, "draws must be an integer"),
             ({"model": linear, "overlap": 1.5}, "overlap must lie between 0 and 1"),
@@ -386,6 +397,15 @@ class TestPyMC:
             models.PyMCModel(unobserved)
         with pytest.raises(ValueError, match="variables must be observed, among y, got 'z'"):
             models.PyMCModel(pymc_model.model, variables=["z"])
+        for prior, message in (
+            (pm.Flat, "proper prior, .* got Flat for 'theta'"),
+            (pm.HalfFlat, "proper prior, .* got HalfFlat for 'theta'"),
+            (lambda name: pm.Poisson(name, 3.0), "continuous .* got Poisson for 'theta'"),
+        ):
+            with pm.Model() as refused:
+                pm.Normal("y", prior("theta"), observed=Y)
+            with pytest.raises(ValueError, match=message):
+                models.PyMCModel(refused)
         with pm.Model() as uneven:
             theta = pm.Normal("theta")
             pm.Normal("y", theta, observed=Y)

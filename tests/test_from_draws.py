@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics, models
-from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.arviz_tree import arviz_tree, as_arviz, groups_of
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.pareto import reliable_k, smooth, tail_length
 from temperance.models.sampled.recorded import LEAST_EFFECTIVE, RecordedDraws
@@ -475,6 +475,38 @@ class TestRefusals:
             calibrate(RecordedDraws(-drawn), *data, "naive")
 
 
+class TestSample:
+    """Draws move to the choice by a function of the user's."""
+
+    @quiet
+    def test_moves_to_the_minimum(self):
+        X, y = linear_data(noise=2.0)
+        seen = []
+
+        def sample(beta):
+            seen.append(beta)
+            return log_likelihood(X, y, beta)
+
+        found = calibrate_from_draws(sample=sample, risk="predictive")
+        exact = calibrate(MODEL, X, y, "leave-one-out", risk="predictive")
+        assert not found.limited
+        assert found.beta == pytest.approx(exact.beta, rel=0.2)
+        assert found.model.beta_of_draws == seen[-1]
+        assert seen[0] == 1.0 and len(seen) > 2
+        again = calibrate_from_draws(log_likelihood(X, y), sample=sample, risk="predictive")
+        assert again.beta == found.beta
+
+    def test_refusals(self, drawn):
+        with pytest.raises(ValueError, match="log_likelihood must be given, or sample"):
+            calibrate_from_draws()
+        with pytest.raises(ValueError, match="sample must be left out beside strategy"):
+            calibrate_from_draws(drawn, sample=len, strategy="sandwich")
+
+    def test_losses_are_refused(self, drawn):
+        with pytest.raises(ValueError, match="they look like losses, give minus these"):
+            calibrate_from_draws(-drawn)
+
+
 class TestHostile:
     @pytest.mark.parametrize("part", range(4))
     @pytest.mark.slow
@@ -537,7 +569,7 @@ class TestArviZ:
         return arviz_tree(Draws({"theta": theta}, -drawn, 3), {"y": y}, {"beta": 1.0, "n": 60})
 
     def test_groups(self, data, tree):
-        assert set(tree.children) == {"posterior", "log_likelihood", "observed_data"}
+        assert set(groups_of(tree)) == {"posterior", "log_likelihood", "observed_data"}
         assert tree.attrs["beta"] == 1.0
         assert tree.attrs["divergences"] == 3
         assert tree["posterior"].attrs["beta"] == 1.0
@@ -573,11 +605,12 @@ class TestArviZ:
         assert np.all(np.abs(theta.mean(axis=(0, 1)) - exact.mean) < 4 * error)
         at = posterior["log_likelihood"]["y"].values[1, 7]
         np.testing.assert_allclose(at, -MODEL.loss(theta[1, 7][None], X, y)[0])
-        assert "observed_data" in posterior.children
+        assert "observed_data" in posterior
 
     def test_several_variables(self, tree):
-        both = tree.copy(deep=True)
-        both["log_likelihood"]["z"] = 2 * both["log_likelihood"]["y"]
+        groups = groups_of(tree)
+        log_likelihood = groups["log_likelihood"].assign(z=2 * groups["log_likelihood"]["y"])
+        both = as_arviz(groups | {"log_likelihood": log_likelihood}, tree.attrs)
         with pytest.raises(ValueError, match="variable must name one of y, z"):
             calibrate_from_draws(both)
         with pytest.raises(ValueError, match="variable must be one of y, z, got 'x'"):

@@ -7,6 +7,7 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from scenarios import RISKS
 
@@ -30,9 +31,7 @@ def standard_normal(theta):
 
 
 def linear_model(d, **options):
-    return models.GibbsModel(
-        squared, standard_normal, lambda key: jax.random.normal(key, (d,)), **options
-    )
+    return models.GibbsModel(squared, dist.Normal(0.0, 1.0).expand([d]), **options)
 
 
 def linear_data(n, d, seed=0, noise=2.0):
@@ -98,7 +97,7 @@ class TestAgainstTheClosedForm:
         programs = linear_model(2, sampler=sampler)._programs(1)  # compiled once for all seeds
         z = {risk: [] for risk in RISKS}
         for seed in range(100):
-            ladders = BatchedLadders(programs, data, plan, seed, overlap=0.5)
+            ladders = BatchedLadders(programs, data.X, data.y, plan, seed, overlap=0.5)
             for risk in RISKS:
                 drawn = PairedDraws(ladders, plan, risk)
                 exact = EXACT.risk_curve(data, plan, risk)(betas)
@@ -176,8 +175,8 @@ class TestPosterior:
         told = []
         model = models.GibbsModel(
             lambda theta, x, y: squared(theta["slopes"], x, y),
-            lambda theta: standard_normal(theta["slopes"]),
-            {"slopes": np.zeros(3)},
+            log_prior=lambda theta: standard_normal(theta["slopes"]),
+            init={"slopes": np.zeros(3)},
             sampler=FEW,
             progress=lambda *news: told.append(news),
         )
@@ -203,8 +202,8 @@ class TestPosterior:
 
 
 class TestBrokenModels:
-    def check(self, loss, log_prior=standard_normal, init=None):
-        model = models.GibbsModel(loss, log_prior, np.zeros(3) if init is None else init)
+    def check(self, loss, log_prior=standard_normal):
+        model = models.GibbsModel(loss, log_prior=log_prior, init=np.zeros(3))
         calibrate(model, SMALL.X, SMALL.y)
 
     def test_nan_names_observation_and_parameter(self):
@@ -216,8 +215,9 @@ class TestBrokenModels:
         def loss(theta, x, y):
             return jnp.where(theta[0] > 1.0, jnp.nan, squared(theta, x, y))
 
+        model = models.GibbsModel(loss, dist.Normal(-2.0, 1.0).expand([3]))
         with pytest.raises(ValueError, match=r"loss must be a number, got nan for observation 0"):
-            self.check(loss, init=lambda key: jax.random.normal(key, (3,)) - 2.0)
+            calibrate(model, SMALL.X, SMALL.y)
 
     def test_wrong_shape(self):
         with pytest.raises(ValueError, match=r"one number per observation, got shape \(3,\)"):
@@ -244,7 +244,11 @@ class TestBrokenModels:
             ({"loss": 3}, "loss must be a function, got 3"),
             ({"init": "zero"}, "init must be a pytree of real numbers"),
             ({"init": {}}, "init must be a pytree of real numbers"),
-            ({"init": lambda: 0.0}, "init must be a function of a JAX key, got TypeError"),
+            ({"init": lambda key: 0.0}, "init must be a parameter to start from"),
+            ({"init": None}, "init must be a parameter to start from"),
+            ({"draw_prior": lambda key: key}, "init must be left out beside draw_prior"),
+            ({"init": None, "draw_prior": lambda: 0.0}, "draw_prior must be a function of a JAX"),
+            ({"prior": dist.Normal()}, "log_prior must be left out beside prior"),
             ({"sampler": "gibbs"}, "sampler must be 'smc', 'nuts'"),
             ({"overlap": 1.5}, "overlap must lie between 0 and 1"),
             ({"seed": -1}, "seed must be at least 0"),

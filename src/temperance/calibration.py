@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.curves import RiskCurve
+from temperance.diagnostics import TemperanceWarning
 from temperance.information import DIFFERENT
 from temperance.posteriors.mixture import mixed
 from temperance.search.minimise import Minimum
@@ -294,6 +296,13 @@ class Calibration:
 
     def __repr__(self) -> str:
         """Return a summary of the result, one line per quantity."""
+        # Warnings are for the call that chose beta; here they would hide what is printed.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TemperanceWarning)
+            return self.summary()
+
+    def summary(self) -> str:
+        """Return what is printed, one line per quantity."""
         lines = [
             f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
             f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
@@ -308,7 +317,7 @@ class Calibration:
             ]
         lines.append(f"  {'minimum' if self.rate is None else 'rule':10}{self.where}")
         if self.curve is not None:
-            lines.append(f"  method    {self.curve.method}")
+            lines.append(f"  method    {self.curve.method_at(self.beta)}")
         return "\n".join([*lines, *self._direction_lines()])
 
     def _direction_lines(self) -> list[str]:

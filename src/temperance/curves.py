@@ -73,6 +73,10 @@ class RiskCurve:
             return ruler_for(self.sketch or self.evaluate, bounds)
         return Ruler.of_scale(bounds, self.scale())
 
+    def method_at(self, beta: float) -> str:
+        """Return how the risk at ``beta`` was obtained, as a phrase."""
+        return self.method
+
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn if the numbers are unreliable at ``beta``; exact ones never are."""
 

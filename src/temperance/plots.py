@@ -12,12 +12,16 @@ from temperance.types import Array
 # Okabe and Ito's colours, which are distinct for colour-blind readers and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"
 NEAR_ZERO = 0.005  # share of the upper bound below which a choice is drawn on a logarithmic axis
+SMALL = 0.1  # share below which it is drawn on an axis of square roots
+ERRORS_SHOWN = 25  # betas at which the Monte Carlo error of a curve is computed
 
 
 def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
     """Draw the risk curve within the bounds, with the choice and Bayes marked.
 
-    The axis is logarithmic if the choice would otherwise be too close to its left end.
+    The axis is one of square roots, or logarithmic, if the choice would otherwise be too close to
+    its left end.  A curve from draws has a band of two Monte Carlo errors.  Other valleys of the
+    curve are marked if the ridge before them is more than noise.
 
     Parameters
     ----------
@@ -48,7 +52,18 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     else:
         # More points near the lower bound, where curves are steep.
         betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
+        if 0 < calibration.beta < SMALL * upper:
+            ax.set_xscale("function", functions=(_root, np.square))
     values = curve(betas)
+    band = _band(calibration, betas)
+    if band.any():
+        ax.fill_between(
+            betas, values - band, values + band, color=BLUE, alpha=0.2, linewidth=0, zorder=1,
+            label="± 2 Monte Carlo errors",
+        )  # fmt: skip
+    for beta, risk in second_valleys(betas, values, calibration.beta, _noise(calibration, band)):
+        label = f"second valley: β = {beta:.3g}, risk higher by {risk - calibration.risk:.2g}"
+        ax.plot(beta, risk, "o", markerfacecolor="none", color=ORANGE, zorder=3, label=label)
     ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
     if lower <= 1 <= upper:
         ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
@@ -80,6 +95,40 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     ax.margins(x=0.02)
     ax.legend(frameon=False)
     return ax
+
+
+def second_valleys(
+    betas: Array, values: Array, chosen: float, noise: float
+) -> list[tuple[float, float]]:
+    """Return other local minima (beta, risk), behind ridges higher than the noise above them."""
+    found = []
+    at = int(np.argmin(np.abs(betas - chosen)))
+    for i in range(1, len(values) - 1):
+        if not values[i] < values[i - 1] or not values[i] <= values[i + 1]:
+            continue
+        between = values[min(i, at) : max(i, at) + 1]
+        if i != at and between.max() - max(values[i], values[at]) > noise:
+            found.append((float(betas[i]), float(values[i])))
+    return found
+
+
+def _band(calibration: Calibration, betas: Array) -> Array:
+    """Return two Monte Carlo errors at each beta; 0 for exact curves, or if they are infinite."""
+    assert calibration.curve is not None
+    if calibration.curve.error is None:
+        return np.zeros(len(betas))
+    some = betas[np.linspace(0, len(betas) - 1, ERRORS_SHOWN).astype(int)]
+    errors = calibration.curve.error(some)
+    return np.interp(betas, some, np.where(np.isfinite(errors), 2 * errors, 0.0))
+
+
+def _noise(calibration: Calibration, band: Array) -> float:
+    error = calibration.standard_error
+    return max(float(band.max()), 0.05 * error if np.isfinite(error) else 0.0)
+
+
+def _root(beta: Array) -> Array:
+    return np.sqrt(np.maximum(beta, 0.0))
 
 
 def _risk_limits(calibration: Calibration, values: Array) -> tuple[float, float]:

@@ -1,11 +1,15 @@
 """ArviZ objects: write draws of a tempered posterior as one, read those of other libraries.
 
-Trees of arviz-base (PyMC 6, ArviZ 1) and the InferenceData of ArviZ 0 are both read.
+What is written is what the installed ArviZ takes: the InferenceData of ArviZ 0, which PyMC 5 comes
+with, otherwise the tree of ArviZ 1.  Both are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,7 +22,7 @@ SAMPLE_DIMS = ("chain", "draw")
 
 
 def arviz_tree(draws: Draws, observed: Mapping[str, Array], attrs: Mapping[str, Any]) -> Any:
-    """Return draws as an ``xarray.DataTree``, for ArviZ's summaries, diagnostics and plots.
+    """Return draws as an ArviZ object, for its summaries, diagnostics and plots.
 
     The groups are ``posterior``, ``log_likelihood`` (minus the loss of every row, untempered) and
     ``observed_data``.  The number of divergent transitions joins ``attrs``.
@@ -37,22 +41,75 @@ def arviz_tree(draws: Draws, observed: Mapping[str, Array], attrs: Mapping[str, 
     >>> tree.attrs["beta"], dict(tree["log_likelihood"].sizes)
     (0.5, {'chain': 2, 'draw': 50, 'y_row': 3})
     """
-    try:
-        from arviz_base import from_dict
-    except ImportError:
-        raise ImportError(
-            "ArviZ objects need arviz-base: pip install 'temperance[arviz]'"
-        ) from None
     name = next(iter(observed))
+    rows = {key: (f"{name}_row",) for key in observed} | dict(draws.dims)
+    log_likelihood = -np.asarray(draws.losses)
     # A parameter may have the name of the observed variable; in ArviZ groups have separate names.
     groups = {
-        "posterior": {key: np.asarray(value) for key, value in draws.theta.items()},
-        "log_likelihood": {name: -np.asarray(draws.losses)},
-        "observed_data": {key: np.asarray(value) for key, value in observed.items()},
+        "posterior": _dataset(draws.theta, draws.dims, draws.coords, SAMPLE_DIMS),
+        "log_likelihood": _dataset(
+            {name: log_likelihood}, {name: rows[name][:1]}, draws.coords, SAMPLE_DIMS
+        ),
+        "observed_data": _dataset(observed, rows, draws.coords),
     }
-    rows = {key: [f"{name}_row"] for key in observed}
     about = {**attrs, "divergences": int(draws.divergent)}
-    return from_dict(groups, dims=rows, attrs={"/": about, "posterior": about})
+    groups["posterior"] = groups["posterior"].assign_attrs(about)
+    return as_arviz(groups, about)
+
+
+def as_arviz(groups: Mapping[str, Any], attrs: Mapping[str, Any]) -> Any:
+    """Return datasets by name as the kind of object that the installed ArviZ takes."""
+    if _takes_trees():
+        import xarray
+
+        tree = xarray.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+        tree.attrs.update(attrs)
+        return tree
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what ArviZ 0 says of its successor on import
+        from arviz import InferenceData
+    return InferenceData(attrs=dict(attrs), **groups)
+
+
+def groups_of(source: Any) -> dict[str, Any]:
+    """Return the groups of an ArviZ object as datasets by name."""
+    names = source.groups() if callable(source.groups) else source.children
+    return {str(name): _group(source, str(name)) for name in names}
+
+
+def require_arviz() -> None:
+    """Refuse to begin where the posterior could not be given to ArviZ in the end."""
+    if find_spec("xarray") is None:
+        raise ImportError("posteriors of draws need ArviZ: pip install 'temperance[arviz]'")
+
+
+def _takes_trees() -> bool:
+    try:
+        return int(version("arviz").partition(".")[0]) >= 1
+    except PackageNotFoundError:
+        return True
+
+
+def _dataset(
+    arrays: Mapping[str, Array],
+    dims: Mapping[str, Sequence[str]],
+    coords: Mapping[str, Array],
+    first: tuple[str, ...] = (),
+) -> Any:
+    """Return arrays as a dataset whose dimensions all have coordinates."""
+    import xarray
+
+    variables, labels = {}, {}
+    for name, array in arrays.items():
+        values = np.asarray(array)
+        rest = values.ndim - len(first)
+        named = list(dims.get(name, ()))[:rest]
+        named += [f"{name}_dim_{k}" for k in range(len(named), rest)]
+        for dim, size in zip((*first, *named), values.shape, strict=True):
+            given = coords.get(dim)
+            labels[dim] = np.arange(size) if given is None or len(given) != size else given
+        variables[name] = ((*first, *named), values)
+    return xarray.Dataset(variables, labels)
 
 
 def pointwise(source: Any, variable: str | None = None) -> tuple[Array, Array | None]:
@@ -99,16 +156,14 @@ def resampled(source: Any, chosen: NDArray[np.intp], attrs: Mapping[str, Any]) -
             labels = {
                 dim: np.arange(count) for dim, count in zip(SAMPLE_DIMS, chosen.shape, strict=True)
             }
-            groups[f"/{name}"] = taken.assign_coords(labels).assign_attrs(attrs)
-    if "/posterior" not in groups:
+            groups[name] = taken.assign_coords(labels).assign_attrs(attrs)
+    if "posterior" not in groups:
         raise ValueError("to_arviz needs an ArviZ object with a group 'posterior', got none")
     for name in ("observed_data", "constant_data"):
         group = _group(source, name)
         if group is not None:
-            groups[f"/{name}"] = group
-    tree = xarray.DataTree.from_dict(groups)
-    tree.attrs.update(attrs)
-    return tree
+            groups[name] = group
+    return as_arviz(groups, attrs)
 
 
 def _group(source: Any, name: str) -> Any:

@@ -1,8 +1,9 @@
-r"""Ladders of a model in JAX: all pairs of a plan are sampled in parallel under ``vmap``."""
+r"""Ladders of a model in JAX: one compiled program draws a rung of any pair of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,13 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.ladder import MOST_RUNGS, Ladder, Report, next_beta, too_many_rungs
+from temperance.models.sampled.loss_check import refuse_other_than_losses
+from temperance.models.sampled.precision import double_precision
+from temperance.models.sampled.prior_check import refuse_other_draws
 from temperance.models.sampled.prior_draws import given_prior_draws, nuts_prior_draws
 from temperance.models.sampled.smc import scalars, smc_rung
-from temperance.models.sampled.target import BLOCK, Target, double_precision
-from temperance.types import Array, Data, Plan, batches
+from temperance.models.sampled.target import BLOCK, Target, Tree
+from temperance.types import Array, Plan, batches
 
-SIDE_BY_SIDE = 2**24  # number of losses of the pairs that are sampled in parallel
+TOGETHER = 2**24  # number of losses of the pairs that share their betas
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,61 +33,79 @@ class Programs:
     Parameters
     ----------
     target : Target
-    prior_draw : function of a key, or None
-        A parameter drawn from the prior.
     sampler : {"smc", "nuts"}
     groups, size : int
         Number of islands and particles of each, or of chains and draws of each.
     moves : int
         Transitions between rungs: of every particle, or for tuning the chains.
+    cache : bool
+        Whether compiled programs are kept on disk.
     """
 
     target: Target
-    prior_draw: Callable[[Any], Any] | None
     sampler: str
     groups: int
     size: int
     moves: int
+    cache: bool = True
 
     @cached_property
     def rung(self) -> Callable[..., Any]:
-        """Function from the draws of all pairs at one beta to those at the next."""
+        """Function from the draws of one pair at one beta to those at the next."""
         if self.sampler == "smc":
             one = smc_rung(self.target, self.moves)
         else:
             from temperance.models.sampled.nuts import nuts_rung
 
             one = nuts_rung(self.target, self.moves)
-        return jax.jit(jax.vmap(one, in_axes=(0, 0, 0, 0, None, None, 0, 0, None, None)))
+        return jax.jit(one)
 
     @cached_property
     def begin(self) -> Callable[..., Any]:
-        """Function that returns draws of all pairs from the prior."""
-        if self.prior_draw is not None:
-            one = given_prior_draws(self.prior_draw, self.groups, self.size)
+        """Function that returns draws of one pair from the prior."""
+        draw = self.target.prior.draw
+        if draw is not None:
+            one = given_prior_draws(draw, self.groups, self.size)
         else:
             one = nuts_prior_draws(self.target, self.groups, self.size)
 
         def start(key: Any, weights: Any, tests: Any, X: Any, y: Any) -> Any:
             return scalars(self.target, one(key), weights, tests, X, y)
 
-        return jax.jit(jax.vmap(start, in_axes=(0, 0, 0, None, None)))
+        return jax.jit(start)
 
     @cached_property
     def compiled_losses(self) -> Callable[..., Any]:
         """Function that returns losses of rows at flat parameters, (draws, rows)."""
         return jax.jit(jax.vmap(self.target.row_losses, in_axes=(0, None, None)))
 
-    def losses(self, flat: Array, X: Array, y: Array) -> Array:
+    @cached_property
+    def score_times_draw(self) -> Callable[..., Any]:
+        """Function that returns theta_j d log pi / d theta_j at draws (pairs, groups, size, d)."""
+        slope = jax.grad(self.target.log_density_of_prior)
+
+        def product(flat: Any) -> Any:
+            return flat * slope(flat)
+
+        return jax.jit(jax.vmap(jax.vmap(jax.vmap(product))))
+
+    def losses(self, flat: Array, X: Tree, y: Tree) -> Array:
         """Return losses (draws, rows), computed in blocks of one shape."""
-        step = min(len(flat), max(1, BLOCK // max(1, len(y))))
-        found = np.empty((len(flat), len(y)))
-        with double_precision():
+        n = len(jax.tree.leaves((X, y))[0])
+        step = min(len(flat), max(1, BLOCK // max(1, n)))
+        found = np.empty((len(flat), n))
+        with self.settings():
             for begin in range(0, len(flat), step):
                 block = flat[begin : begin + step]
                 padded = np.resize(block, (step, flat.shape[1]))
                 found[begin : begin + step] = self.compiled_losses(padded, X, y)[: len(block)]
         return found
+
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """Context of double precision and of compiled programs that are kept."""
+        with double_precision(), kept_on_disk(self.cache):
+            yield
 
 
 class BatchedLadders:
@@ -91,7 +114,7 @@ class BatchedLadders:
     Parameters
     ----------
     programs : Programs
-    data : Data
+    X, y : pytrees of arrays of n rows
     plan : Plan
         Explicit pairs.
     seed : int
@@ -104,21 +127,23 @@ class BatchedLadders:
     def __init__(
         self,
         programs: Programs,
-        data: Data,
+        X: Tree,
+        y: Tree,
         plan: Plan,
         seed: int,
         overlap: float,
         report: Report | None = None,
     ) -> None:
-        with double_precision():
+        self.programs = programs
+        with programs.settings():
             keys = np.asarray(
                 jax.random.key_data(jax.random.split(jax.random.key(seed), len(plan.test)))
             )
-        each = programs.groups * programs.size * len(data)
         w, v = plan.likelihood_weights, np.asarray(plan.test)
+        each = programs.groups * programs.size * w.shape[1]
         self._batches = [
-            _Batch(programs, data, w[part], v[part], keys[part], overlap, report)
-            for part in batches(len(w), each, SIDE_BY_SIDE)
+            _Batch(programs, X, y, w[part], v[part], keys[part], overlap, report)
+            for part in batches(len(w), each, TOGETHER)
         ]
 
     @property
@@ -131,22 +156,23 @@ class BatchedLadders:
         return [ladder for batch in self._batches for ladder in batch.extend(upper)]
 
     def top(self) -> Array:
-        """Flat parameters of the first pair at the highest rung, (groups, size, d)."""
-        return self._batches[0].positions[-1][0]
+        """Flat parameters of all pairs at the highest rung, (pairs, groups, size, d)."""
+        return np.concatenate([batch.positions[-1] for batch in self._batches])
 
 
 class _Batch:
     def __init__(
         self,
         programs: Programs,
-        data: Data,
+        X: Tree,
+        y: Tree,
         weights: Array,
         tests: Array,
         keys: NDArray[Any],
         overlap: float,
         report: Report | None,
     ) -> None:
-        self.programs, self.data = programs, data
+        self.programs, self.X, self.y = programs, X, y
         self.weights, self.tests, self.keys = weights, tests, keys
         self.overlap, self.report = overlap, report
         self.betas: list[float] = []
@@ -157,7 +183,7 @@ class _Batch:
         self.step: Any = None
 
     def extend(self, upper: float) -> list[Ladder]:
-        with double_precision():
+        with self.programs.settings():
             while not self.betas or self.betas[-1] < upper:
                 if len(self.betas) >= MOST_RUNGS:
                     raise ValueError(too_many_rungs(self.betas[-1], upper))
@@ -176,47 +202,59 @@ class _Batch:
         ]
 
     def _draw(self, upper: float) -> None:
-        arguments = (self.weights, self.tests, self.data.X, self.data.y)
         keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(
             jax.random.wrap_key_data(jnp.asarray(self.keys)), len(self.betas)
         )
         if not self.betas:
             beta = 0.0
-            positions, trained, tested = self.programs.begin(keys, *arguments)
-            d = positions.shape[-1]
-            self.step = np.full(len(self.weights), d**-0.25)
+            positions, trained, tested = self._all_pairs(self.programs.begin, keys)
+            self.step = np.full(len(self.weights), positions.shape[-1] ** -0.25)
+            self._check(positions)
         else:
             pairs = self.trained[-1].reshape(len(self.weights), -1)
             beta = next_beta(pairs, self.betas[-1], upper, self.overlap)
-            positions, trained, tested, self.step, divergent = self.programs.rung(
-                keys,
-                self.positions[-1],
-                self.trained[-1],
-                self.step,
-                self.betas[-1],
-                beta,
-                *arguments,
+            at = np.full(len(self.weights), self.betas[-1]), np.full(len(self.weights), beta)
+            positions, trained, tested, self.step, divergent = self._all_pairs(
+                self.programs.rung, keys, self.positions[-1], self.trained[-1], self.step, *at
             )
-            self.divergent = self.divergent + np.asarray(divergent)
-        positions, trained, tested = (np.asarray(part) for part in (positions, trained, tested))
+            self.divergent = self.divergent + divergent
         self._refuse_nan(positions, trained + tested)
         self.betas.append(beta)
         self.positions.append(positions)
         self.trained.append(trained)
         self.tested.append(tested)
 
+    def _all_pairs(self, program: Callable[..., Any], *states: Any) -> tuple[Array, ...]:
+        """Return the results of a program for every pair, each stacked."""
+        results = [
+            program(*each, self.X, self.y)
+            for each in zip(*states, self.weights, self.tests, strict=True)
+        ]
+        return tuple(
+            np.stack([np.asarray(part) for part in parts]) for parts in zip(*results, strict=True)
+        )
+
+    def _check(self, positions: Array) -> None:
+        """Refuse a prior whose draws have another density, and a loss that is not one."""
+        drawn = self.programs.target.prior.draw is not None
+        products = np.asarray(self.programs.score_times_draw(positions))
+        refuse_other_draws(positions, products, drawn)
+        flat = positions[0].reshape(-1, positions.shape[-1])
+        refuse_other_than_losses(self.programs.losses, flat, self.X, self.y)
+
     def _refuse_nan(self, positions: Array, sums: Array) -> None:
         invalid = np.argwhere(np.isnan(sums))
         if len(invalid):
             flat = positions[tuple(invalid[0])]
-            losses = self.programs.losses(flat[None], self.data.X, self.data.y)[0]
-            self.programs.target.refuse_invalid(losses, flat, self.data, infinite=False)
+            losses = self.programs.losses(flat[None], self.X, self.y)[0]
+            self.programs.target.refuse_invalid(losses, flat, self.X, self.y, infinite=False)
 
     def _losses_of(self, pair: int) -> Callable[[slice, NDArray[np.intp]], Array]:
         positions = list(self.positions)
 
         def losses(draws: slice, rows: NDArray[np.intp]) -> Array:
             flat = np.concatenate([rung[pair].reshape(-1, rung.shape[-1]) for rung in positions])
-            return self.programs.losses(flat[draws], self.data.X[rows], self.data.y[rows])
+            X, y = jax.tree.map(lambda part: part[rows], (self.X, self.y))
+            return self.programs.losses(flat[draws], X, y)
 
         return losses

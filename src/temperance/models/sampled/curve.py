@@ -253,12 +253,12 @@ class SampledRiskCurve(RiskCurve):
 
     @property
     def method(self) -> str:
-        """How the numbers were obtained, as a phrase, with the least effective sample size."""
-        if not self.draws.states:
-            return "draws, none yet"
-        betas = self.draws.ladders[0].betas
-        least = min(betas, key=self.draws.effective)
-        return str(self.draws.reliability(float(least)))
+        """How the numbers were obtained, as a phrase, at the highest beta that has draws."""
+        return self.method_at(self.draws.source.upper) if self.draws.states else "draws, none yet"
+
+    def method_at(self, beta: float) -> str:
+        """How the risk at ``beta`` was obtained, as a phrase."""
+        return str(self.draws.reliability(beta))
 
     def effective(self, beta: ArrayLike) -> Array:
         """Return the number of independent draws of every pair that would give the same error."""

@@ -9,8 +9,8 @@ so one sampler serves every pair of a plan and every beta: c = beta w.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from temperance.types import Array
@@ -27,12 +27,16 @@ class Draws:
     divergent : number of divergent transitions
     end : last positions and tuning of the chains, to start at a neighbouring target; its format
         belongs to the sampler
+    dims : names of the dimensions of parameters and observed variables, after chain and draw
+    coords : labels along named dimensions
     """
 
     theta: Mapping[str, Array]
     losses: Array
     divergent: int = 0
     end: Any = None
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coords: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Sampler(Protocol):

@@ -2,10 +2,12 @@ r"""Calibrate from existing posterior draws, without a refit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
+from scipy import stats
 
 from temperance.calibration import Calibration
 from temperance.diagnostics import BoundWarning, ParetoWarning, warn
@@ -28,6 +30,9 @@ from temperance.validation import (
     shown,
     whole,
 )
+
+MOST_ROUNDS = 30  # of draws at other betas
+SKEWED = 4.0  # standard errors of a skewness that shows the wrong sign
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,15 +92,15 @@ class DrawsCalibration(Calibration):
             )
         return super().where
 
-    def __repr__(self) -> str:
-        """Return a summary of the result, one line per quantity."""
+    def summary(self) -> str:
+        """Return what is printed, one line per quantity."""
         lower, upper = self.supported
         limit = self.model.reliable_k
         worst = int(np.argmax(self.pareto_k))  # nan counts as the largest
         unreliable = int(np.sum(~(self.pareto_k <= limit)))
         return "\n".join(
             [
-                super().__repr__(),
+                super().summary(),
                 f"  draws     {self.model.size} at beta = {self.model.beta_of_draws:g}, worth "
                 f"{self.posterior.effective_size:.0f} at the choice, where they add "
                 f"{self.monte_carlo_error:.2g} to the error; they support beta in "
@@ -108,9 +113,10 @@ class DrawsCalibration(Calibration):
 
 @overload
 def calibrate_from_draws(
-    log_likelihood: Any,
+    log_likelihood: Any = None,
     beta_of_draws: float = 1.0,
     *,
+    sample: Callable[[float], Any] | None = None,
     strategy: None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
@@ -120,9 +126,10 @@ def calibrate_from_draws(
 ) -> DrawsCalibration: ...
 @overload
 def calibrate_from_draws(
-    log_likelihood: Any,
+    log_likelihood: Any = None,
     beta_of_draws: float = 1.0,
     *,
+    sample: Callable[[float], Any] | None = None,
     strategy: RateStrategy | str,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
@@ -131,9 +138,10 @@ def calibrate_from_draws(
     seed: int = 0,
 ) -> Calibration: ...
 def calibrate_from_draws(
-    log_likelihood: Any,
+    log_likelihood: Any = None,
     beta_of_draws: float = 1.0,
     *,
+    sample: Callable[[float], Any] | None = None,
     strategy: RateStrategy | str | None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
@@ -158,9 +166,12 @@ def calibrate_from_draws(
     ----------
     log_likelihood : array of shape (chains, draws, n) or (draws, n), or an ArviZ object
         Log likelihood of each row at each draw, untempered; of an ArviZ object the group
-        ``log_likelihood``.
+        ``log_likelihood``.  It may be left out beside ``sample``.
     beta_of_draws : float
         The exponent of the posterior from which the draws come; an ordinary posterior has 1.
+    sample : function beta -> log_likelihood, optional
+        Draws again, of the posterior at another beta.  As long as the minimum lies where the
+        support of the draws ends, short of the bounds, new draws are taken there.
     strategy : {"sandwich", "coverage"}, Sandwich or Coverage, optional
         A rule that makes credible sets cover, instead of leave-one-out; docs/rates.md.
     variable : str, optional
@@ -195,10 +206,41 @@ def calibrate_from_draws(
     """
     one_of("risk", risk, ("gibbs", "predictive"))
     requested = as_bounds(bounds)
-    recorded, y = _recorded(log_likelihood, non_negative("beta_of_draws", beta_of_draws), variable)
+    beta = non_negative("beta_of_draws", beta_of_draws)
+    if log_likelihood is None:
+        log_likelihood = _drawn(sample, beta)
+    recorded, y = _recorded(log_likelihood, beta, variable)
     if strategy is not None:
+        if sample is not None:
+            raise ValueError("sample must be left out beside strategy, which needs draws once")
         given = None if dimension is None else whole("dimension", dimension, 1)
         return _by_rate(replace(recorded, dimension=given), y, strategy, requested, risk, seed)
+    calibration = _chosen(recorded, y, requested, risk)
+    seen = [recorded.beta_of_draws]
+    while sample is not None and calibration.limited and len(seen) < MOST_ROUNDS:
+        beta = calibration.beta
+        if beta in seen:
+            break
+        seen.append(beta)
+        recorded, y = _recorded(_drawn(sample, beta), beta, variable)
+        calibration = _chosen(recorded, y, requested, risk)
+    _warn(calibration)
+    return calibration
+
+
+def _drawn(sample: Callable[[float], Any] | None, beta: float) -> Any:
+    if not callable(sample):
+        raise ValueError(
+            "log_likelihood must be given, or sample a function of beta that returns it, got "
+            f"{shown(sample)}"
+        )
+    return sample(beta)
+
+
+def _chosen(
+    recorded: RecordedDraws, y: Array, requested: tuple[float, float], risk: Risk
+) -> DrawsCalibration:
+    """Return the choice from draws at one beta, without warnings."""
     curve = ReweightedCurve(recorded, requested, risk)
     minimum = curve.minimum()
     n = len(y)
@@ -206,14 +248,12 @@ def calibrate_from_draws(
     known = conclude(
         recorded, rows, rows, LeaveOneOut(), risk, curve.supported, curve.as_risk_curve(), minimum
     )
-    calibration = DrawsCalibration(
+    return DrawsCalibration(
         **{part.name: getattr(known, part.name) for part in fields(known)},
         requested=requested,
         reliability=curve.reliability,
         rows=recorded.leave_one_out(minimum.beta, risk),
     )
-    _warn(calibration)
-    return calibration
 
 
 def _by_rate(
@@ -282,7 +322,28 @@ def _recorded(
             f"log_likelihood must hold draws worth {LEAST_EFFECTIVE} independent ones, got "
             f"{effective:.0f} ({recorded.size} draws): draw longer"
         )
+    _refuse_losses(array, recorded, effective)
     return recorded, np.full(array.shape[2], np.nan) if y is None else y
+
+
+def _refuse_losses(array: Array, recorded: RecordedDraws, effective: float) -> None:
+    """Refuse numbers that are minus log likelihoods by all that draws tell.
+
+    At draws of a posterior the log likelihood of all rows is its maximum minus about half a
+    chi-squared variable, and so has its tail to the left.
+    """
+    if recorded.beta_of_draws == 0 or not (array >= 0).all():
+        return
+    total = -recorded.total
+    if not np.ptp(total) > 0:
+        return
+    skewness = float(stats.skew(total))
+    if skewness > SKEWED * np.sqrt(6 / effective):
+        raise ValueError(
+            "log_likelihood must hold log likelihoods, got positive numbers whose sum over rows "
+            f"has its tail to the right (skewness {skewness:.2g}): they look like losses, give "
+            "minus these"
+        )
 
 
 def _warn(calibration: DrawsCalibration) -> None:

@@ -3,9 +3,9 @@ r"""Models given by a loss and a prior in JAX; the risk curve comes from draws."
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,23 +17,24 @@ except ImportError:
     raise ImportError("GibbsModel needs JAX and BlackJAX: pip install 'temperance[jax]'") from None
 
 from temperance.curves import RiskCurve
-from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.batched import BatchedLadders, Programs
 from temperance.models.sampled.curve import PairedDraws, risk_curve_from
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws
-from temperance.models.sampled.ladder import Report
+from temperance.models.sampled.interrupted import Interrupted
+from temperance.models.sampled.ladder import Ladders, Report
+from temperance.models.sampled.precision import double_precision
+from temperance.models.sampled.prior import prior_from
 from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import warn_of
-from temperance.models.sampled.settings import NUTS, SMC, sampler_named
-from temperance.models.sampled.target import Target, double_precision
+from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sampler_named
+from temperance.models.sampled.target import Target
 from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, shown, whole
 
-if TYPE_CHECKING:
-    import xarray
-
 CHAINS = 4  # number of chains into which islands are joined in a posterior
+KEPT_PROGRAMS = 16  # sets of compiled functions that stay in memory
 MOST_REFITS = 100  # of leave-one-out: they are sampled in parallel
 
 
@@ -51,12 +52,17 @@ class GibbsModel(InformationFromDraws):
     loss : function (theta, x, y) -> scalar
         Loss at one observation, x of shape (d,) and y a number, in JAX.  The predictive risk treats
         it as minus a log likelihood.
+    prior : NumPyro distribution, pytree of them, or NumPyro model without observations
+        ``theta`` is a draw of it: an array, a pytree of arrays, or a dict of the model's sites.
+        It must be proper and continuous; parameters may have bounds.
     log_prior : function theta -> scalar
-        Log density of the prior, which must be proper; a constant may be left out.
-    init : pytree, or function of a JAX key
-        A parameter to start from, or a function that draws one from the prior.  With a function the
-        ladder begins with independent draws; they must have exactly the density ``log_prior``,
-        which is not checked.  Any pytree of arrays is accepted.
+        Instead of ``prior``, the log density of a proper prior of unbounded parameters; a constant
+        may be left out.
+    draw_prior : function of a JAX key -> theta
+        Independent draws of ``exp(log_prior)``, with which ladders begin; draws of another density
+        are refused.  Without it the prior is sampled by NUTS.
+    init : pytree
+        A parameter at which that sampler starts, beside ``log_prior`` without ``draw_prior``.
     sampler : {"smc", "nuts"}, SMC or NUTS
         From :mod:`temperance.models.sampled.settings`.
     overlap : float
@@ -64,7 +70,9 @@ class GibbsModel(InformationFromDraws):
     seed : int
         Seed of the draws.
     progress : function (beta, upper, rungs), bool or None
-        Called at every rung; by default a line on a terminal if rich is installed.
+        Called at every rung; by default a line on a terminal or in a notebook.
+    cache : bool
+        Whether compiled programs are kept on disk for the next process, see docs/any-model.md.
 
     Notes
     -----
@@ -72,86 +80,65 @@ class GibbsModel(InformationFromDraws):
 
     Examples
     --------
-    >>> import jax, jax.numpy as jnp, numpy as np
+    >>> import jax.numpy as jnp, numpy as np, numpyro.distributions as dist
     >>> from temperance import expected_risk, models
     >>> def absolute(theta, x, y):
     ...     return jnp.abs(y - x @ theta)
-    >>> def log_prior(theta):
-    ...     return -0.5 * jnp.sum(theta**2)
-    >>> def draw_prior(key):
-    ...     return jax.random.normal(key, (2,))
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((30, 2))
     >>> y = X[:, 0] + rng.standard_t(2, 30)
-    >>> model = models.GibbsModel(absolute, log_prior, draw_prior)
+    >>> model = models.GibbsModel(absolute, dist.Normal(0.0, 1.0).expand([2]))
     >>> risk = expected_risk(model, (X, y), (X, y), alpha=[0.0, 30.0])
     >>> bool(risk[1] < risk[0])  # the training risk falls with alpha
     True
     """
 
     loss: Callable[[Any, Any, Any], Any]
-    log_prior: Callable[[Any], Any]
-    init: Any
+    prior: Any = None
+    _: KW_ONLY
+    log_prior: Callable[[Any], Any] | None = None
+    draw_prior: Callable[[Any], Any] | None = None
+    init: Any = None
     sampler: SMC | NUTS | str = "smc"
     overlap: float = 0.5
     seed: int = 0
     progress: Report | bool | None = None
+    cache: bool = True
 
     preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
     def __post_init__(self) -> None:
-        """Refuse invalid functions and settings."""
-        for name in ("loss", "log_prior"):
-            if not callable(getattr(self, name)):
-                raise ValueError(f"{name} must be a function, got {shown(getattr(self, name))}")
+        """Refuse invalid functions, priors and settings."""
+        if not callable(self.loss):
+            raise ValueError(f"loss must be a function, got {shown(self.loss)}")
         sampler_named(self.sampler)
         open_unit("overlap", self.overlap)
         whole("seed", self.seed, 0)
+        _ = self.target
 
     def check(self, data: Data) -> None:
         """Refuse a loss or prior that is not finite, or that JAX cannot trace."""
-        self.target.check(data)
+        require_arviz()
+        self.target.check(data.X, data.y)
 
-    @cached_property
+    @property
     def target(self) -> Target:
         """Loss and prior as functions of a vector."""
-        start = self.init
-        if callable(start):
-            try:
-                with double_precision():
-                    start = start(jax.random.key(self.seed))
-            except Exception as error:
-                raise ValueError(
-                    f"init must be a function of a JAX key, got {type(error).__name__}: {error}"
-                ) from error
-        try:
-            with double_precision():
-                leaves = [np.asarray(leaf, dtype=float) for leaf in jax.tree.leaves(start)]
-        except (TypeError, ValueError):
-            leaves = []
-        if not sum(leaf.size for leaf in leaves):
-            raise ValueError(f"init must be a pytree of real numbers, got {shown(start)}")
-        return Target(self.loss, self.log_prior, start)
-
-    @cached_property
-    def _compiled(self) -> dict[tuple[int, int], Programs]:
-        return {}
+        given = (self.loss, self.prior, self.log_prior, self.draw_prior, self.init)
+        return _target(*(_Same(part) for part in given))
 
     def _programs(self, pairs: int) -> Programs:
         settings = sampler_named(self.sampler)
-        shape = settings.shape(pairs)
-        if shape not in self._compiled:
-            draw = self.init if callable(self.init) else None
-            self._compiled[shape] = Programs(
-                self.target, draw, settings.kind, *shape, settings.moves
-            )
-        return self._compiled[shape]
+        return _programs(
+            self.target, settings.kind, *settings.shape(pairs), settings.moves, self.cache
+        )
 
-    def ladders(self, data: Data, plan: Plan) -> BatchedLadders:
+    def ladders(self, data: Data, plan: Plan, pairs: int | None = None) -> BatchedLadders:
         """Return the ladders of a plan's pairs, which are sampled as betas are needed."""
         return BatchedLadders(
-            self._programs(len(plan.test)),
-            data,
+            self._programs(pairs or len(plan.test)),
+            data.X,
+            data.y,
             plan,
             self.seed,
             self.overlap,
@@ -161,24 +148,35 @@ class GibbsModel(InformationFromDraws):
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, from draws."""
         self.check(data)
-        return risk_curve_from(lambda pairs: self.ladders(data, pairs), plan, risk, MOST_REFITS)
+
+        def ladders(pairs: Plan) -> Ladders:
+            return self._interrupted.ladders(data, pairs, lambda: self.ladders(data, pairs))
+
+        return risk_curve_from(ladders, plan, risk, MOST_REFITS)
+
+    @cached_property
+    def _interrupted(self) -> Interrupted:
+        return Interrupted()
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> xarray.DataTree:
+    ) -> Any:
         """Return draws of the posterior at ``alpha`` on all data, as an ArviZ object."""
         data = as_data(X, y, weights)
         self.check(data)
         beta = non_negative("alpha", alpha) / data.size
-        plan = Plan(data.weights[None], data.weights[None], data.size)
-        ladders = self.ladders(data, plan)
+        settings = sampler_named(self.sampler)
+        every = np.tile(data.weights, (settings.ladders, 1))
+        plan = Plan(every, every, data.size)
+        ladders = self.ladders(data, plan, SHAPE_OF_POSTERIOR)
         curve = PairedDraws(ladders, plan, "gibbs")
         reliability = curve.reliability(beta)
-        warn_of(reliability, curve.ladders[0].trained.size)
+        warn_of(reliability, sum(ladder.trained.size for ladder in curve.ladders))
         flat = ladders.top()
-        if len(flat) > CHAINS and len(flat) % CHAINS == 0:  # join islands to a few chains
+        flat = flat.reshape(-1, *flat.shape[2:])
+        if curve.ladders[0].replicates and len(flat) % CHAINS == 0:  # join islands
             flat = flat.reshape(CHAINS, -1, flat.shape[-1])
-        losses = self._programs(1).losses(flat.reshape(-1, flat.shape[-1]), data.X, data.y)
+        losses = ladders.programs.losses(flat.reshape(-1, flat.shape[-1]), data.X, data.y)
         draws = Draws(self._named(flat), losses.reshape(*flat.shape[:2], -1), reliability.divergent)
         temperature = {"alpha": beta * data.size, "beta": beta, "size": data.size}
         about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}
@@ -187,12 +185,38 @@ class GibbsModel(InformationFromDraws):
     def _named(self, flat: Array) -> Mapping[str, Array]:
         """Return draws (groups, size, d) as arrays by name."""
         with double_precision():
-            tree = jax.vmap(jax.vmap(self.target.unravel))(flat)
+            tree = jax.jit(jax.vmap(jax.vmap(self.target.theta)))(flat)
         named = {}
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
             name = ".".join(_key(part) for part in path)
             named[name or "theta"] = np.asarray(leaf)
         return named
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """An argument that is equal to itself alone."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+# One target and its compiled functions serve all models of the same functions, for any seed.
+@lru_cache(maxsize=KEPT_PROGRAMS)
+def _target(loss: _Same, *prior: _Same) -> Target:
+    return Target(loss.value, prior_from(*(part.value for part in prior)))
+
+
+@lru_cache(maxsize=KEPT_PROGRAMS)
+def _programs(
+    target: Target, kind: str, groups: int, size: int, moves: int, cache: bool
+) -> Programs:
+    return Programs(target, kind, groups, size, moves, cache)
 
 
 def _key(part: Any) -> str:

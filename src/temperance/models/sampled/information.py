@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from temperance.information import Units, sandwich_root
 from temperance.models.credible import gaussian_levels
-from temperance.models.sampled.arviz_tree import pointwise
+from temperance.models.sampled.arviz_tree import as_arviz, groups_of, pointwise
 from temperance.types import Array, Data, Information, Labels, NoMinimiserError
 
 DRAWS_PER_TERM = 5  # draws for each coefficient of a row's quadratic, at least
@@ -160,13 +160,12 @@ def moved_draws(posterior: Any, data: Data, groups: Labels | None) -> Any:
     values, axes = np.linalg.eigh(root @ root.T)
     symmetric = (axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T
     change = information.minimiser + t @ symmetric - t
-    moved = posterior.copy()
-    group = posterior["posterior"].to_dataset()
+    parts = groups_of(posterior)
+    group = parts["posterior"].copy()
     for name, values in group.data_vars.items():
         theta = np.asarray(values.values, dtype=float)
         flat = theta.reshape(len(t), -1)
         # t has covariance 1 and mean 0 over the draws, so that B = E[t (theta - mean)'].
         slopes = t.T @ (flat - flat.mean(axis=0)) / len(t)
         group[name] = values.copy(data=(flat + change @ slopes).reshape(theta.shape))
-    moved["posterior"] = type(posterior)(group)
-    return moved
+    return as_arviz(parts | {"posterior": group}, posterior.attrs)

@@ -121,7 +121,7 @@ class SampledLadders:
         report: Report | None = None,
     ) -> None:
         self._pairs = [
-            _OnePair(sampler, w, v, np.random.SeedSequence([seed, p]), overlap, report)
+            _OnePair(sampler, w, v, [seed, p], overlap, report)
             for p, (w, v) in enumerate(zip(plan.likelihood_weights, plan.test, strict=True))
         ]
 
@@ -141,7 +141,7 @@ class _OnePair:
         sampler: Sampler,
         weights: Array,
         tests: Array,
-        seeds: np.random.SeedSequence,
+        seeds: list[int],
         overlap: float,
         report: Report | None,
     ) -> None:
@@ -181,7 +181,9 @@ class _OnePair:
         )
 
     def _draw(self, beta: float) -> None:
-        seed = int(self.seeds.spawn(1)[0].generate_state(1)[0])
+        # The seed depends on the rung alone, so that a draw that was interrupted is repeated.
+        seeds = np.random.SeedSequence(self.seeds, spawn_key=(len(self.betas),))
+        seed = int(seeds.generate_state(1)[0])
         draws = self.sampler.draw(beta * self.weights, seed, self.end)
         self.betas.append(beta)
         self.trained.append(_sum(draws.losses, self.weights))

@@ -11,23 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.curves import RiskCurve
-from temperance.models.sampled.arviz_tree import arviz_tree
+from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.information import InformationFromDraws
-from temperance.models.sampled.ladder import SampledLadders
-from temperance.models.sampled.reliability import Reliability, array_functions, warn_of
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.models.sampled.interrupted import Interrupted
+from temperance.models.sampled.ladder import Ladders, Report, SampledLadders
+from temperance.models.sampled.progress import reporter
+from temperance.models.sampled.reliability import (
+    Reliability,
+    relative_efficiency,
+    split_rhat,
+    warn_of,
+)
+from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
-
-if TYPE_CHECKING:
-    import xarray
 
 
 class SampledModel(InformationFromDraws):
@@ -38,6 +43,7 @@ class SampledModel(InformationFromDraws):
     warmup: int
     overlap: float
     seed: int
+    progress: Report | bool | None = None
 
     preferences: ClassVar[Preferences] = Preferences(only_curves=True)
 
@@ -57,24 +63,39 @@ class SampledModel(InformationFromDraws):
         """Return the observed variables by name."""
         return {"y": data.y}
 
+    def labelled(self, drawn: Draws, data: Data) -> Draws:
+        """Return draws with the names of dimensions and their labels, if the model has any."""
+        return drawn
+
     def check(self, data: Data) -> None:
         """Refuse data for which the model cannot be sampled."""
+        require_arviz()
         self.sampler(data)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, from a ladder of draws for each pair."""
         sampler = self.sampler(data)
-        return risk_curve_from(
-            lambda pairs: SampledLadders(sampler, pairs, self.seed, self.overlap), plan, risk
-        )
+
+        def ladders(pairs: Plan) -> Ladders:
+            report = reporter(self.progress)
+            return self._interrupted.ladders(
+                data, pairs, lambda: SampledLadders(sampler, pairs, self.seed, self.overlap, report)
+            )
+
+        return risk_curve_from(ladders, plan, risk)
+
+    @cached_property
+    def _interrupted(self) -> Interrupted:
+        return Interrupted()
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> xarray.DataTree:
+    ) -> Any:
         """Return draws of the posterior at ``alpha`` on all data (``n`` is Bayes), as ArviZ."""
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
-        drawn = self.sampler(data).draw(beta * data.weights, self.seed)
+        require_arviz()
+        drawn = self.labelled(self.sampler(data).draw(beta * data.weights, self.seed), data)
         reliability = _reliability(drawn)
         warn_of(reliability, reliability.draws)
         temperature = {"alpha": float(alpha), "beta": beta, "size": data.size}
@@ -162,12 +183,12 @@ def as_rows(name: str, values: Any, rows: int) -> Array:
 
 
 def _reliability(draws: Draws) -> Reliability:
-    statistics, total = array_functions(), draws.losses.sum(axis=2)
+    total = draws.losses.sum(axis=2)
     return Reliability(
         rungs=1,
         draws=total.size,
-        effective=float(statistics.ess(total, chain_axis=0, draw_axis=1)),
-        rhat=float(statistics.rhat(total, chain_axis=0, draw_axis=1)),
+        effective=total.size * relative_efficiency(total),
+        rhat=split_rhat(total),
         overlap=1.0,
         divergent=draws.divergent,
     )

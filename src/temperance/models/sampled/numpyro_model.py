@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.ladder import Report
+from temperance.models.sampled.latent_sites import refuse_latent
 from temperance.models.sampled.model import SampledModel, refuse_nan
 from temperance.types import Array, Data
 from temperance.validation import shown
@@ -34,6 +37,8 @@ class NumPyroModel(SampledModel):
     chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
+    progress : function (beta, upper, rungs), bool or None
+        Called at every rung; by default a line on a terminal or in a notebook.
 
     Examples
     --------
@@ -53,12 +58,24 @@ class NumPyroModel(SampledModel):
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
+    progress: Report | bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse a model that is not a function."""
         super().__post_init__()
         if not callable(self.model):
             raise ValueError(f"model must be a function of X and y, got {shown(self.model)}")
+        try:
+            parameters = signature(self.model)
+        except ValueError:  # of some functions that are not written in Python
+            return
+        try:
+            parameters.bind(None, None)
+        except TypeError:
+            raise ValueError(
+                f"model must be a function of X and y alone, got arguments {parameters}: bind "
+                "others by functools.partial"
+            ) from None
 
     @cached_property
     def _compiled(self) -> dict[tuple[int, ...], _Program]:
@@ -174,7 +191,17 @@ def tempered_sites(
     model: Callable[..., Any], arguments: tuple[Any, Any], named: Sequence[str] | None
 ) -> tuple[str, ...]:
     """Return the names of the sites to temper; refuse those that have no rows."""
-    trace, rows = _trace(model, arguments, {}), len(arguments[1])
+    rows = len(arguments[1])
+    try:
+        trace = _trace(model, arguments, {})
+    except NotImplementedError as error:
+        raise ValueError(
+            "model must have a proper prior, for beta = 0 is the prior, got a site that cannot be "
+            f"sampled: {str(error) or 'ImproperUniform'}"
+        ) from None
+    for name, site in trace.items():
+        if site["type"] == "sample" and not site["is_observed"]:
+            refuse_latent("model", name, site["fn"])
     observed = {
         name: site
         for name, site in trace.items()

@@ -16,12 +16,12 @@ TUNING = 500
 SETTLING = 50
 
 
-def given_prior_draws(init: Callable[[Any], Any], groups: int, size: int) -> Callable[..., Any]:
+def given_prior_draws(draw_one: Callable[[Any], Any], groups: int, size: int) -> Callable[..., Any]:
     """Return the function from a key to independent draws (groups, size, d)."""
 
     def draw(key: Any) -> Any:
         keys = jax.random.split(key, (groups, size))
-        flat = jax.vmap(jax.vmap(lambda each: ravel_pytree(init(each))[0]))(keys)
+        flat = jax.vmap(jax.vmap(lambda each: ravel_pytree(draw_one(each))[0]))(keys)
         return flat.astype(float)
 
     return draw

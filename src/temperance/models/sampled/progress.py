@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 from temperance.models.sampled.ladder import Report
 
@@ -14,23 +13,20 @@ def reporter(progress: Report | bool | None) -> Report | None:
     Parameters
     ----------
     progress : function, bool or None
-        ``None`` draws a line if standard error is a terminal and rich is installed.
+        ``None`` draws a line if standard error is a terminal, or in a notebook.
     """
     if callable(progress):
         return progress
-    wanted = progress or (progress is None and sys.stderr.isatty())
-    return _Line() if wanted and find_spec("rich") else None
+    wanted = progress or (progress is None and (sys.stderr.isatty() or _in_notebook()))
+    return line if wanted else None
 
 
-class _Line:
-    """One line on standard error, rewritten at each rung and removed at the end."""
+def line(beta: float, upper: float, rungs: int) -> None:
+    """Write one line on standard error, in place of the last; remove it at the end."""
+    text = "" if beta >= upper else f"climbing: rung {rungs}, beta {beta:.3g} of {upper:.3g}"
+    # Notebooks, too, take a carriage return as the beginning of the same line.
+    print(f"\r{text:<50}", end="" if text else "\r", file=sys.stderr, flush=True)
 
-    def __init__(self) -> None:
-        from rich.console import Console
 
-        self._console = Console(stderr=True)
-
-    def __call__(self, beta: float, upper: float, rungs: int) -> None:
-        done = beta >= upper
-        line = "" if done else f"climbing: rung {rungs}, beta {beta:.3g} of {upper:.3g}"
-        self._console.print(f"{line:<50}", end="\r", highlight=False)
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules

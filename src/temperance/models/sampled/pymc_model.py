@@ -6,13 +6,14 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 from temperance.types import Array, Data
 
@@ -36,6 +37,8 @@ class PyMCModel(CarriesData):
     chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
+    progress : function (beta, upper, rungs), bool or None
+        Called at every rung; by default a line on a terminal or in a notebook.
     """
 
     model: Any
@@ -45,6 +48,7 @@ class PyMCModel(CarriesData):
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
+    progress: Report | bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse other objects, and models without an observed variable."""
@@ -58,6 +62,18 @@ class PyMCModel(CarriesData):
             if name not in known:
                 raise ValueError(
                     f"variables must be observed, among {', '.join(known)}, got {name!r}"
+                )
+        for rv in self.model.free_RVs:
+            kind = type(getattr(rv.owner, "op", None)).__name__.removesuffix("RV")
+            if kind in ("Flat", "HalfFlat"):
+                raise ValueError(
+                    f"model must have a proper prior, for beta = 0 is the prior, got {kind} for "
+                    f"{rv.name!r}"
+                )
+            if rv.dtype.startswith(("int", "uint", "bool")):
+                raise ValueError(
+                    "model must have continuous latent variables, for draws move along gradients, "
+                    f"got {kind} for {rv.name!r}"
                 )
         rows = {name: np.shape(value)[:1] for name, value in self.values.items()}
         if len(set(rows.values())) > 1 or () in rows.values():
@@ -92,6 +108,23 @@ class PyMCModel(CarriesData):
         """Return the observed variables by name."""
         index = self.index(data)
         return {name: value[index] for name, value in self.values.items()}
+
+    def labelled(self, drawn: Draws, data: Data) -> Draws:
+        """Return draws with the dims and coords of the PyMC model."""
+        dims = {
+            name: tuple(str(dim) for dim in named)
+            for name, named in self.model.named_vars_to_dims.items()
+            if None not in named
+        }
+        coords = {
+            dim: np.asarray(labels)
+            for dim, labels in self.model.coords.items()
+            if labels is not None
+        }
+        own, index = dims.get(self.names[0], ())[:1], self.index(data)
+        # Labels of the rows that are there; parameters along the same dimension have them all.
+        coords |= {dim: coords[dim][index] for dim in own if dim in coords}
+        return replace(drawn, dims=dims, coords=coords)
 
     def own_sampler(self) -> PyMCSampler:
         """Return the sampler on the model's own data, compiled once."""
@@ -154,6 +187,8 @@ class PyMCSampler:
                 compute_convergence_checks=False,
                 return_inferencedata=False,
             )
+        if len(trace.chains) < settings.chains or len(trace) < settings.draws:
+            raise KeyboardInterrupt  # which PyMC takes for a wish for fewer draws
         if not np.any(exponents):
             self._check_gradient(trace)
         parts = [

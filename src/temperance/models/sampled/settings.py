@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from temperance.validation import shown, whole
 
+# A posterior has the shape of the pairs of a K-fold plan, so that one compiled program serves both,
+# and several ladders.
+LADDERS = 3
+SHAPE_OF_POSTERIOR = 10
+
 
 @dataclass(frozen=True)
 class SMC:
@@ -15,7 +20,8 @@ class SMC:
     ----------
     islands : int, optional
         Independent groups of particles, whose scatter gives the Monte Carlo error.  By default 64
-        for a single pair; fewer, but at least 8, for plans of many pairs, whose errors average out.
+        for a single pair, 24 for each of up to 10 pairs and for each of three ladders of a
+        posterior, and 8 for each of more pairs, whose errors average out.
     particles : int
         Number of particles of an island.
     moves : int
@@ -37,7 +43,12 @@ class SMC:
 
     def shape(self, pairs: int) -> tuple[int, int]:
         """Return the number of groups and of draws in each."""
-        return self.islands or min(64, max(8, -(-160 // pairs))), self.particles
+        return self.islands or _by_pairs(pairs, 64, 24, 8), self.particles
+
+    @property
+    def ladders(self) -> int:
+        """Number of ladders of a posterior."""
+        return 1 if self.islands else LADDERS
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,12 @@ class NUTS:
 
     def shape(self, pairs: int) -> tuple[int, int]:
         """Return the number of groups and of draws in each."""
-        return self.chains, self.draws or min(500, max(64, -(-1250 // pairs)))
+        return self.chains, self.draws or _by_pairs(pairs, 500, 200, 64)
+
+    @property
+    def ladders(self) -> int:
+        """Number of ladders of a posterior."""
+        return 1 if self.draws else LADDERS
 
 
 def sampler_named(sampler: SMC | NUTS | str) -> SMC | NUTS:
@@ -81,3 +97,8 @@ def sampler_named(sampler: SMC | NUTS | str) -> SMC | NUTS:
     if sampler == "nuts":
         return NUTS()
     raise ValueError(f"sampler must be 'smc', 'nuts', SMC(...) or NUTS(...), got {shown(sampler)}")
+
+
+def _by_pairs(pairs: int, one: int, few: int, many: int) -> int:
+    """Return a number that depends on whether there is one pair, up to ten, or more."""
+    return one if pairs == 1 else few if pairs <= SHAPE_OF_POSTERIOR else many

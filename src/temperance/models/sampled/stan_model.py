@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 from temperance.types import Array, Data
 from temperance.validation import as_numbers, shown
@@ -47,6 +48,8 @@ class StanModel(CarriesData):
     chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
+    progress : function (beta, upper, rungs), bool or None
+        Called at every rung; by default a line on a terminal or in a notebook.
     """
 
     program_code: str
@@ -59,6 +62,7 @@ class StanModel(CarriesData):
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
+    progress: Report | bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse a program without weights or log likelihoods, and data without responses."""

@@ -1,11 +1,9 @@
-r"""A user's loss and log prior in JAX, as functions of a flat parameter in double precision."""
+r"""A user's loss and prior in JAX, as functions of a flat parameter in double precision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import jax
@@ -13,84 +11,79 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from temperance.types import Array, Data
+from temperance.models.sampled.precision import double_precision
+from temperance.models.sampled.prior import Prior
+from temperance.types import Array
 from temperance.validation import shown
 
 Tree = Any
 BLOCK = 2**22  # losses computed at a time
 
 
-def double_precision() -> AbstractContextManager[Any]:
-    """Return a context of double precision; the user's own setting is not changed."""
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    return import_module("jax.experimental").enable_x64()
-
-
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Loss and log prior over flat parameters.
+    """Loss and prior over flat parameters, in unconstrained coordinates.
 
     Parameters
     ----------
     loss : function (theta, x, y) -> scalar
-    log_prior : function theta -> scalar
-    template : pytree
-        An example parameter: structure, shapes, and start of the chains.
+    prior : Prior
     """
 
     loss: Callable[[Tree, Any, Any], Any]
-    log_prior: Callable[[Tree], Any]
-    template: Tree
+    prior: Prior
 
     @property
     def start(self) -> Any:
-        """The template as a vector."""
-        return ravel_pytree(_as_double(self.template))[0]
+        """A point of the prior as a vector."""
+        return ravel_pytree(_as_double(self.prior.start))[0]
 
-    @property
-    def unravel(self) -> Callable[[Any], Tree]:
-        """Function from a vector to a parameter."""
-        return ravel_pytree(_as_double(self.template))[1]
+    def theta(self, flat: Any) -> Tree:
+        """Return the parameter of a vector."""
+        return self.prior.constrain(self._unconstrained(flat))
 
     def log_density_of_prior(self, flat: Any) -> Any:
         """Return the log prior of a vector."""
-        return self.log_prior(self.unravel(flat))
+        return self.prior.log_density(self._unconstrained(flat))
+
+    def _unconstrained(self, flat: Any) -> Tree:
+        return ravel_pytree(_as_double(self.prior.start))[1](flat)
 
     def row_losses(self, flat: Any, X: Any, y: Any) -> Any:
         """Return the loss of every row, (n,)."""
-        theta = self.unravel(flat)
+        theta = self.theta(flat)
         return jax.vmap(lambda x_i, y_i: self.loss(theta, x_i, y_i))(X, y)
 
     def energy(self, flat: Any, weights: Any, X: Any, y: Any) -> Any:
         """Return the weighted sum of the losses; rows of weight zero contribute nothing."""
         return weighted(weights, self.row_losses(flat, X, y))
 
-    def check(self, data: Data) -> None:
+    def check(self, X: Tree, y: Tree) -> None:
         """Refuse functions that JAX cannot trace, or that are not finite at the start."""
         with double_precision():
-            x, y = jnp.asarray(data.X[0]), jnp.asarray(data.y[0])
-            theta = self.unravel(self.start)
-            _traced("log_prior", "a number", self.log_prior, theta)
-            _traced("loss", "one number per observation", self.loss, theta, x, y)
-            value = float(self.log_prior(theta))
+            first = jax.tree.map(lambda rows: jnp.asarray(rows[0]), (X, y))
+            theta = self.theta(self.start)
+            _traced("log_prior", "a number", self.log_density_of_prior, self.start)
+            _traced("loss", "one number per observation", self.loss, theta, *first)
+            value = float(jax.jit(self.log_density_of_prior)(self.start))
             if not np.isfinite(value):
                 raise ValueError(
                     f"log_prior must be finite at the start, got {value!r} at theta = "
                     f"{_show(theta)}"
                 )
-            losses = jax.jit(self.row_losses)(self.start, jnp.asarray(data.X), jnp.asarray(data.y))
-            self.refuse_invalid(np.asarray(losses), self.start, data, infinite=True)
+            losses = jax.jit(self.row_losses)(self.start, *jax.tree.map(jnp.asarray, (X, y)))
+            self.refuse_invalid(np.asarray(losses), self.start, X, y, infinite=True)
 
-    def refuse_invalid(self, losses: Array, flat: Array, data: Data, infinite: bool) -> None:
+    def refuse_invalid(self, losses: Array, flat: Array, X: Tree, y: Tree, infinite: bool) -> None:
         """Refuse a loss that is nan, or infinite if ``infinite``, and name its observation."""
         invalid = ~np.isfinite(losses) if infinite else np.isnan(losses)
         if invalid.any():
             i = int(np.argmax(invalid))
+            x_i, y_i = jax.tree.map(lambda rows: rows[i], (X, y))
             raise ValueError(
                 f"loss must be {'finite' if infinite else 'a number'}, got {float(losses[i])!r} "
-                f"for observation {i} (x = {shown(data.X[i])}, y = {shown(data.y[i])}) at theta = "
-                f"{_show(self.unravel(jnp.asarray(flat)))}"
+                f"for observation {i} (x = {shown(x_i)}, y = {shown(y_i)}) at theta = "
+                f"{_show(self.theta(jnp.asarray(flat)))}"
             )
 
 
