@@ -117,6 +117,14 @@ class TestFormulas:
         flipped = ((each - (1 - y)) ** 2).mean()
         assert abs(found - flipped) > 4 * error
 
+    def test_an_offset_is_part_of_the_predictor(self):
+        X, y = classes()
+        calibration = calibrate(models.GibbsLinear(losses.Probit(), offset=0), X, y, "bayes")
+        u = X[:, 0] + calibration.posterior.sample(4000, 2) @ X[:, 1:].T
+        risks = ((u > 0) != y).mean(axis=1)
+        error = risks.std() / np.sqrt(len(risks))
+        assert abs(calibration.certificate().empirical_risk - risks.mean()) < 4 * error
+
     def test_predictors_without_variance(self):
         mean, y = np.array([2.0, -2.0, 0.0]), np.array([1.0, 1.0, 1.0])
         np.testing.assert_array_equal(zero_one(mean, np.zeros(3), y), [0.0, 1.0, 0.5])

@@ -89,7 +89,9 @@ class Certificate:
         if self.vacuous:
             lines.append("  says      nothing: guessing has no larger risk than this")
         elif self.loss == "zero-one":
-            lines.append("  class     that most draws vote for: wrong at most twice as often")
+            lines.append(
+                "  votes     the class that most draws vote for is wrong at most twice as often"
+            )
         return "\n".join(
             [*lines, "  note      rows kept for a test alone often give a lower bound"]
         )
