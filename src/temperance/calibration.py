@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,9 @@ from temperance.posteriors.mixture import mixed
 from temperance.search.minimise import Minimum
 from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
 from temperance.validation import non_negative
+
+if TYPE_CHECKING:
+    from temperance.certificate import Certificate
 
 LEAST_FREE = 0.02  # smallest value used for 1 - p/n
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
@@ -161,6 +164,8 @@ class Calibration:
         at the choice, and the standard error of that difference, paired over the tested rows
     average : the weights of betas, if the posterior is an average over them
     rate : the rule that gave beta, if there is no curve
+    seen : what the rows have decided of the prior or of the units of X, as phrases; a certificate
+        needs rows that decided nothing of these
     posterior : the posterior at ``alpha`` on all data, or the average
     """
 
@@ -175,6 +180,7 @@ class Calibration:
     curve: RiskCurve | None
     average: BetaWeights | None = field(default=None, kw_only=True)
     rate: Rate | None = field(default=None, kw_only=True)
+    seen: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def standard_error(self) -> float:
@@ -279,6 +285,37 @@ class Calibration:
 
         given = getattr(self.strategy, "groups", None) if groups is None else groups
         return sandwich_posterior(self.model, self.data, self.posterior, given)
+
+    def certificate(
+        self,
+        loss: Literal["zero-one", "brier"] = "zero-one",
+        confidence: float = 0.95,
+        *,
+        even_if_seen: bool = False,
+    ) -> Certificate:
+        r"""Return an upper bound on the risk on new rows, for Gaussian posteriors of two classes.
+
+        With probability ``confidence`` over samples of n independent rows, at every beta at once,
+
+        .. math:: kl(r \,\|\, R) \le \frac{KL(Q \,\|\, P) + \ln(2 \sqrt n / \delta)}{n},
+
+        where r and R are the expected losses of a draw from the posterior Q on the rows and on new
+        rows, P is the prior and :math:`\delta` is 1 - ``confidence``; the bound is the largest
+        such R.
+
+        Parameters
+        ----------
+        loss : {"zero-one", "brier"}
+            Whether a draw misclassifies a row, or the square of y less the draw's probability.
+        confidence : float
+            The probability that the bound holds.
+        even_if_seen : bool
+            Return the number, without its guarantee, if the prior or the units of X depend on the
+            rows.
+        """
+        from temperance.certificate import certify
+
+        return certify(self, loss, confidence, even_if_seen)
 
     def losses(self, curve: RiskCurve) -> Array:
         """Return the loss of each row of a curve at the choice, or under the average, (n,)."""

@@ -2,7 +2,8 @@ r"""Calibrated Bayesian classification as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.estimators.base import GibbsEstimator, Target
+from temperance.estimators.certify import decided_by_rows, rows_apart
 from temperance.estimators.inputs import (
     as_seed,
     as_weights,
@@ -35,6 +37,9 @@ from temperance.posteriors import StudentMixture, StudentT
 from temperance.resources import threads_for
 from temperance.types import Array, Data, Strategy, Transfer
 from temperance.validation import as_data, one_of, shown, whole
+
+if TYPE_CHECKING:
+    from temperance.certificate import Certificate
 
 POSTERIORS: dict[str, type] = {
     "mean-field": MeanFieldLogistic,
@@ -109,6 +114,10 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     random_state : int, RandomState or None
         Seed of the random folds or resamples of strategies that use them.  ``None`` is 0, so that
         the result is reproducible.
+    certify : float or None
+        Share of the rows, chosen at random by ``random_state``, that gives the standardisation and
+        the prior, and nothing else.  The posterior comes from the other rows, for which
+        ``certificate`` then holds.  By default all rows serve for both.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
         can predict and show its numbers, but not the curve, nor the posterior at another beta.
@@ -175,6 +184,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         standardize: bool = True,
         fit_intercept: bool = True,
         random_state: Any = None,
+        certify: float | None = None,
         keep_data: bool = False,
     ) -> None:
         self.loss = loss
@@ -188,6 +198,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.certify = certify
         self.keep_data = keep_data
 
     def fit(
@@ -225,16 +236,38 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(
                 f"loss must be 'logistic' for {len(self.classes_)} classes, got {shown(self.loss)}"
             )
+        codes = np.searchsorted(self.classes_, labels).astype(float)
+        first, others = rows_apart(self.certify, codes, weights, groups, self.random_state)
         with threads_for(inputs.size):
-            self.coordinates_ = self._choose_coordinates(inputs, weights)
+            self.coordinates_ = self._choose_coordinates(inputs[first], weights[first])
             rows = self.coordinates_.rows(inputs)
-            codes = np.searchsorted(self.classes_, labels).astype(float)
-            model = self._model(rows, codes, weights)
-            self.calibration_ = self._calibrate(model, rows, codes, weights, groups)
+            model = self._model(rows[first], codes[first], weights[first])
+            calibration = self._calibrate(
+                model, rows[others], codes[others], weights[others], groups
+            )
+            self.calibration_ = replace(calibration, seen=self._decided_by_rows())
             self.inverse_temperature_ = self.calibration_.beta
             means = np.stack([law.mean for law in self.class_coefficients()])
             self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
         return self
+
+    def certificate(
+        self,
+        loss: Literal["zero-one", "brier"] = "zero-one",
+        confidence: float = 0.95,
+        *,
+        even_if_seen: bool = False,
+    ) -> Certificate:
+        """Return that of the calibration, see :meth:`temperance.Calibration.certificate`."""
+        check_is_fitted(self)
+        return self.calibration_.certificate(loss, confidence, even_if_seen=even_if_seen)
+
+    def _decided_by_rows(self) -> tuple[str, ...]:
+        """Return what the rows of the posterior have decided of the prior and the units of X."""
+        if self.certify is not None:
+            return ()
+        learns_mean = self._loss() is not None and self.fit_intercept
+        return decided_by_rows(self.standardize, self._learns_scale(), learns_mean)
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the logistic one."""

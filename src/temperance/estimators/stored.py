@@ -40,6 +40,10 @@ class StoredChoice:
         """Raise an error: the posterior at another beta needs the data."""
         _refuse()
 
+    def certificate(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise an error: a certificate needs the data."""
+        _refuse()
+
 
 @dataclass(frozen=True)
 class AbsentData:

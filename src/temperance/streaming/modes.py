@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self, TypeGuard
+from typing import Any, NamedTuple, NoReturn, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,6 +201,13 @@ class ModeCalibration(Calibration):
     def posterior_at(self, beta: float) -> Any:
         """Return the posterior at another beta on all data; Bayes is 1."""
         return self.found.at(non_negative("beta", beta))
+
+    def certificate(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise an error: a certificate needs the rows, which are not kept."""
+        raise ValueError(
+            "a certificate needs all rows at once, got sums over partitions; use calibrate(model, "
+            "X, y) on rows that fit into memory"
+        )
 
 
 @dataclass(frozen=True, eq=False)
