@@ -7,9 +7,9 @@ from typing import Any
 
 from temperance.app.held_out import HeldOut, missed
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
+from temperance.losses import Pinball, Poisson
 from temperance.strategies.selection import suspects
 from temperance.types import known_noise_variance
-
 
 NO_LANDMARK = "The loss is no likelihood: the size of β depends on its units, and 1 is no landmark."
 
@@ -75,7 +75,7 @@ def _rate(calibration: Calibration) -> str:
 
 
 def name_of_choice(calibration: Calibration) -> str:
-    """Return the name of what is compared with Bayes."""
+    """Return the name of the choice."""
     return "chosen β" if calibration.average is None else "average over β"
 
 
@@ -98,6 +98,8 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
         if known_noise_variance(calibration.model) is None
         else "let the model infer its noise variance"
     )
+    if isinstance(getattr(calibration.model, "row_loss", None), Poisson):
+        remedy = "take the negative binomial loss, whose counts may vary more"
     return (
         f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
         f"chance, and choosing β did not repair it: {remedy}."
@@ -111,11 +113,28 @@ def _listed(words: list[str]) -> str:
 
 
 def modelled(fitted: Any, target: str) -> str:
-    """Return which of two classes has its probability modelled, or an empty text."""
+    """Return which of two classes has its probability or margin modelled, or an empty text."""
     classes = list(getattr(fitted, "classes_", ()))
     if len(classes) != 2:
         return ""
-    return f"probability of {target} = {classes[1]}, against {classes[0]}"
+    what = "probability" if fitted.likelihood else "margin"
+    return f"{what} of {target} = {classes[1]}, against {classes[0]}"
+
+
+def fared(fitted: Any, held: HeldOut) -> str:
+    """Return how the fitted values of a loss that is no likelihood did on rows held out."""
+    loss = fitted.calibration_.model.row_loss
+    text = f"On rows held out, the {loss.name} was {with_error(*held.mean(held.calibrated.loss))}"
+    if held.calibrated.right is not None:
+        right = held.mean(held.calibrated.right.astype(float))[0]
+        return f"{text} per row, and {100 * right:.0f} % of the classes were guessed right."
+    if isinstance(loss, Pinball):
+        share = 100 * held.mean(held.calibrated.below)[0]
+        return (
+            f"{text} per row, and {share:.0f} % of the responses lay at or below the line, where "
+            f"{100 * loss.quantile:.3g} % should."
+        )
+    return f"{text} per row."
 
 
 def _better_repair(calibration: Calibration) -> str:

@@ -21,6 +21,7 @@ from temperance.estimators.inputs import (
     refuse_extreme_units,
     validated,
 )
+from temperance.estimators.losses import bounds_of_loss
 from temperance.estimators.stored import without_data
 from temperance.strategies import (
     RATES,
@@ -32,7 +33,17 @@ from temperance.strategies import (
 )
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
-from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer, preferences_of
+from temperance.types import (
+    Array,
+    Data,
+    Labels,
+    Model,
+    Risk,
+    Strategy,
+    Transfer,
+    has_likelihood,
+    preferences_of,
+)
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "draws"]
@@ -67,9 +78,11 @@ class GibbsEstimator(BaseEstimator):
         one_of("target", self.target, RISKS)
         return RISKS[self.target]
 
-    def _bounds(self, model: Model) -> tuple[float, float]:
+    def _bounds(self, model: Model, data: Data) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
+        if not has_likelihood(model):
+            return bounds_of_loss(model, data)
         far = self._risk() == "predictive" and preferences_of(model).wide
         return FAR_BOUNDS if far else BOUNDS
 
@@ -109,7 +122,7 @@ class GibbsEstimator(BaseEstimator):
             data.X,
             data.y,
             as_strategy(strategy, self.transfer, model, data, self._risk()),
-            bounds=self._bounds(model),
+            bounds=self._bounds(model, data),
             risk=self._risk(),
             weights=data.weights,
             seed=seed,

@@ -310,9 +310,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return self.classes_[most_probable]
 
     @available_if(_has_margins)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: ArrayLike) -> Array:
+    def decision_function(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return the posterior mean of the linear predictor; above 0 it is the second class."""
-        return self._posterior().combination(self._rows(X)).mean
+        return self._posterior(beta).combination(self._rows(X)).mean
 
     def predict_interval(
         self, X: ArrayLike, level: ArrayLike = 0.95, *, beta: float | None = None

@@ -74,7 +74,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         What is optimised: forecasts of new responses, or single draws from the posterior, whose
         mean loss is the Gibbs risk.
     bounds : (float, float) or None
-        Range allowed for beta; by default (0, 3).
+        Range allowed for beta; by default (0, 3), and (0, 100 / mean loss at the prior mean) for
+        a loss that is no likelihood.
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: it is
         learnt by the evidence; forecasts are averaged over scales, for draws the scale of largest
