@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -221,7 +222,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         if len(self.classes_) > 2 and self._loss() is not None:
             raise ValueError(
-                f"loss must be 'logistic' for {len(self.classes_)} classes, got {shown(self.loss)}"
+                f"loss must be 'logistic' for {len(self.classes_)} classes, got "
+                f"{shown(self.loss)}: Only binary classification is supported."
             )
         with threads_for(inputs.size):
             self.coordinates_ = self._choose_coordinates(inputs, weights)
@@ -233,6 +235,12 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             means = np.stack([law.mean for law in self.class_coefficients()])
             self.intercept_, self.coef_ = means[:, 0], means[:, 1:]
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: other losses than the logistic one are of two classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self._loss() is None
+        return tags
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the logistic one."""
@@ -305,6 +313,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class of each row, or that on its side of the margin."""
         if not self.likelihood:
+            check_is_fitted(self)
             return self.classes_[(self.decision_function(X) > 0).astype(int)]
         most_probable = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[most_probable]

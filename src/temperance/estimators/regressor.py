@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
@@ -223,6 +224,13 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             means = self.coordinates_.means(self._posterior(), self._response)
             self.intercept_, self.coef_ = _first_and_rest(means)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: counts are not negative."""
+        tags = super().__sklearn_tags__()
+        loss = self._loss()
+        tags.target_tags.positive_only = loss is not None and loss.discrete
+        return tags
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the squared one."""
