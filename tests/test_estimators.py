@@ -27,11 +27,21 @@ from temperance.estimators.base import RISKS
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.coordinates import count_terms
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
+from temperance.losses import Poisson
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
 NO_AVERAGE = ("average", "draws")
 NUMBERS = ("beta", "alpha", "risk", "standard_error", "gain", "gain_standard_error")
+
+
+class OfRealNumbers(Poisson):
+    """The Poisson loss of what scikit-learn's checks take for counts: positive numbers."""
+
+    def check(self, y):
+        """Take them."""
+
+
 CHECKED = [
     GibbsRegressor(),
     GibbsRegressor(noise_variance=0.5, transfer="alpha"),
@@ -39,6 +49,10 @@ CHECKED = [
     GibbsRegressor(fit_intercept=False, prior_scale=0.5),
     GibbsClassifier(posterior="laplace", target="draws", prior_scale=1.0),
     GibbsClassifier(posterior="jaakkola", strategy="bayes", prior_scale=1.0, degree=2),
+    GibbsRegressor(loss="quantile", target="draws", bounds=(0.0, 3.0)),
+    GibbsRegressor(loss=OfRealNumbers(), strategy="bayes", prior_scale=1.0),
+    GibbsClassifier(loss="hinge", target="draws"),
+    GibbsClassifier(loss="probit", posterior="laplace", strategy="bayes", prior_scale=1.0),
 ]
 
 

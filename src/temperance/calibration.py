@@ -17,7 +17,15 @@ from temperance.diagnostics import TemperanceWarning
 from temperance.information import DIFFERENT
 from temperance.posteriors.mixture import mixed
 from temperance.search.minimise import Minimum
-from temperance.types import Array, CountsParameters, Data, Model, Risk, Strategy
+from temperance.types import (
+    Array,
+    CountsParameters,
+    Data,
+    Model,
+    Risk,
+    Strategy,
+    has_likelihood,
+)
 from temperance.validation import non_negative
 
 if TYPE_CHECKING:
@@ -161,7 +169,8 @@ class Calibration:
     curve : estimated risk as a function of beta, with slope on request; None if the strategy
         estimates no risk, and then risks and errors are nan
     bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, its difference to the risk
-        at the choice, and the standard error of that difference, paired over the tested rows
+        at the choice, and the standard error of that difference, paired over the tested rows; nan
+        if the loss is no likelihood, where beta = 1 is not Bayes
     average : the weights of betas, if the posterior is an average over them
     rate : the rule that gave beta, if there is no curve
     seen : what the rows have decided of the prior or of the units of X, as phrases; a certificate
@@ -189,8 +198,13 @@ class Calibration:
 
     @property
     def gain_standard_error(self) -> float:
-        """Standard error of the gain over Bayes."""
-        return self.errors.gain
+        """Standard error of the gain over Bayes; nan if the loss is no likelihood."""
+        return self.errors.gain if self.likelihood else float("nan")
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus a log likelihood, so that beta = 1 is Bayes."""
+        return has_likelihood(self.model)
 
     @property
     def beta(self) -> float:
@@ -214,8 +228,10 @@ class Calibration:
 
     @cached_property
     def bayes_risk(self) -> float:
-        """Estimated risk at beta = 1; nan without a curve."""
-        return float("nan") if self.curve is None else float(self.curve(1.0))
+        """Estimated risk at beta = 1; nan without a curve, or if the loss is no likelihood."""
+        if self.curve is None or not self.likelihood:
+            return float("nan")
+        return float(self.curve(1.0))
 
     @property
     def gain(self) -> float:
@@ -262,7 +278,7 @@ class Calibration:
         return mixed(self.average.weights, [self.posterior_at(b) for b in self.average.betas])
 
     def posterior_at(self, beta: float) -> Any:
-        """Return the posterior at another beta on all data; Bayes is 1."""
+        """Return the posterior at another beta on all data; of a likelihood Bayes is 1."""
         alpha = non_negative("beta", beta) * self.data.size
         return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
 
@@ -326,7 +342,7 @@ class Calibration:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the curve with the choice and Bayes marked; return the axes."""
+        """Draw the curve with the choice, and Bayes if there is a likelihood; return the axes."""
         from temperance.plots import plot_calibration
 
         return plot_calibration(self, ax=ax)
@@ -340,18 +356,19 @@ class Calibration:
 
     def summary(self) -> str:
         """Return what is printed, one line per quantity."""
+        bayes = "; Bayes is beta = 1" if self.likelihood else ""
         lines = [
             f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
-            f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g};"
-            " Bayes is beta = 1)",
+            f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g}"
+            f"{bayes})",
             *self._range_line(),
         ]
         if self.curve is not None:
-            lines += [
-                f"  risk      {with_error(self.risk, self.standard_error)}  ({self.kind})",
-                f"  Bayes     {with_error(self.bayes_risk)},  gain"
-                f" {with_error(self.gain, self.gain_standard_error)}",
-            ]
+            risk = with_error(self.risk, self.standard_error)
+            lines.append(f"  risk      {risk}  ({self.kind})")
+        if self.curve is not None and self.likelihood:
+            gain = with_error(self.gain, self.gain_standard_error)
+            lines.append(f"  Bayes     {with_error(self.bayes_risk)},  gain {gain}")
         lines.append(f"  {'minimum' if self.rate is None else 'rule':10}{self.where}")
         if self.curve is not None:
             lines.append(f"  method    {self.curve.method_at(self.beta)}")
@@ -392,7 +409,8 @@ class Calibration:
         if not self.minimum.searched:
             return "not sought: beta is given"
         if self.flat:
-            return "nowhere: the curve is flat; this is the point closest to Bayes"
+            near = "Bayes" if self.likelihood else "1"
+            return f"nowhere: the curve is flat; this is the point closest to {near}"
         if self.minimum.least is not None:
             return f"at beta = {self.minimum.least:.4g}; the strategy keeps away from it"
         if self.at_bound and self.beta == 0:

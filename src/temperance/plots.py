@@ -17,7 +17,7 @@ ERRORS_SHOWN = 25  # betas at which the Monte Carlo error of a curve is computed
 
 
 def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
-    """Draw the risk curve within the bounds, with the choice and Bayes marked.
+    """Draw the risk curve within the bounds, with the choice, and Bayes of a likelihood, marked.
 
     The axis is one of square roots, or logarithmic, if the choice would otherwise be too close to
     its left end.  A curve from draws has a band of two Monte Carlo errors.  Other valleys of the
@@ -65,7 +65,7 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         label = f"second valley: β = {beta:.3g}, risk higher by {risk - calibration.risk:.2g}"
         ax.plot(beta, risk, "o", markerfacecolor="none", color=ORANGE, zorder=3, label=label)
     ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
-    if lower <= 1 <= upper:
+    if _has_bayes(calibration):
         ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
     low, high = calibration.beta_range or (calibration.beta, calibration.beta)
@@ -87,7 +87,8 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         label=f"{chosen}: β = {calibration.beta:.3g} (± standard error)",
     )
     ax.set_ylim(*_risk_limits(calibration, values))
-    ax.set_xlabel("β = α / n, exponent on each observation's likelihood")
+    of_each = "exponent on each observation's likelihood"
+    ax.set_xlabel(f"β = α / n, {of_each if calibration.likelihood else 'weight of each loss'}")
     ax.set_ylabel(f"estimated {calibration.kind} risk")
     names = (type(part).__name__ for part in (calibration.model, calibration.strategy))
     ax.set_title(", ".join(names), loc="left", fontsize="medium")
@@ -131,12 +132,17 @@ def _root(beta: Array) -> Array:
     return np.sqrt(np.maximum(beta, 0.0))
 
 
+def _has_bayes(calibration: Calibration) -> bool:
+    """Return whether Bayes lies within the bounds."""
+    return calibration.likelihood and calibration.bounds[0] <= 1 <= calibration.bounds[1]
+
+
 def _risk_limits(calibration: Calibration, values: Array) -> tuple[float, float]:
     """Return limits of the risk axis that leave out the steep start of a curve."""
     error = calibration.standard_error if np.isfinite(calibration.standard_error) else 0.0
     low = min(float(values.min()), calibration.risk - error)
     high = max(float(np.quantile(values, 0.85)), calibration.risk + error)
-    if calibration.bounds[0] <= 1 <= calibration.bounds[1]:
+    if _has_bayes(calibration):
         high = max(high, calibration.bayes_risk)
     height = high - low
     highest = float(values.max())

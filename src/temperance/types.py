@@ -278,7 +278,7 @@ class Model(Protocol):
     :class:`ChecksData`, :class:`CountsParameters`, :class:`HasInformation`,
     :class:`HasPriorInformation`, :class:`HasCredibleLevels`, :class:`HasDesign`,
     :class:`MovesDraws`, :class:`HasOtherLosses`, :class:`HasReference`,
-    :class:`HasPreferences`, :class:`HasNoiseVariance`.
+    :class:`HasPreferences`, :class:`HasNoiseVariance`, :class:`KnowsLikelihood`.
     """
 
     def posterior(
@@ -440,6 +440,16 @@ class HasNoiseVariance(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsLikelihood(Protocol):
+    """A model that says whether its loss is minus a log likelihood; others have one."""
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether it is; otherwise beta = 1 is not Bayes."""
+        ...
+
+
 class Preferences(NamedTuple):
     """Default strategies of a model, chosen by benchmarks.
 
@@ -478,6 +488,11 @@ def preferences_of(model: object) -> Preferences:
 def known_noise_variance(model: object) -> float | None:
     """Return the noise variance that a model assumes; None if it has none or infers it."""
     return model.noise_variance if isinstance(model, HasNoiseVariance) else None
+
+
+def has_likelihood(model: object) -> bool:
+    """Return whether a model's loss is minus a log likelihood, so that beta = 1 is Bayes."""
+    return not isinstance(model, KnowsLikelihood) or bool(model.likelihood)
 
 
 @runtime_checkable

@@ -7,8 +7,11 @@ from typing import Any
 
 from temperance.app.held_out import HeldOut, missed
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
+from temperance.losses import Pinball, Poisson
 from temperance.strategies.selection import suspects
 from temperance.types import known_noise_variance
+
+NO_LANDMARK = "The loss is no likelihood: the size of β depends on its units, and 1 is no landmark."
 
 
 def explain(calibration: Calibration) -> str:
@@ -17,11 +20,11 @@ def explain(calibration: Calibration) -> str:
         return _rate(calibration)
     if calibration.average is not None:
         low, high = calibration.beta_range or calibration.bounds
-        gain = _gain(calibration)
+        gain = _sentence(_gain(calibration))
         return (
             f"Forecasts are averaged over β, by how they fared on rows held out: 95 % of the "
             f"weight lies between {low:.3g} and {high:.3g}, half of it below "
-            f"{calibration.beta:.3g}. {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+            f"{calibration.beta:.3g}. {gain}{_better_repair(calibration)}"
         )
     if not calibration.minimum.searched:
         return (
@@ -29,27 +32,38 @@ def explain(calibration: Calibration) -> str:
             "risk is that on the rows which the posterior was fitted to."
         )
     if calibration.flat:
+        near = "Bayes" if calibration.likelihood else "1"
         return (
             "The estimated risk does not depend on β, so the data say nothing about it; β stays "
-            "as close to Bayes as the bounds allow."
+            f"as close to {near} as the bounds allow."
         )
+    if not calibration.likelihood:
+        return f"{_weight(calibration)}{_range(calibration)}"
     if not calibration.at_bound and _unclear(calibration):
         return (
             f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
             f"{_range(calibration)}"
         )
-    gain = f"{_gain(calibration)}{_range(calibration)}"
-    return f"{_meaning(calibration)} {gain[0].upper()}{gain[1:]}{_better_repair(calibration)}"
+    gain = _sentence(f"{_gain(calibration)}{_range(calibration)}")
+    return f"{_meaning(calibration)} {gain}{_better_repair(calibration)}"
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _rate(calibration: Calibration) -> str:
     """Return what a beta means that a rule gave for the sake of credible sets."""
     beta = calibration.beta
-    how = "as wide as" if beta == 1 else "wider than" if beta < 1 else "narrower than"
-    text = (
-        f"β = {beta:.3g} was not chosen by risk: {calibration.where}. Credible sets of the "
-        f"coefficients are {how} Bayes'; intervals for new responses were no part of the rule."
-    )
+    text = f"β = {beta:.3g} was not chosen by risk: {calibration.where}. "
+    if calibration.likelihood:
+        how = "as wide as" if beta == 1 else "wider than" if beta < 1 else "narrower than"
+        text += (
+            f"Credible sets of the coefficients are {how} Bayes'; intervals for new responses were "
+            "no part of the rule."
+        )
+    else:
+        text += f"It is for credible sets of the coefficients. {NO_LANDMARK}"
     rate = calibration.rate
     if rate is not None and rate.no_single_rate and rate.by_direction is not None:
         least, most = rate.by_direction[[0, -1]]
@@ -61,7 +75,7 @@ def _rate(calibration: Calibration) -> str:
 
 
 def name_of_choice(calibration: Calibration) -> str:
-    """Return the name of what is compared with Bayes."""
+    """Return the name of the choice."""
     return "chosen β" if calibration.average is None else "average over β"
 
 
@@ -84,6 +98,8 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
         if known_noise_variance(calibration.model) is None
         else "let the model infer its noise variance"
     )
+    if isinstance(getattr(calibration.model, "row_loss", None), Poisson):
+        remedy = "take the negative binomial loss, whose counts may vary more"
     return (
         f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
         f"chance, and choosing β did not repair it: {remedy}."
@@ -97,11 +113,28 @@ def _listed(words: list[str]) -> str:
 
 
 def modelled(fitted: Any, target: str) -> str:
-    """Return which of two classes has its probability modelled, or an empty text."""
+    """Return which of two classes has its probability or margin modelled, or an empty text."""
     classes = list(getattr(fitted, "classes_", ()))
     if len(classes) != 2:
         return ""
-    return f"probability of {target} = {classes[1]}, against {classes[0]}"
+    what = "probability" if fitted.likelihood else "margin"
+    return f"{what} of {target} = {classes[1]}, against {classes[0]}"
+
+
+def fared(fitted: Any, held: HeldOut) -> str:
+    """Return how the fitted values of a loss that is no likelihood did on rows held out."""
+    loss = fitted.calibration_.model.row_loss
+    text = f"On rows held out, the {loss.name} was {with_error(*held.mean(held.calibrated.loss))}"
+    if held.calibrated.right is not None:
+        right = held.mean(held.calibrated.right.astype(float))[0]
+        return f"{text} per row, and {100 * right:.0f} % of the classes were guessed right."
+    if isinstance(loss, Pinball):
+        share = 100 * held.mean(held.calibrated.below)[0]
+        return (
+            f"{text} per row, and {share:.0f} % of the responses lay at or below the line, where "
+            f"{100 * loss.quantile:.3g} % should."
+        )
+    return f"{text} per row."
 
 
 def _better_repair(calibration: Calibration) -> str:
@@ -124,23 +157,39 @@ def _range(calibration: Calibration) -> str:
     return f" The data do not tell β from {low:.3g} to {high:.3g} apart."
 
 
-def _meaning(calibration: Calibration) -> str:
+def _weight(calibration: Calibration) -> str:
+    """Return what a beta chosen by risk means where the loss is no likelihood."""
+    if calibration.at_bound:
+        return f"{_at_bound(calibration)} {NO_LANDMARK}"
+    return f"β = {calibration.beta:.3g} has the smallest estimated risk. {NO_LANDMARK}"
+
+
+def _at_bound(calibration: Calibration) -> str:
+    """Return what a choice at a bound means."""
     beta, upper = calibration.beta, calibration.bounds[1]
     if beta == 0:
         return (
             "The prior alone predicts better than anything learnt from these data (β = 0): check "
             "the model, the units and the prior."
         )
-    if calibration.at_bound and beta == upper:
+    if beta == upper:
         advice = (
             "it rewards narrow posteriors and mostly does, so the bound is a convention"
             if calibration.kind == "gibbs"
             else f"see whether wider bounds do better, or whether {suspects(calibration.model)}"
         )
         return f"The {calibration.kind} risk falls up to the upper bound, β = {beta:.3g}: {advice}."
-    amount = f"each observation should count as {beta:.3g} of one"
+    amount = f"each observation should count as {beta:.3g} of one, or less"
+    if not calibration.likelihood:
+        amount = f"β = {beta:.3g}"
+    return f"The risk is smallest at the lower bound: {amount}; see wider bounds."
+
+
+def _meaning(calibration: Calibration) -> str:
     if calibration.at_bound:
-        return f"The risk is smallest at the lower bound: {amount}, or less; see wider bounds."
+        return _at_bound(calibration)
+    beta = calibration.beta
+    amount = f"each observation should count as {beta:.3g} of one"
     if beta < 1:
         return (
             f"The data deserve less trust than Bayes gives them: {amount}. The posterior is wider "

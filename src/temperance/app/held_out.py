@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,14 +24,21 @@ class Forecasts:
 
     Parameters
     ----------
-    log_score : log density or log probability of the outcome, shape (n,)
-    place : for real responses, the forecast's probability of at most the outcome, shape (n,)
+    log_score : log density or log probability of the outcome, shape (n,), of a likelihood
+    place : for responses, the forecast's probability of at most the outcome, shape (n,); for
+        counts also that of less than it, in a first column, shape (n, 2)
     probabilities : for classes, the probability of each, shape (n, classes)
+    loss : the loss of the posterior mean of the predictor, shape (n,), if it is no likelihood
+    below : of such a loss of responses, whether they are at most the fitted value, as 0 or 1
+    right : of such a loss of classes, whether they are on the side predicted, as 0 or 1
     """
 
-    log_score: Array
+    log_score: Any = None
     place: Any = None
     probabilities: Any = None
+    loss: Any = None
+    below: Any = None
+    right: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +47,14 @@ class HeldOut:
 
     Parameters
     ----------
-    calibrated, bayes : Forecasts
+    calibrated, bayes : Forecasts; no Bayes if the loss is no likelihood
     gains : loss under Bayes minus loss under the choice, in the chosen risk, shape (n,)
     weights : weights of the rows, shape (n,)
     """
 
     calibrated: Forecasts
-    bayes: Forecasts
-    gains: Array
+    bayes: Forecasts | None
+    gains: Any
     weights: Array
 
     def mean(self, values: Array) -> tuple[float, float]:
@@ -89,26 +96,26 @@ def hold_out(
     for train, test in _folds(estimator, X, y, known, n_folds, seed):
         fitted = clone(estimator).fit(_take(X, train), y[train], sample_weight=known[train])
         new = _take(X, test)
-        parts.append(
-            _Part(
-                test,
-                forecasts(fitted, new, y[test]),
-                forecasts(fitted, new, y[test], beta=1.0),
-                _gains(fitted, new, y[test]),
-            )
-        )
+        bayes = gains = None
+        if fitted.likelihood:
+            bayes = forecasts(fitted, new, y[test], beta=1.0)
+            gains = _gains(fitted, new, y[test])
+        parts.append(_Part(test, forecasts(fitted, new, y[test]), bayes, gains))
         step()
     order = np.argsort(np.concatenate([part.rows for part in parts]))
+    bayes_too = [part.bayes for part in parts if part.bayes is not None]
     return HeldOut(
         _joined([part.calibrated for part in parts], order),
-        _joined([part.bayes for part in parts], order),
-        np.concatenate([part.gains for part in parts])[order],
+        _joined(bayes_too, order) if bayes_too else None,
+        np.concatenate([part.gains for part in parts])[order] if bayes_too else None,
         known,
     )
 
 
 def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -> Forecasts:
     """Return a fitted estimator's forecasts of rows, at its choice or at another ``beta``."""
+    if not fitted.likelihood:
+        return _fitted_values(fitted, X, y, beta)
     if hasattr(fitted, "classes_"):
         log_probabilities = fitted.predict_log_proba(X, beta=beta)
         happened = y[:, None] == fitted.classes_
@@ -116,14 +123,28 @@ def forecasts(fitted: Any, X: Any, y: NDArray[Any], beta: float | None = None) -
         log_score = np.max(log_probabilities, axis=1, where=happened, initial=-np.inf)
         return Forecasts(log_score, probabilities=np.exp(log_probabilities))
     law = fitted.forecast(X, beta=beta)
-    return Forecasts(law.log_density(y), place=law.cdf(y))
+    place = law.cdf(y)
+    if getattr(getattr(law, "loss", None), "discrete", False):
+        place = np.column_stack([law.cdf(y - 1), place])
+    return Forecasts(law.log_density(y), place=place)
+
+
+def _fitted_values(fitted: Any, X: Any, y: NDArray[Any], beta: float | None) -> Forecasts:
+    """Return how rows compare with the posterior mean of the predictor."""
+    model = fitted.calibration_.model
+    if hasattr(fitted, "classes_"):
+        margin = fitted.decision_function(X, beta=beta)
+        code = np.searchsorted(fitted.classes_, y).astype(float)
+        return Forecasts(loss=model.row_loss.value(margin, code), right=(margin > 0) == code)
+    line = fitted.fitted_value(X, beta=beta).mean
+    return Forecasts(loss=model.row_loss.value(line, y), below=(y <= line) + 0.0)
 
 
 class _Part(NamedTuple):
     rows: NDArray[np.intp]
     calibrated: Forecasts
-    bayes: Forecasts
-    gains: Array
+    bayes: Forecasts | None
+    gains: Any
 
 
 def _gains(fitted: Any, X: Any, y: NDArray[Any]) -> Array:
@@ -190,11 +211,13 @@ def _joined(parts: list[Forecasts], order: NDArray[np.intp]) -> Forecasts:
         values = [getattr(part, name) for part in parts]
         return None if values[0] is None else np.concatenate(values)[order]
 
-    return Forecasts(join("log_score"), join("place"), join("probabilities"))
+    return Forecasts(*(join(field.name) for field in fields(Forecasts)))
 
 
 def hits(forecasts: Forecasts, y: NDArray[Any], classes: NDArray[Any]) -> Array:
     """Return whether each row's class was predicted correctly, as 0 or 1."""
+    if forecasts.right is not None:
+        return forecasts.right.astype(float)
     return (classes[np.argmax(forecasts.probabilities, axis=1)] == y).astype(float)
 
 
@@ -216,5 +239,14 @@ def missed(held: HeldOut) -> dict[float, float]:
 
 
 def coverage(place: Array, level: float) -> Array:
-    """Return whether each response lies in its central interval of this level, as 0 or 1."""
-    return (np.abs(2 * place - 1) <= level).astype(float)
+    """Return whether each response lies in its central interval of this level, as 0 or 1.
+
+    Of a count, the share of its probability that does: whole intervals of counts hold more than
+    their level, and the mean of the shares is the level if forecasts are right (the nonrandomised
+    probability transform of Czado, Gneiting and Held, 2009).
+    """
+    if place.ndim == 1:
+        return (np.abs(2 * place - 1) <= level).astype(float)
+    low, high = place.T
+    held = np.minimum(high, (1 + level) / 2) - np.maximum(low, (1 - level) / 2)
+    return np.clip(held, 0.0, None) / np.maximum(high - low, np.finfo(float).tiny)

@@ -21,6 +21,7 @@ from temperance.estimators.inputs import (
     refuse_extreme_units,
     validated,
 )
+from temperance.estimators.losses import bounds_of_loss
 from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
 from temperance.strategies import (
@@ -35,7 +36,16 @@ from temperance.strategies import (
 )
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
-from temperance.types import Array, Data, Labels, Model, Risk, Strategy, Transfer, preferences_of
+from temperance.types import (
+    Array,
+    Data,
+    Labels,
+    Model,
+    Risk,
+    Strategy,
+    Transfer,
+    preferences_of,
+)
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "coefficients", "draws"]
@@ -93,12 +103,13 @@ class GibbsEstimator(BaseEstimator):
         """Return the risk that belongs to the target."""
         return RISKS[self._target()]
 
-    def _bounds(self, model: Model) -> tuple[float, float]:
+    def _bounds(self, model: Model, data: Data) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
         if not self.likelihood:
             # Rates are in units of one over the loss: the data say which.
-            return (0.0, LARGEST) if self._target() == "coefficients" else BOUNDS
+            coefficients = self._target() == "coefficients"
+            return (0.0, LARGEST) if coefficients else bounds_of_loss(model, data)
         far = self._risk() == "predictive" and preferences_of(model).wide
         return FAR_BOUNDS if far or self._target() == "coefficients" else BOUNDS
 
@@ -151,7 +162,7 @@ class GibbsEstimator(BaseEstimator):
             data.X,
             data.y,
             as_strategy(strategy, self.transfer, model, data, self._risk()),
-            bounds=self._bounds(model),
+            bounds=self._bounds(model, data),
             risk=self._risk(),
             weights=data.weights,
             seed=seed,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -234,7 +235,8 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"y must hold at least two classes, got 1 class: {only}")
         if len(self.classes_) > 2 and self._loss() is not None:
             raise ValueError(
-                f"loss must be 'logistic' for {len(self.classes_)} classes, got {shown(self.loss)}"
+                f"loss must be 'logistic' for {len(self.classes_)} classes, got "
+                f"{shown(self.loss)}: Only binary classification is supported."
             )
         codes = np.searchsorted(self.classes_, labels).astype(float)
         first, others = rows_apart(self.certify, codes, weights, groups, self.random_state)
@@ -268,6 +270,12 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             return ()
         learns_mean = self._loss() is not None and self.fit_intercept
         return decided_by_rows(self.standardize, self._learns_scale(), learns_mean)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: other losses than the logistic one are of two classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self._loss() is None
+        return tags
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the logistic one."""
@@ -347,14 +355,15 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class of each row, or that on its side of the margin."""
         if not self.likelihood:
+            check_is_fitted(self)
             return self.classes_[(self.decision_function(X) > 0).astype(int)]
         most_probable = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[most_probable]
 
     @available_if(_has_margins)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: ArrayLike) -> Array:
+    def decision_function(self, X: ArrayLike, *, beta: float | None = None) -> Array:
         """Return the posterior mean of the linear predictor; above 0 it is the second class."""
-        return self._posterior().combination(self._rows(X)).mean
+        return self._posterior(beta).combination(self._rows(X)).mean
 
     def predict_interval(
         self, X: ArrayLike, level: ArrayLike = 0.95, *, beta: float | None = None

@@ -35,6 +35,8 @@ from temperance.validation import shown
 DOF = 4.0  # degrees of freedom of loss="student-t"
 LEVEL = 10.0  # prior standard deviation of an intercept, in units of the response's
 
+FAR = 100.0  # upper bound of beta, in units of 1 / loss
+
 REGRESSIONS: dict[str, Callable[[float], Loss]] = {
     "quantile": Pinball,
     "huber": lambda _: Huber("auto"),
@@ -103,6 +105,13 @@ def loss_model(
     if not (forecasts and fitted.likelihood):
         return model_of(WEAK_SCALE)
     return most_predictive(model_of, data)
+
+
+def bounds_of_loss(model: Any, data: Data) -> tuple[float, float]:
+    """Return (0, 100 / mean loss at the prior mean), as beta has the units of 1 / loss."""
+    predictor = model.design(data.X) @ model.prior_mean
+    size = float(np.average(model.row_loss.value(predictor, data.y), weights=data.weights))
+    return 0.0, FAR / (size or 1.0)
 
 
 def response_unit(loss: Loss, data: Data) -> float:

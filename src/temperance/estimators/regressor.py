@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
@@ -77,7 +78,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         posterior, whose mean loss is the Gibbs risk.  By default forecasts, and coefficients if the
         loss is no likelihood.
     bounds : (float, float) or None
-        Range allowed for beta; by default (0, 3), and (0, 100) for coefficients.
+        Range allowed for beta; by default (0, 3), and (0, 100) for coefficients; for a loss that is
+        no likelihood any, or up to 100 / mean loss at the prior mean for draws.
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: it is
         learnt by the evidence; forecasts are averaged over scales, for draws the scale of largest
@@ -226,6 +228,13 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             means = self.coordinates_.means(self._posterior(), self._response)
             self.intercept_, self.coef_ = _first_and_rest(means)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: counts are not negative."""
+        tags = super().__sklearn_tags__()
+        loss = self._loss()
+        tags.target_tags.positive_only = loss is not None and loss.discrete
+        return tags
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the squared one."""

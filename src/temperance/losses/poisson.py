@@ -13,7 +13,6 @@ from temperance.losses.counts import least_poisson
 from temperance.losses.responses import check_counts
 from temperance.types import Array
 
-
 LARGEST = 250.0  # logarithm of a rate whose derivatives are computed
 
 

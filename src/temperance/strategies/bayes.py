@@ -9,7 +9,7 @@ from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
 from temperance.strategies.naive import Naive
-from temperance.types import Data, Model
+from temperance.types import Data, Model, has_likelihood
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,12 @@ class Bayes(Naive):
     def select(
         self, model: Model, data: Data, bounds: tuple[float, float], *args: Any, **options: Any
     ) -> Calibration:
-        """Refuse bounds without 1 before anything is computed."""
+        """Refuse bounds without 1, and losses that are no likelihood."""
+        if not has_likelihood(model):
+            raise ValueError(
+                "strategy must be another than Bayes, which is for likelihoods, for "
+                f"{type(model).__name__} with a loss that is none"
+            )
         if not bounds[0] <= 1 <= bounds[1]:
             raise ValueError(f"bounds must contain beta = 1 for Bayes, got {bounds!r}")
         return super().select(model, data, bounds, *args, **options)

@@ -191,8 +191,8 @@ def warn_of_minimum(calibration: Calibration) -> None:
     lower, upper = calibration.bounds
     if calibration.flat:
         warn(
-            "the estimated risk does not depend on beta; the data say nothing about it, keep Bayes "
-            "(beta = 1) or use more data",
+            "the estimated risk does not depend on beta; the data say nothing about it, "
+            f"{'keep Bayes (beta = 1) or ' if calibration.likelihood else ''}use more data",
             FlatCurveWarning,
         )
     elif calibration.at_bound and calibration.beta == upper:

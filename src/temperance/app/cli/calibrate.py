@@ -14,7 +14,16 @@ import typer
 
 from temperance.app.cli.console import Steps, one_line_errors
 from temperance.app.cli.options import number_or, real_number, refuse_unwritable, whole_number
-from temperance.app.cli.request import ModelName, PosteriorName, Purpose, Request, as_written
+from temperance.app.cli.request import (
+    FOR_LIKELIHOODS,
+    USUAL_LOSSES,
+    LossName,
+    ModelName,
+    PosteriorName,
+    Purpose,
+    Request,
+    as_written,
+)
 from temperance.app.explanation import unrepaired
 from temperance.app.files import write_whole
 from temperance.app.tables import Table, TableError
@@ -30,6 +39,7 @@ N_HELD_OUT_FOLDS = 5
 RESAMPLES_BESIDE = 100
 # Limits on the estimated cost of a logistic model's fits.  The first is about ten seconds of one
 # strategy for the dots of a report, the second three minutes with held-out rows in a comparison.
+MANY_FITS = "because many fits would take long (ask for one alone with --strategy)"
 MOST_COST_BESIDE, MOST_COST_COMPARED = 2_000_000, 7_000_000
 
 DATA, MODEL, CHOICE, OUTPUT = "The data", "The model", "The choice of beta", "The output"
@@ -81,6 +91,19 @@ def calibrate(
             "else linear, or known-variance with --noise-variance.",
             rich_help_panel=MODEL,
         ),
+    ] = None,
+    loss: Annotated[
+        LossName | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of numbers: squared (default), quantile, huber or student-t; of counts: poisson "
+            "or negative-binomial; of two classes: logistic (default), probit or hinge.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        real_number("The quantile of --loss quantile (default 0.5).", rich_help_panel=MODEL),
     ] = None,
     noise_variance: Annotated[
         float | None,
@@ -164,15 +187,17 @@ def calibrate(
         ),
     ] = "beta",
     purpose: Annotated[
-        Purpose,
+        Purpose | None,
         typer.Option(
             "--for",
-            help="What should be good. forecasts: intervals and probabilities of new rows "
-            "(predictive risk). coefficients: their intervals cover (strategy coverage). draws: "
-            "single draws from the posterior (Gibbs risk).",
+            help="What should be good. forecasts (default): intervals and probabilities of new "
+            "rows (predictive risk). coefficients: their intervals cover (strategy coverage). "
+            "draws: single draws from the posterior (Gibbs risk). The losses quantile, huber and "
+            "hinge have no forecasts; for them the default is coefficients.",
+            show_default=False,
             rich_help_panel=CHOICE,
         ),
-    ] = "forecasts",
+    ] = None,
     bounds: Annotated[
         tuple[float, float] | None,
         real_number(
@@ -236,6 +261,8 @@ def calibrate(
             data=data,
             target=target,
             model=model,
+            loss=loss,
+            quantile=quantile,
             strategy=strategy,
             transfer=transfer,
             purpose=purpose,
@@ -288,6 +315,7 @@ def run(request: Request) -> CalibrateResult:
         steps.say("reading")
         table = request.table()
         estimator = request.estimator(table.task)
+        request.check_response(estimator, table)
         wide = request.compare or request.report is not None
         if wide:
             _refuse_lone_classes(table)
@@ -295,6 +323,8 @@ def run(request: Request) -> CalibrateResult:
         offered = [*NAMES]
         if isinstance(estimator.kind_of_model(), HasReference):
             offered.append("reference-risk")
+        if not request.likelihood:
+            offered = [name for name in offered if name not in FOR_LIKELIHOODS]
         others = [name for name in offered if wide and name != own]
         left_out = {name: why for name in others if (why := _reason_against(name, request, table))}
         names = [own, *(name for name in others if name not in left_out)]
@@ -326,6 +356,8 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
         return "because beta = 1 is out of bounds"
     if name == "average" and request.risk != "predictive":
         return "because it is for forecasts"
+    if request.loss is not None and request.loss not in USUAL_LOSSES:
+        return MANY_FITS if name in ("leave-one-out", "safe-bayes", "bootstrap") else None
     if table.task != "classification":
         return None
     from temperance.estimators.coordinates import count_terms
@@ -342,7 +374,7 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     most = MOST_COST_COMPARED if request.compare else MOST_COST_BESIDE
     if parts * cost_of_fits(fits.get(name, 0), rows, columns) <= most:
         return None
-    return "because many fits would take long (ask for one alone with --strategy)"
+    return MANY_FITS
 
 
 def _refuse_lone_classes(table: Table) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 import numpy as np
 from rich.markup import escape as escape_markup
@@ -18,6 +19,8 @@ from temperance.app.cli.request import PURPOSES, Request
 from temperance.app.explanation import explain, modelled
 from temperance.app.held_out import HeldOut, coverage, hits
 from temperance.calibration import Calibration, with_error
+from temperance.estimators.prior_scale import WEAK_SCALE
+from temperance.losses import Loss
 from temperance.types import Risk
 
 BETAS = "chosen beta"
@@ -91,6 +94,12 @@ def _purpose(fitted: Any) -> str:
 
 
 def _prior(fitted: Any) -> str:
+    loss = _loss(fitted)
+    if fitted.prior_scale == "auto" and loss is not None:
+        learnt = loss.likelihood and fitted.calibration_.kind == "predictive"
+        units = ", in deviations of the target" if loss.location else ""
+        if not learnt:
+            return f"weak: standard deviation {WEAK_SCALE:g} of each coefficient{units}"
     if fitted.prior_scale == "auto":
         return "standard deviation of the coefficients learnt from the data"
     return f"standard deviation {fitted.prior_scale:g} of each coefficient"
@@ -102,12 +111,23 @@ def _kind(fitted: Any) -> Risk:
 
 def _units(fitted: Any) -> str:
     """Return the unit of a risk, if it needs to be named."""
-    inferred = isinstance(getattr(fitted, "noise_variance", None), str)
+    inferred = isinstance(getattr(fitted, "noise_variance", None), str) and _loss(fitted) is None
     return ", of the standardised target" if inferred and fitted.standardize else ""
+
+
+def _loss(fitted: Any) -> Loss | None:
+    """Return the loss, with its parameters fitted, if it is another than the usual one."""
+    return None if fitted._loss() is None else fitted.calibration_.model.row_loss
 
 
 def _model(fitted: Any) -> str:
     degree = f", powers up to {fitted.degree}" if fitted.degree > 1 else ""
+    loss = _loss(fitted)
+    if loss is not None:
+        numbers: Any = {each.name: getattr(loss, each.name) for each in fields(cast(Any, loss))}
+        values = [f", {name} {value:.4g}" for name, value in numbers.items()]
+        kind = f", {fitted.posterior} posterior" if loss.binary else ""
+        return f"linear predictor{degree}, {loss.name}{''.join(values)}{kind}"
     if hasattr(fitted, "classes_"):
         several = len(fitted.classes_) > 2
         kind = "laplace posterior of all classes" if several else f"{fitted.posterior} posterior"
@@ -144,11 +164,14 @@ def _quantities(part: Calibration) -> list[tuple[str, str]]:
     ]
     if part.curve is None:
         return [*choice, ("rule", part.where)]
+    bayes = [
+        ("Bayes' risk", f"{part.bayes_risk:.5g}"),
+        ("gain", with_error(part.gain, part.gain_standard_error)),
+    ]
     return [
         *choice,
         ("risk", with_error(part.risk, part.standard_error)),
-        ("Bayes' risk", f"{part.bayes_risk:.5g}"),
-        ("gain", with_error(part.gain, part.gain_standard_error)),
+        *(bayes if part.likelihood else []),
         ("minimum", part.where),
     ]
 
@@ -188,12 +211,19 @@ def _ranked_grid(ranking: list[tuple[str, ...]], own: str, width: int) -> Grid:
 
 
 def ranked(trials: list[Trial]) -> list[Trial]:
-    """Return strategies by their gain over Bayes on held-out rows, the best first."""
-    return sorted(trials, key=lambda trial: -trial.held.mean(trial.held.gains)[0])
+    """Return strategies by their gain over Bayes, or loss, on held-out rows, the best first."""
+    return sorted(trials, key=lambda trial: _measured(trial.held)[0])
+
+
+def _measured(held: HeldOut) -> tuple[float, float]:
+    """Return the loss of held-out rows and its error: as a difference to Bayes, or by itself."""
+    return held.mean(held.calibrated.loss if held.gains is None else -held.gains)
 
 
 def ranking(result: CalibrateResult) -> list[tuple[str, ...]]:
     """Return a row of headings, then the strategies on held-out rows, the best first."""
+    if result.own.held.bayes is None:
+        return _ranking_by_loss(result)
     last = "in 95 %" if result.own.held.bayes.place is not None else "right"
     rows: list[tuple[str, ...]] = [("", "strategy", BETAS, "gain over Bayes", "log score", last)]
     trials = ranked(result.trials)
@@ -208,7 +238,27 @@ def ranking(result: CalibrateResult) -> list[tuple[str, ...]]:
     return rows
 
 
+def _ranking_by_loss(result: CalibrateResult) -> list[tuple[str, ...]]:
+    """Return headings and rows where the loss is no likelihood."""
+    held, loss = result.own.held, result.own.fitted.calibration_.model.row_loss
+    last = "right" if held.calibrated.right is not None else "at or below"
+    rows: list[tuple[str, ...]] = [("", "strategy", BETAS, loss.name, last)]
+    trials = ranked(result.trials)
+    losses = [_measured(trial.held) for trial in trials]
+    for trial, found in zip(trials, losses, strict=True):
+        place = 1 + [mean for mean, _ in losses].index(found[0])
+        beta = f"{trial.fitted.calibration_.beta:.3g}"
+        share = f"{trial.held.mean(hit(trial.held, result))[0]:.1%}"
+        rows.append((str(place), trial.name, beta, with_error(*found), share))
+    return rows
+
+
 def _compared_in_words(trials: list[Trial]) -> str:
+    if trials[0].held.gains is None:
+        return (
+            "The chosen beta is that on all rows; the rest is of posterior means, from rows held "
+            "out in turn, ± one standard error."
+        )
     gains = {trial.name: trial.held.mean(trial.held.gains) for trial in trials}
     better = [name for name, (gain, error) in gains.items() if gain > 2 * error]
     worse = [name for name, (gain, error) in gains.items() if gain < -2 * error]
@@ -226,7 +276,12 @@ def _compared_in_words(trials: list[Trial]) -> str:
 
 
 def hit(held: HeldOut, result: CalibrateResult) -> Any:
-    """Return whether each row is in its 95 % interval, or has its class, as 0 or 1."""
+    """Return whether each row is in its 95 % interval, or has its class, as 0 or 1.
+
+    For a loss of responses that is no likelihood: whether they are at most the fitted value.
+    """
+    if held.calibrated.below is not None:
+        return held.calibrated.below
     if held.calibrated.place is not None:
         return coverage(held.calibrated.place, 0.95)
     return hits(held.calibrated, result.table.target, result.own.fitted.classes_)
@@ -304,6 +359,15 @@ def _coefficients(fitted: Any) -> list[dict[str, Any]]:
 
 def _compared(trial: Trial, result: CalibrateResult) -> dict[str, Any]:
     held = trial.held
+    if held.gains is None:
+        loss, loss_error = _measured(held)
+        return {
+            "strategy": trial.name,
+            "results": [_result(trial.fitted)],
+            "held_out_loss": loss,
+            "held_out_loss_standard_error": loss_error,
+            "held_out_hits": held.mean(hit(held, result))[0],
+        }
     gain, gain_error = held.mean(held.gains)
     score, score_error = held.mean(held.calibrated.log_score)
     return {

@@ -56,7 +56,8 @@ def predict(
 ) -> None:
     """Forecast new rows by a choice that was saved.
 
-    Numbers are forecast by their mean and by intervals, classes by probabilities.
+    Numbers are forecast by their mean and by intervals, classes by probabilities; by
+    a loss that is no likelihood, the fitted value with its credible band, or margins.
     Each line begins with the number of its row in the data.
 
     \b
@@ -101,13 +102,19 @@ def forecasts(fitted: Any, inputs: pandas.DataFrame, levels: list[float]) -> pan
                 raise ValueError(
                     "--level is for forecasts of numbers; this model gives the probability of "
                     "each class"
+                    if fitted.likelihood
+                    else "--level is for forecasts of numbers; this model gives classes"
                 )
+            if not fitted.likelihood:
+                columns["forecast"] = fitted.predict(inputs)
+                columns["margin"] = fitted.decision_function(inputs)
+                return pandas.DataFrame(columns)
             probabilities = fitted.predict_proba(inputs)
             columns["forecast"] = fitted.predict(inputs)
             for label, each in zip(fitted.classes_, probabilities.T, strict=True):
                 columns[f"p({label})"] = each
         else:
-            law = fitted.forecast(inputs)
+            law = fitted.forecast(inputs) if fitted.likelihood else fitted.fitted_value(inputs)
             columns["forecast"] = law.mean
             for level in levels or [0.95]:
                 percent = f"{100 * level:.10g}"

@@ -10,8 +10,20 @@ from typing import Any, Literal
 from temperance.app.tables import Table, TableError, Task, diabetes, prepare, read_frame
 from temperance.strategies import FOR_SOME_MODELS, name_of
 from temperance.types import Risk, Transfer
+from temperance.validation import shown
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
+LossName = Literal[
+    "squared",
+    "quantile",
+    "huber",
+    "student-t",
+    "poisson",
+    "negative-binomial",
+    "logistic",
+    "probit",
+    "hinge",
+]
 PosteriorName = Literal["mean-field", "jaakkola", "laplace", "full"]
 Purpose = Literal["forecasts", "coefficients", "draws"]
 
@@ -25,6 +37,11 @@ PURPOSES: dict[Risk, Purpose] = {risk: purpose for purpose, risk in RISKS.items(
 
 LEAST_ROWS = 10
 
+OF_CLASSES = ("logistic", "probit", "hinge")  # losses
+USUAL_LOSSES = ("squared", "logistic")
+NO_LIKELIHOODS = ("quantile", "huber", "hinge")
+FOR_LIKELIHOODS = ("average", "bayes", "prior-information")  # strategies
+
 
 @dataclass(frozen=True)
 class Request:
@@ -33,9 +50,11 @@ class Request:
     data: Path | None = None
     target: str | None = None
     model: ModelName | None = None
+    loss: LossName | None = None
+    quantile: float | None = None
     strategy: str | None = None
     transfer: Transfer = "beta"
-    purpose: Purpose = "forecasts"
+    purpose: Purpose | None = None
     bounds: tuple[float, float] | None = None
     noise_variance: float | None = None
     degree: int | None = None
@@ -56,7 +75,17 @@ class Request:
     @property
     def risk(self) -> Risk:
         """The risk that is minimised."""
-        return RISKS[self.purpose]
+        return RISKS[self.aim]
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus a log likelihood."""
+        return self.loss not in NO_LIKELIHOODS
+
+    @property
+    def aim(self) -> Purpose:
+        """What should be good: by default forecasts, if the loss can give any."""
+        return self.purpose or ("forecasts" if self.likelihood else "coefficients")
 
     def table(self) -> Table:
         """Return the table in the data file, or the bundled one."""
@@ -85,6 +114,8 @@ class Request:
         return table
 
     def _task(self) -> Task | None:
+        if self.loss is not None:
+            return "classification" if self.loss in OF_CLASSES else "regression"
         if self.model is None:
             return None
         return "classification" if self.model == "logistic" else "regression"
@@ -96,7 +127,7 @@ class Request:
         shared: dict[str, Any] = {
             "strategy": self.strategy,
             "transfer": self.transfer,
-            "target": self.purpose,
+            "target": self.aim,
             "bounds": self.bounds,
             "prior_scale": self.prior_scale,
             "standardize": self.standardize,
@@ -105,13 +136,28 @@ class Request:
         }
         model = self.model or self._usual(task)
         self._check(model)
+        if self.loss is not None:
+            self._check_loss(self.loss, model)
+            shared["loss"] = self.loss
         if model == "logistic":
             if self.posterior is not None:
                 shared["posterior"] = self.posterior
             return GibbsClassifier(degree=self.degree or 1, **shared)
         degree = (self.degree or 2) if model == "polynomial" else 1
         variance = "unknown" if self.noise_variance is None else self.noise_variance
-        return GibbsRegressor(noise_variance=variance, degree=degree, **shared)
+        quantile = 0.5 if self.quantile is None else self.quantile
+        return GibbsRegressor(noise_variance=variance, degree=degree, quantile=quantile, **shared)
+
+    def check_response(self, estimator: Any, table: Table) -> None:
+        """Refuse responses that the loss does not take, with the name of their column."""
+        loss = estimator._loss()
+        if loss is None or table.task == "classification":
+            return
+        try:
+            loss.check(table.target)
+        except ValueError as error:
+            takes = str(error).removeprefix("y ")
+            raise TableError(f"the target, {shown(table.target_name)}, {takes}") from None
 
     def _usual(self, task: Task) -> ModelName:
         if task == "classification":
@@ -135,8 +181,35 @@ class Request:
             raise ValueError(f"--degree is for the models polynomial and logistic, not {model}")
         if self.strategy in FOR_SOME_MODELS and model == "logistic":
             raise ValueError(f"--strategy {self.strategy} is not for the model logistic")
+        if self.quantile is not None and self.loss != "quantile":
+            raise ValueError("--quantile is for --loss quantile")
         if self.posterior is not None and model != "logistic":
             raise ValueError(f"--posterior is for the model logistic, not {model}")
+
+    def _check_loss(self, loss: LossName, model: ModelName) -> None:
+        models: tuple[str, ...] = ("logistic",) if loss in OF_CLASSES else ("linear", "polynomial")
+        if loss == "squared":
+            models = ("linear", "known-variance", "polynomial")
+        if model not in models:
+            raise ValueError(f"--loss {loss} is for the model {' or '.join(models)}, not {model}")
+        if loss in USUAL_LOSSES:
+            return
+        if self.noise_variance is not None:
+            raise ValueError(f"--noise-variance is for --loss squared, not {loss}")
+        if self.strategy in FOR_SOME_MODELS:
+            raise ValueError(f"--strategy {self.strategy} is for --loss squared, not {loss}")
+        if self.posterior == "jaakkola":
+            raise ValueError(f"--posterior jaakkola is for --loss logistic, not {loss}")
+        if self.posterior == "laplace" and loss == "hinge":
+            raise ValueError("--posterior laplace is not for --loss hinge, which has no curvature")
+        if self.likelihood:
+            return
+        if self.purpose == "forecasts":
+            raise ValueError(f"--for forecasts is for likelihoods, and --loss {loss} is none")
+        if self.strategy in FOR_LIKELIHOODS:
+            raise ValueError(
+                f"--strategy {self.strategy} is for likelihoods, and --loss {loss} is none"
+            )
 
     def command(self) -> str:
         """Return the command line of the same request."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from temperance.app import held_out
-from temperance.app.explanation import explain, modelled, name_of_choice
+from temperance.app.explanation import explain, fared, modelled, name_of_choice
 from temperance.app.report.contents import (
     Band,
     Coefficient,
@@ -25,6 +25,7 @@ from temperance.app.report.contents import (
 )
 from temperance.app.tables import Table
 from temperance.calibration import Calibration, with_error
+from temperance.losses import Pinball
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.search.log_scale import Ruler
 from temperance.strategies.rate import assessed
@@ -87,12 +88,20 @@ def compute(
     kept = _held_out(fitted, table, held)
     which = modelled(fitted, table.target_name)
     words = [*([f"The model gives the {which}."] if which else []), explain(calibration)]
+    name = name_of_choice(calibration)
+    if held.bayes is None:
+        compared = fared(fitted, held)
+    else:
+        compared = _comparison_in_words(held, calibration.kind, name)
     return Contents(
         title=f"How far to trust a model of {table.target_name}",
-        words=[*words, _comparison_in_words(held, calibration.kind, name_of_choice(calibration))],
+        words=[*words, compared],
         risk_name=calibration.kind,
-        choice_name=name_of_choice(calibration),
+        choice_name=name,
         reading=_reading(table),
+        widths=_widths(calibration, name),
+        band=_band_in_words(fitted),
+        bayes=calibration.likelihood,
         parts=parts,
         held_out=kept,
         ranking=ranking,
@@ -112,6 +121,27 @@ def _reading(table: Table) -> str:
     return f"Levels of text are compared: {', '.join(pairs)}." if pairs else ""
 
 
+def _widths(calibration: Calibration, choice: str) -> str:
+    """Return what the widths of the coefficients' intervals are for."""
+    if calibration.rate is not None:
+        return f"Widths under the {choice} are what it was chosen for."
+    return (
+        f"Widths under the {choice} are those of tempered posteriors: β was chosen for its risk, "
+        "not for them."
+    )
+
+
+def _band_in_words(fitted: Any) -> str:
+    """Return what the line and the band along a single input are."""
+    if hasattr(fitted, "classes_"):
+        return "Probability and its 95 % credible band. Points are spread a little, to be seen."
+    if fitted.likelihood:
+        return "Mean and 95 % band of new responses."
+    loss = fitted.calibration_.model.row_loss
+    line = f"{loss.quantile:g} quantile" if isinstance(loss, Pinball) else "line"
+    return f"Fitted {line} and its 95 % credible band, which is not for new responses."
+
+
 def _betas(calibration: Calibration, ruler: Ruler) -> Array:
     """Return ascending betas within the bounds, on the curve's scale, with choice and Bayes."""
     lower, upper = calibration.bounds
@@ -119,11 +149,12 @@ def _betas(calibration: Calibration, ruler: Ruler) -> Array:
     # Beyond its ceiling a curve has no features, but it may still change slowly.
     spread = ruler._replace(ceiling=np.inf).scan(EVEN_STEPS, width / STEPS)
     around = calibration.beta * np.geomspace(1 / 8, 8, 7)
-    betas = np.concatenate([spread, around, [calibration.beta, 1.0]])
+    marked = [calibration.beta, *([1.0] if calibration.likelihood else [])]
+    betas = np.concatenate([spread, around, marked])
     betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
     # Drop neighbours that a plot cannot resolve, but never an end, the choice or Bayes.
     apart = np.diff(ruler.t(betas), prepend=-np.inf) > 1e-3 * width
-    return betas[apart | np.isin(betas, [upper, calibration.beta, 1.0])]
+    return betas[apart | np.isin(betas, [upper, *marked])]
 
 
 def _part(
@@ -156,7 +187,9 @@ def _part(
         gain=calibration.gain,
         gain_error=calibration.gain_standard_error,
         choices=choices,
-        coefficients=_table(fitted, names, _laws(fitted, 1.0)[k], laws[at]),
+        coefficients=_table(
+            fitted, names, _laws(fitted, 1.0)[k] if calibration.likelihood else None, laws[at]
+        ),
         n_coefficients=len(fitted.terms_) + int(fitted.fit_intercept),
         marginals=_marginals(names, laws, laws[at]),
         band=band,
@@ -171,18 +204,26 @@ def _laws(fitted: Any, beta: float | None) -> list[StudentDistribution]:
 
 
 def _table(
-    fitted: Any, names: list[str], bayes: StudentDistribution, calibrated: StudentDistribution
+    fitted: Any,
+    names: list[str],
+    bayes: StudentDistribution | None,
+    calibrated: StudentDistribution,
 ) -> list[Coefficient]:
     """Return the intercept, if there is one, and the coefficients farthest from zero."""
     intercept = [0] if fitted.fit_intercept else []
     listed = np.array(
         [*intercept, *_farthest_from_zero(calibrated, MOST_COEFFICIENTS - len(intercept))]
     )
-    some = [_some(law, listed) for law in (bayes, calibrated)]
-    ends = [np.column_stack([law.mean, law.interval(0.95)]).tolist() for law in some]
-    return [
-        Coefficient(names[j], *(Interval(*each[i]) for each in ends)) for i, j in enumerate(listed)
-    ]
+
+    def intervals(law: StudentDistribution) -> list[Interval]:
+        some = _some(law, listed)
+        return [
+            Interval(*each) for each in np.column_stack([some.mean, some.interval(0.95)]).tolist()
+        ]
+
+    first = [None] * len(listed) if bayes is None else intervals(bayes)
+    each = zip(listed, first, intervals(calibrated), strict=True)
+    return [Coefficient(names[j], one, other) for j, one, other in each]
 
 
 def _some(law: StudentDistribution, places: NDArray[np.intp]) -> StudentDistribution:
@@ -236,8 +277,9 @@ def _quantiles(law: StudentDistribution) -> Array:
 def _bands(
     fitted: Any, table: Table, names: list[str], betas: list[float | None]
 ) -> list[Band] | list[None]:
-    """Return the forecasts of each part along a single input; None for several inputs."""
-    if table.inputs.shape[1] != 1:
+    """Return the forecasts of each part along a single input; None for several, or for margins."""
+    margins = hasattr(fitted, "classes_") and not fitted.likelihood
+    if table.inputs.shape[1] != 1 or margins:
         return [None] * len(names)
     column = table.inputs.columns[0]
     inputs = table.inputs[column].to_numpy()
@@ -260,7 +302,7 @@ def _bands(
 def _forecast(fitted: Any, frame: Any, beta: float | None) -> Array:
     """Return the mean and the ends of an interval of each part, shape (3, parts, rows)."""
     if not hasattr(fitted, "classes_"):
-        law = fitted.forecast(frame, beta=beta)
+        law = (fitted.forecast if fitted.likelihood else fitted.fitted_value)(frame, beta=beta)
         return np.stack([law.mean, *law.interval(0.95).T])[:, None]
     ends = fitted.predict_interval(frame, 0.95, beta=beta)
     mean = fitted.predict_proba(frame, beta=beta)
@@ -270,9 +312,11 @@ def _forecast(fitted: Any, frame: Any, beta: float | None) -> Array:
 
 
 def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOutSummary:
-    both = (held.bayes, held.calibrated)
     rows = len(held.weights)
-    scores = [
+    if held.bayes is None:
+        return HeldOutSummary("losses", rows, None, None, _losses(fitted, held))
+    both = (held.bayes, held.calibrated)
+    scores: list[tuple[str, ...]] = [
         ("log score per row (higher is better)", *_scores(held, *(each.log_score for each in both)))
     ]
     if held.bayes.place is not None:
@@ -292,6 +336,24 @@ def _held_out(fitted: Any, table: Table, held: held_out.HeldOut) -> HeldOutSumma
         _probabilities_kept(each.probabilities, happened, held.weights) for each in both
     )
     return HeldOutSummary("probabilities", rows, bayes, calibrated, scores)
+
+
+def _losses(fitted: Any, held: held_out.HeldOut) -> list[tuple[str, ...]]:
+    """Return how the fitted values of a loss that is no likelihood did."""
+    found, loss = held.calibrated, fitted.calibration_.model.row_loss
+    scores: list[tuple[str, ...]] = [
+        (f"{loss.name} per row (lower is better)", with_error(*held.mean(found.loss)))
+    ]
+    shares = {"classes guessed right, in %": found.right}
+    if isinstance(loss, Pinball):
+        asked = f"responses at or below the line, in % ({100 * loss.quantile:.3g} is right)"
+        shares = {asked: found.below}
+    scores += [
+        (name, with_error(*held.mean(100.0 * share)))
+        for name, share in shares.items()
+        if share is not None
+    ]
+    return scores
 
 
 def _scores(held: held_out.HeldOut, bayes: Array, calibrated: Array) -> tuple[str, str]:
@@ -323,14 +385,16 @@ def _probabilities_kept(probabilities: Array, happened: Array, weights: Array) -
 
 
 def _comparison_in_words(held: held_out.HeldOut, risk: str, choice: str) -> str:
+    without = held.bayes
+    assert without is not None
     with np.errstate(invalid="ignore"):  # -inf - (-inf) for a class without weight
-        change = held.calibrated.log_score - held.bayes.log_score
+        change = held.calibrated.log_score - without.log_score
     difference, error = held.mean(change)
     text = "On rows held out, "
-    if held.bayes.place is not None:
+    if without.place is not None:
         bayes, calibrated = (
             held.mean(held_out.coverage(place, 0.95))[0]
-            for place in (held.bayes.place, held.calibrated.place)
+            for place in (without.place, held.calibrated.place)
         )
         text += (
             f"Bayes' 95 % intervals held {100 * bayes:.0f} % of the responses and those of the "

@@ -19,10 +19,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient under Bayes' posterior and under that of the chosen beta."""
+    """One coefficient under Bayes' posterior, if there is one, and under the chosen beta's."""
 
     name: str
-    bayes: Interval
+    bayes: Interval | None
     calibrated: Interval
 
 
@@ -56,8 +56,9 @@ class Band:
     """Predictive mean and 95 % band along a single input, at each beta; the choice at its index.
 
     For a response of two classes the mean is the probability of the second, and the band its
-    credible interval.  Shapes: ``grid`` (m,), ``mean``, ``low`` and ``high`` (betas, m), ``points``
-    (rows, 2) are inputs and responses.
+    credible interval; for a loss that is no likelihood they are those of the fitted value.  Shapes:
+    ``grid`` (m,), ``mean``, ``low`` and ``high`` (betas, m), ``points`` (rows, 2) are inputs and
+    responses.
     """
 
     input_name: str
@@ -73,12 +74,13 @@ class Band:
 class ReportPart:
     """The calibration, with the coefficients of the model or of one class.
 
-    ``betas`` ascend within the bounds and contain the choice and (if inside) 1; ``risk`` is the
-    curve there.  Above ``grain`` the slider is logarithmic in beta.  ``at`` is the index of the
-    choice.  If that is an average over betas, the median of their weights is at this index, and
-    ``choice_risk`` differs from the curve.  ``beta_range`` are the betas that do not differ
-    significantly from the choice, or 95 % of the weights; None if beta was given.  ``coefficients``
-    are all ``n_coefficients`` of them, or those the most standard deviations away from zero.
+    ``betas`` ascend within the bounds and contain the choice and (if inside, and if the loss is a
+    likelihood) 1; ``risk`` is the curve there.  Above ``grain`` the slider is logarithmic in beta.
+    ``at`` is the index of the choice.  If that is an average over betas, the median of their
+    weights is at this index, and ``choice_risk`` differs from the curve.  ``beta_range`` are the
+    betas that do not differ significantly from the choice, or 95 % of the weights; None if beta
+    was given.  ``coefficients`` are all ``n_coefficients`` of them, or those the most standard
+    deviations away from zero.
     """
 
     name: str
@@ -114,15 +116,16 @@ class HeldOutSummary:
     """Quality of forecasts on held-out rows.
 
     Kind "intervals": share of responses inside central intervals of each level.  Kind
-    "probabilities": share of a class among rows with similar forecast probabilities.  ``scores``
-    are rows (measure, Bayes, calibrated) as text.
+    "probabilities": share of a class among rows with similar forecast probabilities.  Kind
+    "losses", of a loss that is no likelihood: scores alone.  ``scores`` are rows (measure, Bayes,
+    calibrated) as text, without Bayes if there is none.
     """
 
-    kind: Literal["intervals", "probabilities"]
+    kind: Literal["intervals", "probabilities", "losses"]
     rows: int
-    bayes: ReliabilityCurve
-    calibrated: ReliabilityCurve
-    scores: list[tuple[str, str, str]]
+    bayes: ReliabilityCurve | None
+    calibrated: ReliabilityCurve | None
+    scores: list[tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +133,9 @@ class Contents:
     """A whole report.
 
     ``choice_name`` is what is compared with Bayes: one beta, or an average.  ``reading`` says what
-    the coefficients of text compare; it may be empty.  ``ranking`` is a table of strategies on
-    held-out rows, with headings in its first row, or empty.
+    the coefficients of text compare; it may be empty.  ``widths`` says what their intervals are
+    for, ``band`` what the band along a single input is.  ``bayes`` is whether beta = 1 is Bayes.
+    ``ranking`` is a table of strategies on held-out rows, with headings in its first row, or empty.
     """
 
     title: str
@@ -139,6 +143,9 @@ class Contents:
     risk_name: str
     choice_name: str
     reading: str
+    widths: str
+    band: str
+    bayes: bool
     parts: list[ReportPart]
     held_out: HeldOutSummary
     ranking: list[tuple[str, ...]]

@@ -3,7 +3,8 @@
 const data = JSON.parse(byId("data").textContent);
 const state = { part: data.parts[0], index: 0, movers: [] };
 
-const bayesIndex = (part) => part.betas.indexOf(1);
+const bayesIndex = (part) => (data.bayes ? part.betas.indexOf(1) : -1);
+const andUnderBayes = data.bayes ? " and under Bayes" : "";
 /** The risk at a place of the slider, which at that of the choice may be that of an average. */
 const riskAt = (part, index) => (index === part.at ? part.choice_risk : part.risk[index]);
 
@@ -25,7 +26,7 @@ function interesting(part) {
 
 /** Round betas with room for their labels; the ends and 1 come first. */
 function betaTicks(lower, upper, grain, place) {
-  const candidates = [lower, upper, 1];
+  const candidates = data.bayes ? [lower, upper, 1] : [lower, upper];
   const [most, least] = [upper, lower + grain].map((beta) => Math.floor(Math.log10(beta)));
   for (const multiple of [1, 5, 2]) {
     for (let power = most; power >= least - 1; power--) {
@@ -195,7 +196,7 @@ function drawRidges(part) {
   const { common, own: each } = densitySpans(part);
   const [rowHeight, tall] = own ? [50, 34] : [42, 38];
   const bottom = 8 + rowHeight * marginals.names.length;
-  const describe = "Posterior densities of coefficients at the slider's beta and under Bayes";
+  const describe = `Posterior densities of coefficients at the slider's beta${andUnderBayes}`;
   const { chart, width } = begin("ridge-chart", bottom + (own ? 8 : 24), describe);
   const longest = Math.max(0, ...marginals.names.map((name) => shown(name).length));
   const left = clamp(7 * longest + 14, 48, 0.28 * width);
@@ -251,13 +252,10 @@ function bandRange(part, probabilities) {
   return [low - room, high + room];
 }
 
-function describeBand(band, probabilities) {
+function describeBand(band) {
   const drawn = band.points.length;
-  const what = probabilities
-    ? "Probability and its 95 % credible band. Points are spread a little, to be seen."
-    : "Mean and 95 % band of new responses.";
   const some = drawn < band.rows ? ` ${drawn} of ${band.rows} points are drawn.` : "";
-  byId("band-caption").textContent = what + some;
+  byId("band-caption").textContent = data.band + some;
 }
 
 function drawBand(part) {
@@ -266,9 +264,9 @@ function drawBand(part) {
   byId("ridge-section").classList.toggle("wide", Boolean(band));
   if (!band) return;
   const probabilities = data.held_out.kind === "probabilities";
-  describeBand(band, probabilities);
+  describeBand(band);
   const bottom = 372;
-  const describe = "Forecast over the input at the slider's beta and under Bayes, with the data";
+  const describe = `Forecast over the input at the slider's beta${andUnderBayes}, with the data`;
   const { chart, width } = begin("band-chart", bottom + 40, describe);
   const [left, right] = [52, width - 14];
   const inputs = [...band.grid, ...band.points.map((p) => p[0])].filter(known);
@@ -315,7 +313,7 @@ function forest(cell, coefficient, [low, high]) {
   const picture = svg("svg", cell, { "aria-hidden": "true" });
   const percent = (value) => `${clamp(scale([low, high], [2, 98])(value), 0, 100).toFixed(2)}%`;
   if (low <= 0 && high >= 0) line(picture, percent(0), -1, percent(0), 36, "zero");
-  whisker(picture, coefficient.bayes, percent, 12, "bayes", "bayes-fill");
+  if (data.bayes) whisker(picture, coefficient.bayes, percent, 12, "bayes", "bayes-fill");
   whisker(picture, coefficient.calibrated, percent, 22, "choice-line", "choice-fill");
 }
 
@@ -328,7 +326,7 @@ function coefficientRow(body, coefficient, span) {
   const row = html("tr", body);
   const name = shown(coefficient.name);
   html("span", html("th", row, null, { scope: "row" }), name, { class: "clamped", title: name });
-  for (const who of ["bayes", "calibrated"]) {
+  for (const who of data.bayes ? ["bayes", "calibrated"] : ["calibrated"]) {
     const cell = html("td", row, null, { class: who === "calibrated" ? who : "plain" });
     const { mean, low, high } = coefficient[who];
     cell.append(`${format(mean)} `);
@@ -340,7 +338,8 @@ function coefficientRow(body, coefficient, span) {
 function coefficientTable(parent, coefficients, span) {
   const table = html("table", parent, null, { class: "coefficients" });
   const head = html("tr", html("thead", table));
-  for (const name of ["Coefficient", "Bayes", capital(data.choice_name), ""]) {
+  const bayes = data.bayes ? ["Bayes"] : [];
+  for (const name of ["Coefficient", ...bayes, capital(data.choice_name), ""]) {
     const column = html("th", head, name, { scope: "col" });
     if (name === "") html("span", column, "Picture", { class: "spoken" });
   }
@@ -350,7 +349,7 @@ function coefficientTable(parent, coefficients, span) {
 
 function drawCoefficients({ coefficients, n_coefficients: all }) {
   const ends = coefficients.map(({ bayes, calibrated }) => {
-    const all = [bayes, calibrated].flatMap((i) => [i.mean, i.low, i.high]).filter(known);
+    const all = [bayes, calibrated].filter(Boolean).flatMap((i) => [i.mean, i.low, i.high]).filter(known);
     return all.length === 0 ? [0, 0] : [Math.min(...all), Math.max(...all)];
   });
   const { common, own, differ } = spans(ends);
@@ -362,8 +361,7 @@ function drawCoefficients({ coefficients, n_coefficients: all }) {
     : "";
   byId("coefficients-caption").textContent =
     `Posterior mean and 95 % interval${which}. ${data.reading} ${how}; a vertical line is zero. ` +
-    `Widths under the ${data.choice_name} are those of tempered posteriors: β was chosen for its ` +
-    "risk, not for them.";
+    data.widths;
   const place = byId("coefficients");
   place.replaceChildren();
   const most = coefficients.length <= 18 ? coefficients.length : 15;
@@ -427,10 +425,14 @@ function drawTiles(part) {
   byId("range-meaning").textContent = part.averaged ? "95 % of the weights" : "not told apart";
   const error = part.standard_error;
   byId("tile-risk").textContent = rounded(part.choice_risk, error);
-  byId("tile-bayes").textContent = rounded(part.bayes_risk, error);
-  byId("tile-gain").textContent = rounded(part.gain, part.gain_error);
   byId("error-key").hidden = !known(error);
-  for (const [tile, sigma] of [["tile-risk", error], ["tile-gain", part.gain_error]]) {
+  const tiles = [["tile-risk", error]];
+  if (data.bayes) {
+    byId("tile-bayes").textContent = rounded(part.bayes_risk, error);
+    byId("tile-gain").textContent = rounded(part.gain, part.gain_error);
+    tiles.push(["tile-gain", part.gain_error]);
+  }
+  for (const [tile, sigma] of tiles) {
     if (known(sigma)) html("small", byId(tile), ` ± ${rounded(sigma, sigma)}`);
   }
 }
@@ -455,7 +457,7 @@ function draw() {
   drawRisk(state.part);
   drawBand(state.part);
   drawRidges(state.part);
-  drawReliability();
+  if (data.held_out.calibrated) drawReliability();
   move(state.index);
 }
 
@@ -464,7 +466,7 @@ function showPart(part) {
   state.index = part.at;
   const bayes = bayesIndex(part) >= 0;
   byId("slider").max = part.betas.length - 1;
-  byId("to-bayes").hidden = !bayes;
+  if (data.bayes) byId("to-bayes").hidden = !bayes;
   for (const key of document.querySelectorAll("#moving .bayes-key")) key.hidden = !bayes;
   byId("own").checked = densitySpans(part).differ;
   byId("own-label").hidden = part.marginals.names.length < 2;
@@ -482,7 +484,7 @@ function showPart(part) {
 function listen() {
   byId("slider").addEventListener("input", (event) => move(Number(event.target.value)));
   byId("to-choice").addEventListener("click", () => move(state.part.at));
-  byId("to-bayes").addEventListener("click", () => move(bayesIndex(state.part)));
+  if (data.bayes) byId("to-bayes").addEventListener("click", () => move(bayesIndex(state.part)));
   byId("own").addEventListener("change", draw);
   byId("part").addEventListener("change", (event) => showPart(data.parts[event.target.value]));
   window.addEventListener("beforeprint", () => {

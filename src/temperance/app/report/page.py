@@ -8,6 +8,7 @@ import hashlib
 import html
 import json
 import math
+import re
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -39,7 +40,10 @@ def render(contents: Contents) -> str:
     """
     style, script = _asset("page.css"), _asset("drawing.js") + _asset("page.js")
     # One pass over the template: a "$name" inside a value is not replaced.
-    return Template(_asset("page.html")).substitute(
+    page = _asset("page.html")
+    if not contents.bayes:
+        page = re.sub("<!--bayes-->.*?<!--/bayes-->", "", page, flags=re.DOTALL)
+    return Template(page).substitute(
         policy=_policy(style, script),
         style=style,
         script=script,
@@ -50,7 +54,7 @@ def render(contents: Contents) -> str:
         held_out=_escape(_held_out(contents.held_out)),
         choice=_escape(contents.choice_name),
         scores=_scores(contents.held_out.scores, contents.choice_name),
-        ranking=_ranking(contents.ranking),
+        ranking=_ranking(contents.ranking, contents.bayes),
         settings=_settings(contents.settings),
         command=_escape(contents.command),
     )
@@ -85,6 +89,9 @@ def _data(contents: Contents) -> str:
             "risk_name": contents.risk_name,
             "choice_name": contents.choice_name,
             "reading": contents.reading,
+            "widths": contents.widths,
+            "band": contents.band,
+            "bayes": contents.bayes,
             "parts": parts,
             "held_out": contents.held_out,
         }
@@ -132,31 +139,34 @@ def _notices(notices: list[str]) -> str:
 
 
 def _held_out(held_out: HeldOutSummary) -> str:
+    rows = "1 row" if held_out.rows == 1 else f"{held_out.rows} rows"
+    if held_out.kind == "losses":
+        return f"Fitted values for {rows} that had no part in them, with ± one standard error."
     if held_out.kind == "intervals":
         what = "how often new responses fell inside central intervals of each level"
     else:
         what = "how often a class came among rows that were given similar probabilities"
-    rows = "1 row" if held_out.rows == 1 else f"{held_out.rows} rows"
     return (
         f"Forecasts for {rows} that had no part in them: {what}, with ± one standard error. "
         "On the diagonal, what was promised is what happened."
     )
 
 
-def _scores(scores: list[tuple[str, str, str]], choice: str) -> str:
+def _scores(scores: list[tuple[str, ...]], choice: str) -> str:
     if not scores:
         return ""
     body = "".join(
-        f'<tr><th scope="row">{_escape(measure)}</th><td>{_escape(bayes)}</td>'
+        f'<tr><th scope="row">{_escape(measure)}</th>'
+        f"{''.join(f'<td>{_escape(each)}</td>' for each in bayes)}"
         f'<td class="calibrated">{_escape(calibrated)}</td></tr>'
-        for measure, bayes, calibrated in scores
+        for measure, *bayes, calibrated in scores
     )
-    names = ("Measure", "Bayes", choice[:1].upper() + choice[1:])
+    names = ("Measure", *(["Bayes"] if len(scores[0]) > 2 else []), choice[:1].upper() + choice[1:])
     head = "".join(f'<th scope="col">{_escape(name)}</th>' for name in names)
     return f'<table class="scores"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _ranking(ranking: list[tuple[str, ...]]) -> str:
+def _ranking(ranking: list[tuple[str, ...]], bayes: bool) -> str:
     if not ranking:
         return ""
     headings, *rows = ranking
@@ -164,8 +174,9 @@ def _ranking(ranking: list[tuple[str, ...]]) -> str:
     body = "".join(
         f"<tr>{''.join(f'<td>{_escape(cell)}</td>' for cell in row)}</tr>" for row in rows
     )
+    measure = "gain over Bayes" if bayes else "loss"
     return (
-        "<h3>All strategies, ranked by their gain over Bayes on rows held out</h3>"
+        f"<h3>All strategies, ranked by their {measure} on rows held out</h3>"
         f'<table class="ranking"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     )
 

@@ -14,9 +14,10 @@ from temperance.estimators.classifier import GibbsClassifier
 from temperance.estimators.coordinates import AffineScale, Coordinates, count_terms
 from temperance.estimators.regressor import GibbsRegressor
 from temperance.estimators.stored import StoredChoice
+from temperance.posteriors import MixturePosterior
 
 KINDS = {"regressor": GibbsRegressor, "classifier": GibbsClassifier}
-# Method that a posterior needs to forecast for an estimator.
+# Method that a posterior needs to forecast for an estimator, unless its loss is no likelihood.
 FORECASTS = {"regressor": "predictive", "classifier": "log_predict"}
 
 
@@ -50,8 +51,14 @@ def from_plain(record: Record, names: list[str]) -> Any:
     fitted.n_features_in_ = len(names)
     fitted.coordinates_ = way
     posterior = posteriors.from_plain(record.record("posterior"))
-    if not hasattr(posterior, FORECASTS[kind]):
+    first = posterior.parts[0] if isinstance(posterior, MixturePosterior) else posterior
+    loss = getattr(first, "loss", None)
+    forecasts = loss is None or loss.likelihood
+    of_kind = loss is None or loss.binary == (kind == "classifier")
+    if not of_kind or not hasattr(first, FORECASTS[kind] if forecasts else "combination"):
         raise ValueError(f"{record.name_of('posterior')} must be that of a {kind}")
+    if loss is not None:
+        fitted.loss = loss
     fitted.calibration_ = StoredChoice(record.number("beta"), posterior)
     if kind == "regressor":
         fitted._response = _scale_of(record.record("response"), 1)
@@ -112,9 +119,11 @@ def _try(fitted: Any) -> None:
     try:
         with np.errstate(all="ignore"):
             forecast = getattr(fitted, "predict_proba", fitted.predict)(row)
+            if not fitted.likelihood and hasattr(fitted, "classes_"):
+                forecast = fitted.decision_function(row)
     except (ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"the posterior does not fit the columns: {error}") from None
-    classes = getattr(fitted, "classes_", None)
+    classes = getattr(fitted, "classes_", None) if fitted.likelihood else None
     if forecast.shape != ((1,) if classes is None else (1, len(classes))):
         raise ValueError("the posterior must be of as many classes as are listed")
     if not np.all(np.isfinite(forecast)):

@@ -12,14 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from temperance.app.saved import losses
 from temperance.app.saved.record import Record
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
 from temperance.posteriors.gaussian import GaussianRegressionPosterior, LogisticPosterior
 from temperance.posteriors.hierarchical import HierarchicalPosterior, Parts
+from temperance.posteriors.linear_predictor import (
+    ClassPosterior,
+    PredictorPosterior,
+    ResponsePosterior,
+)
 from temperance.posteriors.mixture import MixturePosterior
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxMixture, SoftmaxPosterior
+from temperance.types import Array
 from temperance.validation import as_inputs
 
 
@@ -77,6 +84,26 @@ def _mean_and_root(record: Record) -> tuple[Any, Any]:
     if not isinstance(root, CovarianceRoot) or len(root.outer) != len(mean):
         raise ValueError(f"{record.name_of('root')} must be a root of {len(mean)} coefficients")
     return mean, root
+
+
+def _with_loss(posterior: Any) -> dict[str, Any]:
+    if np.any(posterior.offset(np.ones((1, len(posterior.mean))))):
+        raise ValueError("posterior cannot be stored with an offset")
+    return {**_gaussian(posterior), "loss": losses.as_plain(posterior.loss)}
+
+
+def _loss_kind(kind: Any) -> Kind:
+    """Return how posteriors under a loss of the linear predictor are written and read."""
+
+    def read(record: Record) -> Any:
+        mean, root = _mean_and_root(record)
+        return kind(mean, root, as_inputs, losses.from_plain(record.record("loss")), _no_offset)
+
+    return Kind(kind, _with_loss, read)
+
+
+def _no_offset(inputs: Array) -> Array:
+    return np.zeros(len(inputs))
 
 
 def _square(record: Record, field: str) -> Any:
@@ -207,6 +234,9 @@ KINDS: dict[str, Kind] = {
             *_mean_and_root(record), as_inputs, record.number("noise_variance", positive=True)
         ),
     ),
+    "predictor": _loss_kind(PredictorPosterior),
+    "classes": _loss_kind(ClassPosterior),
+    "responses": _loss_kind(ResponsePosterior),
     "logistic": Kind(
         LogisticPosterior,
         _gaussian,

@@ -45,6 +45,11 @@ class GibbsRegression(Regression):
 
     row_loss: Loss
 
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus a log likelihood."""
+        return self.row_loss.likelihood
+
     def approximation(self, loss: PredictorLoss) -> Approximation:
         """Return the approximation under a loss."""
         raise NotImplementedError(f"{type(self).__name__} must have an approximation")
