@@ -14,7 +14,7 @@ from scipy import special
 
 from temperance.curves import RiskCurve
 from temperance.diagnostics import TemperanceWarning
-from temperance.information import DIFFERENT
+from temperance.information import DIFFERENT, Correction
 from temperance.posteriors.mixture import mixed
 from temperance.search.minimise import Minimum
 from temperance.types import (
@@ -282,7 +282,9 @@ class Calibration:
         alpha = non_negative("beta", beta) * self.data.size
         return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
 
-    def sandwich(self, groups: ArrayLike | None = None) -> Any:
+    def sandwich(
+        self, groups: ArrayLike | None = None, correction: Correction | None = None
+    ) -> Any:
         r"""Return a Gaussian that varies as the minimiser of the risk does, at any beta.
 
         .. math:: N(\hat\theta, J^{-1} I J^{-1} / n),
@@ -296,11 +298,15 @@ class Calibration:
         ----------
         groups : array of shape (n,), optional
             Labels of rows that depend on each other; by default those of the strategy.
+        correction : {"HC0", "HC3"} or None
+            Scores at the minimiser as they are, or divided by 1 - h_i with the leverages h_i; by
+            default that of the strategy, or "HC0".
         """
         from temperance.posteriors.sandwich import sandwich_posterior
 
         given = getattr(self.strategy, "groups", None) if groups is None else groups
-        return sandwich_posterior(self.model, self.data, self.posterior, given)
+        usual: Correction = getattr(self.strategy, "correction", "HC0")
+        return sandwich_posterior(self.model, self.data, self.posterior, given, correction or usual)
 
     def certificate(
         self,

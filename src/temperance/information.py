@@ -7,17 +7,26 @@ With the scores s_i, the curvature J and the total weight W,
 and the minimiser varies from sample to sample by about J^-1 I J^-1 / W, while the posterior at beta
 has the covariance J^-1 / (beta W).  Both agree where J = beta I: along direction v the rate is the
 generalised eigenvalue of J v = rate I v.
+
+Scores at the minimiser are smaller than at the true parameter, since the rows are fitted.  HC3
+divides the score of a row by 1 - h_i, where h_i = r_i'(W J)^-1 r_i is its leverage and r_i r_i' the
+Hessian of its loss; that of a group is multiplied by (1 - sum_{i in g} w_i r_i r_i'(W J)^-1)^-1.
+They are then what the minimiser moves by when the row or the group is left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.types import Array, Data, Information, Labels, NoMinimiserError
 
+Correction = Literal["HC0", "HC3"]
+CORRECTIONS = ("HC0", "HC3")
+FITTED = 1e-10  # 1 - h from which on a row determines a direction alone, and has no score there
 DIFFERENT = 3.0  # ratio of the rates of two directions from which no single rate fits both
 FEWEST_GROUPS = 20  # below which the covariance of their scores is not worth an estimate
 
@@ -59,24 +68,59 @@ class Units:
         return len(self.rows) if self.groups is None else int(self.groups.max()) + 1
 
 
-def whitened_scores(information: Information, units: Units) -> Array:
+def whitened_scores(
+    information: Information, units: Units, correction: Correction = "HC0"
+) -> Array:
     """Return A L^-T / sqrt(W) for the Cholesky factor J = L L', shape (units, p)."""
+    L, size = _curvature_factor(information)
+    unit = size * np.sqrt(units.rows.size)
+    scores: Array = np.linalg.solve(L, (units.scores(information) / unit).T).T
+    if correction == "HC0":
+        return scores
+    if information.roots is None:
+        raise ValueError(
+            "correction must be 'HC0' for a model whose information has no Hessians of rows, got "
+            f"{correction!r}"
+        )
+    roots = np.linalg.solve(L, (information.roots / unit).T).T
+    return _without_own_fit(scores, roots, units)
+
+
+def _without_own_fit(scores: Array, roots: Array, units: Units) -> Array:
+    """Return whitened scores of rows divided by 1 - h, or of groups by the same of matrices."""
+    if units.groups is None:
+        left = 1 - (roots**2).sum(axis=1)
+        return scores * np.divide(1.0, left, out=np.zeros(len(left)), where=left > FITTED)[:, None]
+    p = roots.shape[1]
+    own = np.zeros((units.count, p, p))
+    np.add.at(own, units.groups, units.rows.weights[:, None, None] * outer(roots))
+    inverses = np.linalg.pinv(np.eye(p) - own, rcond=FITTED, hermitian=True)
+    return np.asarray((inverses @ scores[:, :, None])[:, :, 0])
+
+
+def outer(vectors: Array) -> Array:
+    """Return v v' for each row v, shape (n, p, p)."""
+    return vectors[:, :, None] * vectors[:, None, :]
+
+
+def _curvature_factor(information: Information) -> tuple[Array, Array]:
+    """Return L and sizes of the parameters with J = diag(size) L L' diag(size)."""
     # Parameters in units of their own curvature: squares of extreme units stay finite.
     size = np.sqrt(np.diagonal(information.curvature))
     try:
-        L = np.linalg.cholesky(information.curvature / size[:, None] / size)
+        return np.linalg.cholesky(information.curvature / size[:, None] / size), size
     except np.linalg.LinAlgError:
         raise NoMinimiserError(
             "the mean loss must be curved in all directions at its minimiser, got none in one: X "
             "has columns that nearly depend on each other"
         ) from None
-    scores = units.scores(information) / size / np.sqrt(units.rows.size)
-    return np.linalg.solve(L, scores.T).T
 
 
-def rates_by_direction(information: Information, units: Units) -> Array:
+def rates_by_direction(
+    information: Information, units: Units, correction: Correction = "HC0"
+) -> Array:
     """Return the generalised eigenvalues of J v = rate I v, ascending, shape (p,)."""
-    A = whitened_scores(information, units)
+    A = whitened_scores(information, units, correction)
     eigenvalues = np.linalg.eigvalsh(A.T @ A)[::-1]
     largest = eigenvalues[0]
     singular = eigenvalues <= 1e-13 * largest * len(eigenvalues)
@@ -84,15 +128,14 @@ def rates_by_direction(information: Information, units: Units) -> Array:
         return 1 / np.where(singular, 0.0, eigenvalues)
 
 
-def sandwich_root(information: Information, units: Units) -> Array:
+def sandwich_root(information: Information, units: Units, correction: Correction = "HC0") -> Array:
     r"""Return a root R of J^-1 I J^-1 / W, R R' = J^-1 I J^-1 / W, shape (p, p)."""
-    size = np.sqrt(np.diagonal(information.curvature))
-    J = information.curvature / size[:, None] / size
-    scores = units.scores(information) / size
-    triangle = np.asarray(np.linalg.qr(scores, mode="r"))  # triangle' triangle = W I
+    L, size = _curvature_factor(information)
+    A = whitened_scores(information, units, correction)
+    triangle = np.asarray(np.linalg.qr(A, mode="r"))  # triangle' triangle = L^-1 I L^-T
     root = np.zeros((len(size), len(size)))
     root[:, : len(triangle)] = triangle.T
-    return np.linalg.solve(J, root) / size[:, None] / units.rows.size
+    return np.linalg.solve(L.T, root) / size[:, None] / np.sqrt(units.rows.size)
 
 
 def as_groups(groups: ArrayLike | None, n: int) -> Labels | None:

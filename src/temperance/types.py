@@ -327,12 +327,15 @@ class Information(NamedTuple):
         Weighted mean of the losses' Hessians there.
     prior_root : array of shape (p, p), or (p,) if it is diagonal, optional
         Root C of the prior covariance C C' of the parameters.
+    roots : array of shape (n, p), optional
+        Vectors r_i whose products r_i r_i' are the Hessians of the rows' losses, for leverages.
     """
 
     minimiser: Array
     scores: Array
     curvature: Array
     prior_root: Array | None = None
+    roots: Array | None = None
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ from temperance.diagnostics import StoreWarning
 from temperance.strategies import Bayes, KFold, Naive
 from temperance.study import Ledger
 from temperance.study.identity import digest
-from temperance.study.ledger import Result
+from temperance.study.measures import Result
 
 NAME = "study.sqlite"
 SETTINGS = {f"mean of {n}": MeanSetting(n, GaussianNoise(1.0), variance=1.0) for n in (8, 9)}

@@ -1,5 +1,16 @@
 """Data: settings with known true risk, and real data from other packages."""
 
+from temperance.datasets.coverage import (
+    COVERAGE,
+    ClusterCoverage,
+    CountCoverage,
+    LinearCoverage,
+    LinkCoverage,
+    MeanCoverage,
+    ParameterSetting,
+    QuantileCoverage,
+    parameter_of,
+)
 from temperance.datasets.logistic import ClusteredLogisticSetting, LogisticSetting
 from temperance.datasets.noise import (
     GaussianNoise,
@@ -48,4 +59,13 @@ __all__ = [
     "load",
     "risk_of_draws",
     "true_risk",
+    "COVERAGE",
+    "ClusterCoverage",
+    "CountCoverage",
+    "LinearCoverage",
+    "LinkCoverage",
+    "MeanCoverage",
+    "ParameterSetting",
+    "QuantileCoverage",
+    "parameter_of",
 ]

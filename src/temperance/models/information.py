@@ -52,7 +52,8 @@ def linear_predictor_information(
     first, second = derivatives(u)
     theta = np.linalg.solve(R, g) / scale
     curvature = (Z.T * (share * second)) @ Z
-    return Information(theta, first[:, None] * Z, curvature, prior_root)
+    roots = np.sqrt(np.maximum(second, 0.0))[:, None] * Z  # the loss may be concave at a row
+    return Information(theta, first[:, None] * Z, curvature, prior_root, roots)
 
 
 def squared_information(
@@ -79,9 +80,8 @@ def squared_information(
     theta = np.linalg.solve(R, size * g) / scale
     if noise_variance is None and prior_root is not None:
         prior_root = np.sqrt(variance) * prior_root
-    return Information(
-        theta, -(residual / variance)[:, None] * Z, (Z.T * (share / variance)) @ Z, prior_root
-    )
+    scores, roots = -(residual / variance)[:, None] * Z, Z / np.sqrt(variance)
+    return Information(theta, scores, (Z.T * (share / variance)) @ Z, prior_root, roots)
 
 
 def fitted_variance(residual: Array, share: Array) -> float:

@@ -7,19 +7,29 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from temperance.information import Units, as_groups, sandwich_root
+from temperance.information import CORRECTIONS, Correction, Units, as_groups, sandwich_root
 from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.gaussian import GaussianPosterior
 from temperance.types import Data, HasDesign, HasInformation, Model, MovesDraws
+from temperance.validation import one_of
 
 
-def sandwich_posterior(model: Model, data: Data, posterior: Any, groups: ArrayLike | None) -> Any:
+def sandwich_posterior(
+    model: Model,
+    data: Data,
+    posterior: Any,
+    groups: ArrayLike | None,
+    correction: Correction = "HC0",
+) -> Any:
     """Return N(minimiser, J^-1 I J^-1 / n), in the class of a Gaussian posterior of the model.
 
     Of a sampled model, the draws of its posterior, moved so that they have this covariance.
     """
+    one_of("correction", correction, CORRECTIONS)
     labels = as_groups(groups, len(data))
     if isinstance(model, MovesDraws):
+        if correction != "HC0":
+            raise ValueError(f"correction must be 'HC0' for sampled models, got {correction!r}")
         return model.moved_draws(posterior, data, labels)
     if not isinstance(model, HasInformation) or not isinstance(model, HasDesign):
         raise ValueError(
@@ -27,7 +37,7 @@ def sandwich_posterior(model: Model, data: Data, posterior: Any, groups: ArrayLi
             f"{type(model).__name__}"
         )
     information = model.information(data)
-    root = CovarianceRoot(sandwich_root(information, Units(data, labels)))
+    root = CovarianceRoot(sandwich_root(information, Units(data, labels), correction))
     if isinstance(posterior, GaussianPosterior):
         return replace(posterior, mean=information.minimiser, root=root)
     return GaussianPosterior(information.minimiser, root, model.design)

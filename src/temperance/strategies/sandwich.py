@@ -8,7 +8,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.information import Units, rates_by_direction, whitened_scores
+from temperance.information import (
+    CORRECTIONS,
+    Correction,
+    Units,
+    rates_by_direction,
+    whitened_scores,
+)
 from temperance.strategies.rate import InformationStrategy
 from temperance.types import Information, Model
 from temperance.validation import one_of
@@ -31,6 +37,14 @@ class Sandwich(InformationStrategy):
     kind : {"trace", "determinant"}
     groups : array of shape (n,), optional
         Labels of rows that depend on each other; their scores are summed.
+    correction : {"HC0", "HC3"}
+        Scores as they are at the minimiser, or divided by 1 - h_i with the leverages h_i of rows
+        (or groups): with few rows for each parameter the first are too small.
+
+    References
+    ----------
+    .. [1] J. G. MacKinnon, H. White, Some heteroskedasticity-consistent covariance matrix
+       estimators with improved finite sample properties, Journal of Econometrics 29, 1985.
 
     Examples
     --------
@@ -47,18 +61,21 @@ class Sandwich(InformationStrategy):
     kind: Literal["trace", "determinant"] = "trace"
     by_direction: ClassVar[bool] = True
     groups: ArrayLike | None = field(default=None, repr=False, compare=False)
+    # Stored studies of before there was a correction have none in its identity.
+    correction: Correction = field(default="HC0", metadata={"stored_unless": "HC0"})
 
     def __post_init__(self) -> None:
-        """Refuse other kinds."""
+        """Refuse other kinds and corrections."""
         one_of("kind", self.kind, ("trace", "determinant"))
+        one_of("correction", self.correction, CORRECTIONS)
 
     def formula(self, model: Model, units: Units, information: Information) -> float:
         """Return the harmonic or geometric mean of the rates by direction."""
         if self.kind == "trace":
             with np.errstate(divide="ignore"):
-                total = (whitened_scores(information, units) ** 2).sum()
+                total = (whitened_scores(information, units, self.correction) ** 2).sum()
                 return float(np.divide(len(information.minimiser), total))
-        return float(np.exp(np.log(rates_by_direction(information, units)).mean()))
+        return float(np.exp(np.log(rates_by_direction(information, units, self.correction)).mean()))
 
     @property
     def rule(self) -> str:

@@ -1,4 +1,4 @@
-r"""Compare strategies by their true risk, on many data sets of settings where it is known."""
+r"""Compare strategies by true risk or coverage, on many data sets of settings where it is known."""
 
 from __future__ import annotations
 
@@ -7,38 +7,51 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from temperance.calibrate import calibrate
-from temperance.datasets import Setting, best_beta, true_risk
+from temperance.calibration import Calibration
+from temperance.datasets import ParameterSetting, Setting, best_beta, true_risk
 from temperance.diagnostics import TemperanceWarning
 from temperance.resources import threads_for
+from temperance.study.coverage import coverage_result, refuse_without_parameter, with_groups
+from temperance.study.database import Row
 from temperance.study.identity import digest, generator
-from temperance.study.ledger import COLUMNS, NUMBERS, Ledger, Result
+from temperance.study.ledger import NUMBERS, Ledger
+from temperance.study.measures import MEASURES, Result
 from temperance.study.progress import Report, reporting
 from temperance.study.strategies import Choice, as_choices, resolve
-from temperance.types import Risk, Strategy
+from temperance.types import Array, Risk, Strategy
 from temperance.validation import as_bounds, one_of, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Settings = (
+    Mapping[str, Setting]
+    | Mapping[str, ParameterSetting]
+    | Iterable[Setting]
+    | Iterable[ParameterSetting]
+)
+What = Literal["risk", "coverage"]
+
 
 class Task(NamedTuple):
     """One data set and the strategies that have no result on it, with their digests."""
 
-    setting: Setting
+    setting: Any
     repetition: int
     strategies: tuple[tuple[str, Strategy], ...]
     seed: int
     bounds: tuple[float, float]
     risk: Risk
+    measure: What = "risk"
 
 
 def compare(
-    settings: Mapping[str, Setting] | Iterable[Setting],
+    settings: Settings,
     strategies: Mapping[str, Choice] | Iterable[str] | None = None,
     repeats: int = 30,
     seed: int = 0,
@@ -47,9 +60,10 @@ def compare(
     store: str | os.PathLike[str] | None = None,
     risk: Risk = "gibbs",
     bounds: tuple[float, float] = (0.0, 3.0),
+    measure: What = "risk",
     progress: Report | bool | None = None,
 ) -> pd.DataFrame:
-    r"""Return the choices of each strategy on many data sets, and the true risk of each choice.
+    r"""Return the choices of each strategy on many data sets, and how good each choice is.
 
     The random numbers of a data set depend on the seed, its setting and its repetition; those of a
     strategy on the strategy as well.  So other settings, strategies, repeats or workers do not
@@ -60,7 +74,8 @@ def compare(
     settings : mapping from names to settings, or settings
         See :mod:`temperance.datasets` for settings and how to write one.
     strategies : mapping from names to strategies, or names; all of ``STRATEGIES`` by default
-        A value may also be a function that returns the strategy for a setting.
+        A value may also be a function that returns the strategy for a setting.  For coverage a
+        strategy without groups gets those of the setting.
     repeats : int
         Number of data sets of each setting.
     seed : int
@@ -79,6 +94,10 @@ def compare(
     risk : {"gibbs", "predictive"}
     bounds : (float, float)
         Range allowed for beta.
+    measure : {"risk", "coverage"}
+        The true risk of each choice, or whether its 95 % credible sets cover the setting's
+        parameter: the ``parameter`` of a :class:`temperance.datasets.ParameterSetting`, of other
+        settings the minimiser on their population.
     progress : function, False or None
         Called with the number of data sets done and the total; ``None`` is a bar on terminals.
 
@@ -88,7 +107,10 @@ def compare(
         One row for each setting, repetition and strategy: ``beta``, ``alpha``; ``risk``, the true
         risk of that choice, and ``excess``, its difference to ``best_risk`` at ``best_beta``;
         ``bayes_risk``, the true risk of beta = 1; ``estimated_risk`` and ``estimated_error``, the
-        strategy's own estimates; ``seconds`` of the choice.
+        strategy's own estimates; ``seconds`` of the choice.  For coverage: ``beta``, ``alpha``;
+        ``joint``, 1 if the joint set covers and 0 if not; ``single``, the share of the intervals of
+        single coefficients that cover, with their mean ``length``; ``covered``, 1 or 0 for each of
+        them, as text; ``seconds``.
 
     Examples
     --------
@@ -103,21 +125,21 @@ def compare(
     3           1   k-fold   3.0
     """
     named, choices = _named(settings), as_choices(strategies)
-    ledger, tasks = _opened(named, choices, repeats, seed, store, risk, bounds)
+    ledger, tasks = _opened(named, choices, repeats, seed, store, risk, bounds, measure)
     with ledger:
         with reporting(progress, len(tasks)) as report, _quiet(), threads_for(0):
             for done, (setting, repetition, results) in enumerate(_performed(tasks, n_jobs), 1):
                 ledger.add(setting, repetition, results)
                 report(done, len(tasks))
         table = ledger.table()
-    found = _asked_for(table, named, choices, repeats)
+    found = _asked_for(table, named, choices, repeats)[list(MEASURES[measure].columns)]
     if len(found) != len(named) * len(choices) * repeats:
         raise ValueError(f"store {str(store)!r} lost results while the study ran; run it again")
     return found
 
 
 def remaining(
-    settings: Mapping[str, Setting] | Iterable[Setting],
+    settings: Settings,
     strategies: Mapping[str, Choice] | Iterable[str] | None = None,
     repeats: int = 30,
     seed: int = 0,
@@ -125,12 +147,13 @@ def remaining(
     store: str | os.PathLike[str] | None = None,
     risk: Risk = "gibbs",
     bounds: tuple[float, float] = (0.0, 3.0),
+    measure: What = "risk",
 ) -> int:
     """Return the number of data sets that :func:`compare` would compute; it computes none.
 
     Parameters
     ----------
-    settings, strategies, repeats, seed, store, risk, bounds
+    settings, strategies, repeats, seed, store, risk, bounds, measure
         As in :func:`compare`, with the same errors.
 
     Examples
@@ -140,79 +163,118 @@ def remaining(
     5
     """
     named, choices = _named(settings), as_choices(strategies)
-    ledger, tasks = _opened(named, choices, repeats, seed, store, risk, bounds)
+    ledger, tasks = _opened(named, choices, repeats, seed, store, risk, bounds, measure)
     ledger.close()
     return len(tasks)
 
 
 def _opened(
-    settings: dict[str, Setting],
+    settings: dict[str, Any],
     choices: dict[str, Choice],
     repeats: int,
     seed: int,
     store: str | os.PathLike[str] | None,
     risk: Risk,
     bounds: tuple[float, float],
+    measure: What,
 ) -> tuple[Ledger, list[Task]]:
     """Open the store of this study, and return it with the missing tasks."""
     whole("repeats", repeats, 1)
     whole("seed", seed, 0)
     one_of("risk", risk, ("gibbs", "predictive"))
+    one_of("measure", measure, MEASURES)
+    for setting in settings.values():
+        (refuse_without_parameter if measure == "coverage" else _refuse_without_risk)(setting)
     limits = as_bounds(bounds)
     chosen = {
         label: {name: resolve(choice, setting) for name, choice in choices.items()}
         for label, setting in settings.items()
     }
     digests = {label: digest(setting) for label, setting in settings.items()}
-    ledger = Ledger(store, _description(settings, seed, limits, risk))
+    ledger = Ledger(store, _description(settings, seed, limits, risk, measure))
     try:
         ledger.ask(settings, chosen, repeats)
-        missing = _missing(ledger, settings, digests, chosen, repeats, seed, limits, risk)
-        return ledger, list(missing)
+        tasks = _missing(ledger, settings, digests, chosen, repeats)
+        return ledger, [
+            Task(*each, seed=seed, bounds=limits, risk=risk, measure=measure) for each in tasks
+        ]
     except BaseException:
         ledger.close()
         raise
 
 
-def perform(task: Task) -> tuple[str, int, list[tuple[str, Result]]]:
-    """Return the results of all strategies on one data set, with their true risks."""
-    setting, bounds, risk = task.setting, task.bounds, task.risk
-    identity = digest(setting)
+def perform(task: Task) -> tuple[str, int, list[tuple[str, Row]]]:
+    """Return the results of all strategies on one data set, with the digests of the strategies."""
+    setting, identity = task.setting, digest(task.setting)
     try:
         with _quiet(), threads_for(0):
             X, y = setting.draw(generator(task.seed, task.repetition, identity))
-            n = len(y)
-            best = best_beta(setting, X, y, bounds, risk)
-            least, bayes = (float(true_risk(setting, X, y, b * n, risk)) for b in (best, 1.0))
-            results = []
-            for name, strategy in task.strategies:
-                rng = generator(task.seed, task.repetition, identity, name)
-                began = time.perf_counter()
-                choice = calibrate(
-                    setting.model, X, y, strategy, bounds=bounds, risk=risk, seed=rng
-                )
-                seconds = time.perf_counter() - began
-                at = float(true_risk(setting, X, y, choice.beta * n, risk))
-                result = Result(
-                    beta=choice.beta,
-                    alpha=choice.alpha,
-                    risk=at,
-                    excess=max(at - least, 0.0),
-                    best_beta=best,
-                    best_risk=least,
-                    bayes_risk=bayes,
-                    estimated_risk=choice.risk,
-                    estimated_error=choice.standard_error,
-                    seconds=seconds,
-                )
-                results.append((name, result))
+            measured = _coverages if task.measure == "coverage" else _risks
+            results = measured(task, identity, X, y)
     except Exception as error:
         error.add_note(f"in setting {setting.name!r}, repetition {task.repetition}")
         raise
     return identity, task.repetition, results
 
 
-def _named(settings: Mapping[str, Setting] | Iterable[Setting]) -> dict[str, Setting]:
+def _chosen(
+    task: Task, identity: str, name: str, strategy: Strategy, X: Any, y: Array
+) -> tuple[Calibration, float]:
+    """Return a strategy's choice, and the seconds that it took."""
+    rng = generator(task.seed, task.repetition, identity, name)
+    began = time.perf_counter()
+    choice = calibrate(
+        task.setting.model, X, y, strategy, bounds=task.bounds, risk=task.risk, seed=rng
+    )
+    return choice, time.perf_counter() - began
+
+
+def _risks(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]:
+    """Return the true risks of all choices."""
+    setting, n = task.setting, len(y)
+    best = best_beta(setting, X, y, task.bounds, task.risk)
+    least, bayes = (float(true_risk(setting, X, y, b * n, task.risk)) for b in (best, 1.0))
+    results: list[tuple[str, Row]] = []
+    for name, strategy in task.strategies:
+        choice, seconds = _chosen(task, identity, name, strategy, X, y)
+        at = float(true_risk(setting, X, y, choice.beta * n, task.risk))
+        result = Result(
+            beta=choice.beta,
+            alpha=choice.alpha,
+            risk=at,
+            excess=max(at - least, 0.0),
+            best_beta=best,
+            best_risk=least,
+            bayes_risk=bayes,
+            estimated_risk=choice.risk,
+            estimated_error=choice.standard_error,
+            seconds=seconds,
+        )
+        results.append((name, result))
+    return results
+
+
+def _coverages(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]:
+    """Return what the credible sets of all choices cover."""
+    setting = task.setting
+    results: list[tuple[str, Row]] = []
+    for name, strategy in task.strategies:
+        known = with_groups(strategy, setting)
+        choice, seconds = _chosen(task, identity, name, known, X, y)
+        results.append((name, coverage_result(setting, known, choice, seconds)))
+    return results
+
+
+def _refuse_without_risk(setting: Any) -> None:
+    if not hasattr(setting, "population"):
+        raise ValueError(
+            f"settings must have a population for measure='risk', got {setting.name!r}; "
+            "measure='coverage' needs none"
+        )
+
+
+def _named(settings: Settings) -> dict[str, Any]:
+    named: dict[str, Any]
     if isinstance(settings, Mapping):
         named = dict(settings)
     else:
@@ -235,11 +297,18 @@ def _named(settings: Mapping[str, Setting] | Iterable[Setting]) -> dict[str, Set
 
 
 def _description(
-    settings: Mapping[str, Setting], seed: int, bounds: tuple[float, float], risk: Risk
+    settings: Mapping[str, Any],
+    seed: int,
+    bounds: tuple[float, float],
+    risk: Risk,
+    measure: What,
 ) -> dict[str, Any]:
     import temperance
 
+    # Risk is not named: stores of before there was another measure stay valid.
+    named = {} if measure == "risk" else {"measure": measure}
     return {
+        **named,
         "version": temperance.__version__,
         "numbers": NUMBERS,
         "settings": dict(settings),
@@ -251,15 +320,12 @@ def _description(
 
 def _missing(
     ledger: Ledger,
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, Any],
     digests: Mapping[str, str],
     strategies: Mapping[str, Mapping[str, Strategy]],
     repeats: int,
-    seed: int,
-    bounds: tuple[float, float],
-    risk: Risk,
-) -> Iterator[Task]:
-    """Return tasks with at least one strategy to run, ordered by repetition, then setting."""
+) -> Iterator[tuple[Any, int, tuple[tuple[str, Strategy], ...]]]:
+    """Yield settings and repetitions with the strategies to run there, by repetition first."""
     known = ledger.keys()
     hashed = {
         label: {digest(strategy): strategy for strategy in chosen.values()}
@@ -273,12 +339,10 @@ def _missing(
                 if ledger.key(digests[label], repetition, name) not in known
             )
             if missing:
-                yield Task(setting, repetition, missing, seed, bounds, risk)
+                yield setting, repetition, missing
 
 
-def _performed(
-    tasks: list[Task], n_jobs: int
-) -> Iterator[tuple[str, int, list[tuple[str, Result]]]]:
+def _performed(tasks: list[Task], n_jobs: int) -> Iterator[tuple[str, int, list[tuple[str, Row]]]]:
     """Yield the results of the tasks from joblib's workers, in any order, as they finish."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
@@ -316,7 +380,7 @@ class _quiet:
 
 def _asked_for(
     table: pd.DataFrame,
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, Any],
     strategies: Mapping[str, Choice],
     repeats: int,
 ) -> pd.DataFrame:
@@ -331,4 +395,4 @@ def _asked_for(
             kept["setting"].map(place).to_numpy(),
         )
     )
-    return kept.iloc[ranks].reset_index(drop=True)[list(COLUMNS)]
+    return kept.iloc[ranks].reset_index(drop=True)

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -202,6 +202,19 @@ class Database:
     def __exit__(self, *error: object) -> None:
         """Close the file."""
         self.close()
+
+
+def stored_format(path: str | os.PathLike[str] | None) -> str | None:
+    """Return the name of the format of an existing file; None if it has none that can be read."""
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        return None
+    try:
+        with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as connection:
+            query = "SELECT value FROM meta WHERE key = 'format'"
+            found = connection.execute(query).fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return None
+    return str(found[0]) if found else None
 
 
 def _as_path(path: str | os.PathLike[str]) -> Path:

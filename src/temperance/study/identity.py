@@ -58,10 +58,20 @@ def _plain(value: Any) -> Any:
             f"settings and strategies must be made of plain values to be told apart, got {value!r}"
         )
     if dataclasses.is_dataclass(value):
-        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        fields = {
+            each.name: getattr(value, each.name)
+            for each in dataclasses.fields(value)
+            if not _absent(each, value)
+        }
     else:
         fields = vars(value)
     return {"type": f"{_stored_module(kind)}.{kind.__qualname__}"} | _plain(fields)
+
+
+def _absent(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Whether a field that was added later has the value that stands for its absence."""
+    name = "stored_unless"
+    return name in field.metadata and bool(getattr(value, field.name) == field.metadata[name])
 
 
 def _stored_module(kind: type) -> str:

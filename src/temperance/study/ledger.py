@@ -22,11 +22,10 @@ from temperance.app.files import write_whole
 from temperance.diagnostics import StoreWarning, warn
 from temperance.study.database import Database, Row
 from temperance.study.identity import canonical, digest
+from temperance.study.measures import MEASURES, measure_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FORMAT = "temperance study, format 3"
 
 # The generation of the numbers.  Increase it with every change after which a study gives other
 # numbers, whether in data, seeds, strategies, models or optimisers: older stores are then refused.
@@ -35,19 +34,11 @@ FORMAT = "temperance study, format 3"
 # with those of this generation, to detect such changes.
 NUMBERS = 2
 
-SCHEMA = {
-    "names": """CREATE TABLE names (
+NAMES = """CREATE TABLE names (
     kind TEXT, name TEXT, setting TEXT, identity TEXT NOT NULL, description TEXT NOT NULL,
     place INTEGER NOT NULL, repeats INTEGER NOT NULL, checksum TEXT NOT NULL,
     PRIMARY KEY (kind, name, setting)
-) WITHOUT ROWID""",
-    # NULL stands for NaN.
-    "results": """CREATE TABLE results (
-    key TEXT PRIMARY KEY, setting TEXT, repetition INTEGER, strategy TEXT, beta REAL, alpha REAL,
-    risk REAL, excess REAL, best_beta REAL, best_risk REAL, bayes_risk REAL, estimated_risk REAL,
-    estimated_error REAL, seconds REAL, checksum TEXT
-) WITHOUT ROWID""",
-}
+) WITHOUT ROWID"""
 
 
 class Name(NamedTuple):
@@ -60,24 +51,6 @@ class Name(NamedTuple):
     description: str
     place: int
     repeats: int  # largest number ever requested; 0 for settings
-
-
-class Result(NamedTuple):
-    """The choice of a strategy on one data set, and its true risk."""
-
-    beta: float
-    alpha: float
-    risk: float
-    excess: float
-    best_beta: float
-    best_risk: float
-    bayes_risk: float
-    estimated_risk: float
-    estimated_error: float
-    seconds: float
-
-
-COLUMNS = ("setting", "repetition", "strategy", *Result._fields)
 
 
 class Ledger:
@@ -96,7 +69,10 @@ class Ledger:
         self, path: str | os.PathLike[str] | None, description: Mapping[str, Any] | None = None
     ) -> None:
         meta = None if description is None else {"description": canonical(description)}
-        self._database = Database(path, SCHEMA, FORMAT, meta)
+        measure = measure_of(path) if description is None else description.get("measure", "risk")
+        self.measure = MEASURES[measure]
+        schema = {"names": NAMES, "results": self.measure.results}
+        self._database = Database(path, schema, self.measure.format, meta)
         try:
             if "description" not in self._database.meta:
                 raise self._database.damaged("it does not say which study it holds")
@@ -237,7 +213,7 @@ class Ledger:
         """Return the keys of all results."""
         return {key for key, *_ in self._database.rows("results")[0]}
 
-    def add(self, setting: str, repetition: int, results: Iterable[tuple[str, Result]]) -> None:
+    def add(self, setting: str, repetition: int, results: Iterable[tuple[str, Row]]) -> None:
         """Commit the results of one data set, given with the digests of their strategies."""
         rows = [
             (self.key(setting, repetition, strategy), setting, repetition, strategy, *result)
@@ -263,8 +239,9 @@ class Ledger:
                 order = (setting.place, setting.name, repetition, strategy.place, strategy.name)
                 found[order] = (setting.name, repetition, strategy.name, *numbers)
         rows = [found[order] for order in sorted(found)]
-        table = pd.DataFrame(rows, columns=list(COLUMNS))
-        return table.astype(dict.fromkeys(Result._fields, "float64") | {"repetition": "int64"})
+        table = pd.DataFrame(rows, columns=list(self.measure.columns))
+        numbers = [each for each in self.measure.fields if each not in self.measure.texts]
+        return table.astype(dict.fromkeys(numbers, "float64") | {"repetition": "int64"})
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write all results as Parquet, atomically."""

@@ -102,7 +102,52 @@ def overall(table: pd.DataFrame, baseline: str = "bayes") -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def coverage_by_setting(table: pd.DataFrame) -> pd.DataFrame:
+    """Summarise the coverage of each strategy in each setting.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`temperance.study.compare` with ``measure="coverage"``.
+
+    Returns
+    -------
+    DataFrame
+        One row for each setting and strategy: ``repeats``, ``median_beta``; ``joint``, the share of
+        data sets whose joint set covers; ``single``, that of the intervals, averaged over the
+        coefficients, and ``lowest`` and ``highest`` of any coefficient; the mean ``length`` of the
+        intervals; the mean of ``seconds``.
+    """
+    import pandas as pd
+
+    if "covered" not in table.columns:
+        raise ValueError("table must come from compare(..., measure='coverage'), got one of risks")
+    lines = []
+    for (setting, strategy), own in table.groupby(["setting", "strategy"], sort=False):
+        each = np.array([[int(digit) for digit in row] for row in own["covered"]]).mean(axis=0)
+        lines.append(
+            {
+                "setting": setting,
+                "strategy": strategy,
+                "repeats": len(own),
+                "median_beta": own["beta"].median(),
+                "joint": own["joint"].mean(),
+                "single": each.mean(),
+                "lowest": each.min(),
+                "highest": each.max(),
+                "length": own["length"].mean(),
+                "seconds": own["seconds"].mean(),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
 def _refuse(table: pd.DataFrame, baseline: str) -> None:
+    if "excess" not in table.columns:
+        raise ValueError(
+            "table must come from compare(..., measure='risk'), got one of coverage; "
+            "coverage_by_setting sums it up"
+        )
     for setting, part in table.groupby("setting", sort=False):
         if baseline not in set(part["strategy"]):
             raise ValueError(

@@ -57,13 +57,15 @@ def kinked_information(
     share = data.weights / data.weights.sum()
     u = minimising_predictor(loss, Z, offset, data, NARROW)
     theta = np.linalg.solve(R, Q.T @ (share * (u - offset))) / scale
-    curvature = (Z.T * (share * kernel_curvature(loss, u, data))) @ Z
+    second = kernel_curvature(loss, u, data)
+    curvature = (Z.T * (share * second)) @ Z
     if not np.linalg.eigvalsh(curvature)[0] > 0:
         raise NoMinimiserError(
             f"y must leave rows near the kink of the {loss.name} for an estimate of its curvature, "
             "got too few; use Coverage(), which needs none"
         )
-    return Information(theta, loss.derivatives(u, data.y)[0][:, None] * Z, curvature, prior_root)
+    scores, roots = loss.derivatives(u, data.y)[0][:, None] * Z, np.sqrt(second)[:, None] * Z
+    return Information(theta, scores, curvature, prior_root, roots)
 
 
 def kernel_curvature(loss: Loss, u: Array, data: Data) -> Array:
