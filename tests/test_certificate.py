@@ -20,6 +20,7 @@ from temperance.certificate import (
     standardised_columns,
     zero_one,
 )
+from temperance.estimators.stored import StoredChoice
 from temperance.streaming import calibrate_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
@@ -335,10 +336,9 @@ class TestEstimator:
         X, y = classes()
         fitted = GibbsClassifier(strategy="bayes", posterior="laplace", **options).fit(X, y)
         wanted = (
-            "the rows of a certificate must decide nothing of the prior and of the units of X, got "
-            f"rows that decided {what}; set other rows aside for that, as "
-            "GibbsClassifier(certify=0.1) does, or pass even_if_seen=True for a number without "
-            "guarantee"
+            "a certificate needs rows that did not decide the prior or the units of X, got rows "
+            f"that decided {what}; take these from other rows (GibbsClassifier: certify=0.1), or "
+            "pass even_if_seen=True"
         )
         for source in (fitted, fitted.calibration_):
             with pytest.raises(ValueError, match=f"^{re.escape(wanted)}$"):
@@ -364,6 +364,8 @@ class TestEstimator:
         fitted = GibbsClassifier(strategy="bayes", certify=0.3).fit(X, y)
         with pytest.raises(ValueError, match="keep_data=True"):
             pickle.loads(pickle.dumps(fitted)).certificate()
+        with pytest.raises(ValueError, match="keep_data=True"):
+            StoredChoice(1.0, fitted.calibration_.posterior).certificate()
 
     @pytest.mark.parametrize(
         ("share", "arguments", "message"),

@@ -114,10 +114,9 @@ def certify(
     seen = calibration.seen or standardised_columns(data.X)
     if seen and not even_if_seen:
         raise ValueError(
-            "the rows of a certificate must decide nothing of the prior and of the units of X, got "
-            f"rows that decided {joined(seen)}; set other rows aside for that, as "
-            "GibbsClassifier(certify=0.1) does, or pass even_if_seen=True for a number without "
-            "guarantee"
+            "a certificate needs rows that did not decide the prior or the units of X, got rows "
+            f"that decided {joined(seen)}; take these from other rows (GibbsClassifier: "
+            "certify=0.1), or pass even_if_seen=True"
         )
     risk, kl, n = 0.0, 0.0, len(data)
     # KL(sum_k w_k Q_k || P) <= sum_k w_k KL(Q_k || P): KL is convex.
