@@ -23,7 +23,6 @@ import temperance
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
 from temperance import resources as memory
 from temperance.diagnostics import TemperanceWarning
-from temperance.estimators.base import RISKS
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.coordinates import count_terms
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
@@ -31,6 +30,7 @@ from temperance.losses import Poisson
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
+RISKS = {"forecasts": "predictive", "draws": "gibbs"}  # of targets whose beta has least risk
 NO_AVERAGE = ("average", "draws")
 NUMBERS = ("beta", "alpha", "risk", "standard_error", "gain", "gain_standard_error")
 

@@ -77,7 +77,7 @@ def naive(estimator, X, y, splits, weights=None):
         for i in test:
             row = X[i : i + 1]
             rows = fitted.coordinates_.rows(row)
-            risk = RISKS[estimator.target]
+            risk = RISKS[estimator.target or "forecasts"]
             bayes, own = (lost(fitted, rows, y[i], beta, risk) for beta in (1.0, None))
             found["gain"][i] = bayes - own
             for name, beta in (("score", None), ("bayes score", 1.0)):
