@@ -19,6 +19,7 @@ except ImportError:
 from temperance.curves import RiskCurve
 from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.batched import BatchedLadders, Programs
+from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.curve import PairedDraws, risk_curve_from
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws
@@ -125,13 +126,15 @@ class GibbsModel(MayCarryRows, InformationFromDraws):
     def check(self, data: Data) -> None:
         """Refuse a loss or prior that is not finite, or that JAX cannot trace."""
         require_arviz()
-        self.target.check(*self.rows(data))
+        with kept_on_disk(self.cache):
+            self.target.check(*self.rows(data))
 
     @property
     def target(self) -> Target:
         """Loss and prior as functions of a vector."""
         given = (self.loss, self.prior, self.log_prior, self.draw_prior, self.init)
-        return _target(*(_Same(part) for part in given))
+        with kept_on_disk(self.cache):
+            return _target(*(_Same(part) for part in given))
 
     def _programs(self, pairs: int) -> Programs:
         settings = sampler_named(self.sampler)
