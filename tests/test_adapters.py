@@ -521,7 +521,7 @@ class TestStan:
         ),
         (
             "stan",
-            lambda: models.StanModel(PROGRAM, {"y": Y}).own_sampler().draw(np.ones(24), 0),
+            lambda: models.StanModel(PROGRAM, {"y": Y}).check(as_data(np.arange(24.0), Y)),
             r"StanModel needs PyStan: pip install 'temperance\[stan\]'",
         ),
     ],

@@ -19,11 +19,13 @@ except ImportError:
 from temperance.curves import RiskCurve
 from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.batched import BatchedLadders, Programs
+from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.curve import PairedDraws, risk_curve_from
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.interrupted import Interrupted
 from temperance.models.sampled.ladder import Ladders, Report
+from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
 from temperance.models.sampled.precision import double_precision
 from temperance.models.sampled.prior import prior_from
 from temperance.models.sampled.progress import reporter
@@ -39,7 +41,7 @@ MOST_REFITS = 100  # of leave-one-out: they are sampled in parallel
 
 
 @dataclass(frozen=True, eq=False)
-class GibbsModel(InformationFromDraws):
+class GibbsModel(MayCarryRows, InformationFromDraws):
     r"""A model given by a loss and a prior in JAX.
 
     .. math:: \pi_\beta(\theta) \propto \exp(-\beta \sum_i w_i l(\theta, x_i, y_i)) \pi_0(\theta)
@@ -50,8 +52,8 @@ class GibbsModel(InformationFromDraws):
     Parameters
     ----------
     loss : function (theta, x, y) -> scalar
-        Loss at one observation, x of shape (d,) and y a number, in JAX.  The predictive risk treats
-        it as minus a log likelihood.
+        Loss at one observation, x of shape (d,) and y a number, or a row of ``data``, in JAX.  The
+        predictive risk treats it as minus a log likelihood.
     prior : NumPyro distribution, pytree of them, or NumPyro model without observations
         ``theta`` is a draw of it: an array, a pytree of arrays, or a dict of the model's sites.
         It must be proper and continuous; parameters may have bounds.
@@ -63,6 +65,9 @@ class GibbsModel(InformationFromDraws):
         are refused.  Without it the prior is sampled by NUTS.
     init : pytree
         A parameter at which that sampler starts, beside ``log_prior`` without ``draw_prior``.
+    data : pair (X, y), optional
+        Rows that no matrix holds: arrays of any shape (images, sequences, integers) or pytrees of
+        arrays, n rows each.  Then ``calibrate(model, model.X, model.y)``.
     sampler : {"smc", "nuts"}, SMC or NUTS
         From :mod:`temperance.models.sampled.settings`.
     overlap : float
@@ -99,6 +104,7 @@ class GibbsModel(InformationFromDraws):
     log_prior: Callable[[Any], Any] | None = None
     draw_prior: Callable[[Any], Any] | None = None
     init: Any = None
+    data: tuple[Any, Any] | None = None
     sampler: SMC | NUTS | str = "smc"
     overlap: float = 0.5
     seed: int = 0
@@ -111,6 +117,7 @@ class GibbsModel(InformationFromDraws):
         """Refuse invalid functions, priors and settings."""
         if not callable(self.loss):
             raise ValueError(f"loss must be a function, got {shown(self.loss)}")
+        object.__setattr__(self, "data", as_rows_of(self.data))
         sampler_named(self.sampler)
         open_unit("overlap", self.overlap)
         whole("seed", self.seed, 0)
@@ -119,13 +126,15 @@ class GibbsModel(InformationFromDraws):
     def check(self, data: Data) -> None:
         """Refuse a loss or prior that is not finite, or that JAX cannot trace."""
         require_arviz()
-        self.target.check(data.X, data.y)
+        with kept_on_disk(self.cache):
+            self.target.check(*self.rows(data))
 
     @property
     def target(self) -> Target:
         """Loss and prior as functions of a vector."""
         given = (self.loss, self.prior, self.log_prior, self.draw_prior, self.init)
-        return _target(*(_Same(part) for part in given))
+        with kept_on_disk(self.cache):
+            return _target(*(_Same(part) for part in given))
 
     def _programs(self, pairs: int) -> Programs:
         settings = sampler_named(self.sampler)
@@ -137,8 +146,7 @@ class GibbsModel(InformationFromDraws):
         """Return the ladders of a plan's pairs, which are sampled as betas are needed."""
         return BatchedLadders(
             self._programs(pairs or len(plan.test)),
-            data.X,
-            data.y,
+            *self.rows(data),
             plan,
             self.seed,
             self.overlap,
@@ -176,7 +184,7 @@ class GibbsModel(InformationFromDraws):
         flat = flat.reshape(-1, *flat.shape[2:])
         if curve.ladders[0].replicates and len(flat) % CHAINS == 0:  # join islands
             flat = flat.reshape(CHAINS, -1, flat.shape[-1])
-        losses = ladders.programs.losses(flat.reshape(-1, flat.shape[-1]), data.X, data.y)
+        losses = ladders.programs.losses(flat.reshape(-1, flat.shape[-1]), *self.rows(data))
         draws = Draws(self._named(flat), losses.reshape(*flat.shape[:2], -1), reliability.divergent)
         temperature = {"alpha": beta * data.size, "beta": beta, "size": data.size}
         about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}

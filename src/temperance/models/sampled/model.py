@@ -24,6 +24,7 @@ from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.interrupted import Interrupted
 from temperance.models.sampled.ladder import Ladders, Report, SampledLadders
+from temperance.models.sampled.own_rows import OwnRows
 from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import (
     Reliability,
@@ -103,22 +104,8 @@ class SampledModel(InformationFromDraws):
         return arviz_tree(drawn, self.observed(data), temperature | about)
 
 
-class CarriesData(SampledModel):
-    """A sampled model that contains its data: ``calibrate(model, model.X, model.y)``.
-
-    ``model.X`` are the indices of the rows.  They distinguish rows with the same response, and the
-    model can identify its rows after a strategy has sorted, dropped or repeated them.
-    """
-
-    @property
-    def y(self) -> Array:
-        """Observed responses (n,); the row indices if a row has several."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it observed")
-
-    @property
-    def X(self) -> Array:
-        """Row indices, (n, 1)."""
-        return np.arange(float(len(self.y)))[:, None]
+class CarriesData(OwnRows, SampledModel):
+    """A sampled model that contains its data: ``calibrate(model, model.X, model.y)``."""
 
     def own_sampler(self) -> Sampler:
         """Return the sampler on the model's own data."""
@@ -127,24 +114,6 @@ class CarriesData(SampledModel):
     def sampler(self, data: Data) -> Sampler:
         """Return the sampler for some of the model's own rows."""
         return _RowsOf(self.own_sampler(), self.index(data), len(self.y))
-
-    def index(self, data: Data) -> NDArray[np.intp]:
-        """Return the indices of the model's rows in the data; refuse data that are not its own."""
-        name, numbers = type(self).__name__, self.X[:, 0]
-        if data.X.shape[1] != 1 or not np.isin(data.X, numbers).all():
-            raise ValueError(
-                f"X must be model.X, the numbers of the {len(numbers)} rows that {name} carries, "
-                f"got {'None' if data.X.shape[1] == 0 else f'shape {data.X.shape}'}"
-            )
-        index = data.X[:, 0].astype(int)
-        differs = np.flatnonzero(data.y != self.y[index])
-        if len(differs):
-            i = int(differs[0])
-            raise ValueError(
-                f"y must be model.y, what {name} carries, got {float(data.y[i])!r} for "
-                f"{float(self.y[index[i]])!r} in row {index[i]}"
-            )
-        return index
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,22 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.latent_sites import refuse_latent
 from temperance.models.sampled.model import SampledModel, refuse_nan
+from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of, rows_in
 from temperance.types import Array, Data
 from temperance.validation import shown
 
 
 @dataclass(frozen=True, eq=False)
-class NumPyroModel(SampledModel):
+class NumPyroModel(MayCarryRows, SampledModel):
     r"""A NumPyro model function; its observed sites are tempered row by row.
 
     .. math:: \pi_c(\theta) \propto \prod_i p(y_i | \theta, x_i)^{c_i} \, \pi_0(\theta)
 
     The function is called as ``model(X, y)``, with the X (n, d) and y (n,) given to
-    :func:`temperance.calibrate`, both as floats; X is None if it has no columns.
+    :func:`temperance.calibrate`, both as floats; X is None if it has no columns.  Or with the rows
+    of ``data``, as they are.
 
     Parameters
     ----------
@@ -34,11 +37,16 @@ class NumPyroModel(SampledModel):
     sites : names of the observed sites to temper
         By default all observed sites.  A ``numpyro.factor`` may be a likelihood or a prior: for a
         model with a factor, ``sites`` is required.
+    data : pair (X, y), optional
+        Rows that no matrix holds: arrays of any shape or pytrees of arrays, n rows each, integers
+        stay integers.  Then ``calibrate(model, model.X, model.y)``.
     chains, draws, warmup : numbers of chains, of draws per chain, and of tuning steps
     overlap : least share of effective draws from a rung of the ladder to the next
     seed : int
     progress : function (beta, upper, rungs), bool or None
         Called at every rung; by default a line on a terminal or in a notebook.
+    cache : bool
+        Whether compiled programs are kept on disk for the next process, see docs/any-model.md.
 
     Examples
     --------
@@ -53,16 +61,19 @@ class NumPyroModel(SampledModel):
 
     model: Callable[[Any, Any], Any]
     sites: Sequence[str] | None = None
+    data: tuple[Any, Any] | None = None
     chains: int = 4
     draws: int = 500
     warmup: int = 500
     overlap: float = 0.5
     seed: int = 0
     progress: Report | bool | None = None
+    cache: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a model that is not a function."""
         super().__post_init__()
+        object.__setattr__(self, "data", as_rows_of(self.data))
         if not callable(self.model):
             raise ValueError(f"model must be a function of X and y, got {shown(self.model)}")
         try:
@@ -87,7 +98,8 @@ class NumPyroModel(SampledModel):
             import numpyro  # noqa: F401
         except ImportError:
             raise ImportError("NumPyroModel needs NumPyro: pip install 'temperance[jax]'") from None
-        arguments = (data.X if data.X.shape[1] else None, data.y)
+        X, y = self.rows(data)
+        arguments = (X if data.X.shape[1] else None, y)
         known = self._compiled.get(data.X.shape)
         if known is None or not known.serves(arguments):
             known = self._compiled[data.X.shape] = _Program(self, arguments)
@@ -108,9 +120,10 @@ class NumPyroSampler:
         key_start, key_run = jax.random.split(jax.random.PRNGKey(seed))
         begin = self.program.scattered(key_start) if start is None else start
         keys = jax.random.split(key_run, self.program.settings.chains)
-        end, (theta, losses, divergent) = self.program.run(
-            keys, begin, jax.numpy.asarray(exponents), *self.arguments
-        )
+        with kept_on_disk(self.program.settings.cache):
+            end, (theta, losses, divergent) = self.program.run(
+                keys, begin, jax.numpy.asarray(exponents), *self.arguments
+            )
         found = np.asarray(losses, dtype=float)
         refuse_nan(found)
         parameters = {name: np.asarray(value, dtype=float) for name, value in theta.items()}
@@ -128,7 +141,7 @@ class _Program:
         from numpyro.infer.hmc import hmc
         from numpyro.infer.util import initialize_model
 
-        self.settings, self.rows = settings, len(arguments[1])
+        self.settings, self.rows = settings, rows_in(arguments)
         self.sites = tempered_sites(settings.model, arguments, settings.sites)
         self.bound = None if _traceable(settings.model, arguments) else arguments
         self.known = initialize_model(
@@ -169,9 +182,10 @@ class _Program:
 
     def serves(self, arguments: tuple[Any, Any]) -> bool:
         """Return whether the program can run on these data, which have its shape."""
-        return self.bound is None or all(
-            np.array_equal(own, other) for own, other in zip(self.bound, arguments, strict=True)
-        )
+        import jax
+
+        own, other = (jax.tree.leaves(part) for part in (self.bound, arguments))
+        return self.bound is None or all(map(np.array_equal, own, other))
 
     def scattered(self, key: Any) -> Any:
         """Return points within 2 of zero in unconstrained coordinates, NumPyro's default start."""
@@ -191,7 +205,7 @@ def tempered_sites(
     model: Callable[..., Any], arguments: tuple[Any, Any], named: Sequence[str] | None
 ) -> tuple[str, ...]:
     """Return the names of the sites to temper; refuse those that have no rows."""
-    rows = len(arguments[1])
+    rows = rows_in(arguments)
     try:
         trace = _trace(model, arguments, {})
     except NotImplementedError as error:

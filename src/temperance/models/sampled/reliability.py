@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from temperance.diagnostics import (
     DivergenceWarning,
@@ -161,7 +161,9 @@ def split_rhat(values: Array) -> float:
 
 
 def _ratio(values: Array) -> float:
-    ranks = stats.rankdata(values).reshape(values.shape)
+    from scipy.stats import rankdata  # takes long to import
+
+    ranks = rankdata(values).reshape(values.shape)
     z = special.ndtri((ranks - 0.375) / (values.size + 0.25))
     N, within = values.shape[1], z.var(axis=1, ddof=1).mean()
     if not within > 0:

@@ -96,6 +96,7 @@ class StanModel(CarriesData):
 
     def own_sampler(self) -> StanSampler:
         """Return the sampler on the model's own data."""
+        _require_stan()
         return StanSampler(self)
 
 
@@ -186,9 +187,13 @@ class _Stan:
 
 @cache
 def _stan() -> _Stan:
+    _require_stan()
+    return _Stan()
+
+
+def _require_stan() -> None:
     if find_spec("stan") is None:
         raise ImportError("StanModel needs PyStan: pip install 'temperance[stan]'")
-    return _Stan()
 
 
 def _without_comments(program: str) -> str:
