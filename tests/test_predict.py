@@ -75,7 +75,7 @@ def visits(n=40, classes=("no", "yes")):
 
 CASES = {
     "linear": (houses(), Regressor(), ()),
-    "known": (houses(), Regressor(1600.0), ("--noise-variance", "1600")),
+    "known": (houses(), Regressor(noise_variance=1600.0), ("--noise-variance", "1600")),
     "square": (houses(), Regressor(degree=2), ("--model", "polynomial")),
     "no constant": (houses(), Regressor(fit_intercept=False), ("--no-intercept",)),
     "raw": (houses(), Regressor(standardize=False), ("--no-standardize",)),
