@@ -350,13 +350,17 @@ def agree(record, fitted, names=None):
 
 
 OPTIONS = {
-    "known variance": (["--model", "known-variance", "--noise-variance", "900"], (900.0,), {}),
-    "known variance, without a model": (["--noise-variance", "900"], (900.0,), {}),
+    "known variance": (
+        ["--model", "known-variance", "--noise-variance", "900"],
+        (),
+        {"noise_variance": 900.0},
+    ),
+    "known variance, without a model": (["--noise-variance", "900"], (), {"noise_variance": 900.0}),
     "square": (["--model", "polynomial"], (), {"degree": 2}),
     "cube": (
         ["--model", "polynomial", "--degree", "3", "--noise-variance", "1e3"],
-        (1000.0,),
-        {"degree": 3},
+        (),
+        {"degree": 3, "noise_variance": 1000.0},
     ),
     "alpha": (["--transfer", "alpha"], (), {"transfer": "alpha"}),
     "bounds": (["--bounds", "0.123456789", "0.7"], (), {"bounds": (0.123456789, 0.7)}),

@@ -75,17 +75,17 @@ def visits(n=40, classes=("no", "yes")):
 
 CASES = {
     "linear": (houses(), Regressor(), ()),
-    "known": (houses(), Regressor(1600.0), ("--noise-variance", "1600")),
+    "known": (houses(), Regressor(noise_variance=1600.0), ("--noise-variance", "1600")),
     "square": (houses(), Regressor(degree=2), ("--model", "polynomial")),
     "no constant": (houses(), Regressor(fit_intercept=False), ("--no-intercept",)),
     "raw": (houses(), Regressor(standardize=False), ("--no-standardize",)),
     "wide": (houses(12, 30), Regressor(), ()),
     "yes or no": (visits(), Classifier(), ()),
-    "true or false": (visits(classes=(False, True)), Classifier("laplace"), ("laplace",)),
-    "numbers": (visits(classes=(2, 7)), Classifier("jaakkola"), ("jaakkola",)),
+    "true or false": (visits(classes=(False, True)), Classifier(posterior="laplace"), ("laplace",)),
+    "numbers": (visits(classes=(2, 7)), Classifier(posterior="jaakkola"), ("jaakkola",)),
     "wide classes": (
         houses(14, 30).assign(price=lambda frame: frame["price"] > 300),
-        Classifier("full"),
+        Classifier(posterior="full"),
         ("full",),
     ),
     "three": (visits(classes=("a", "b", "c")), Classifier(), ()),
