@@ -15,11 +15,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import problems, safe_bayes  # noqa: E402
+from benchmarks import coverage, problems, safe_bayes  # noqa: E402
 from benchmarks.page import duration, page, ratio, table  # noqa: E402
 from benchmarks.record import Record, Results  # noqa: E402
 from benchmarks.timing import compare, seconds  # noqa: E402
-from temperance import calibrate, models  # noqa: E402
+from temperance import GibbsRegressor, calibrate, models  # noqa: E402
+from temperance.datasets import COVERAGE  # noqa: E402
+from temperance.study.coverage import credible_level  # noqa: E402
 
 
 @pytest.mark.slow
@@ -127,3 +129,31 @@ def test_the_plain_loop_is_safe_bayes():
     naive = [safe_bayes.stepwise_risk(X, y, beta) for beta in betas]
     assert found.curve(betas) == pytest.approx(naive, rel=1e-10)
     assert safe_bayes.plain_loop(X, y) == pytest.approx(found.beta, abs=1e-4)
+
+
+def test_coverage_of_estimators_is_measured_and_resumed(tmp_path):
+    """An estimator at beta = 1 has the intervals of its coefficients, and the script says so."""
+    store = str(tmp_path / "coverage.sqlite")
+    fits = [coverage.Fit("bayes"), coverage.Fit(coverage.HC3)]
+    few = coverage.estimators(["right", "t3"], [50], fits[:1], 3, store)
+    more = coverage.estimators(["right", "t3"], [50], fits, 3, store)
+    assert list(few["strategy"]) == ["bayes", "bayes"]
+    assert list(more["setting"]) == ["right 50", "right 50", "t3 50", "t3 50"]
+    same = more[more["strategy"] == "bayes"].reset_index(drop=True)
+    assert few.equals(same)  # seconds too: nothing was computed again
+
+    setting = COVERAGE["right"](50)
+    X, y = setting.draw(np.random.default_rng([0, 50]))
+    model = GibbsRegressor(target="coefficients", strategy="bayes").fit(X[:, 1:], y)
+    found = coverage.fitted("right", setting, coverage.Fit("bayes"), X, y)
+    low, high = model.coefficients().interval().T
+    assert found.length == pytest.approx(np.mean(high - low))
+    # The joint set does not change with the units of inputs and response.
+    levels = []
+    for units in (np.ones(4), np.array([1.0, 7.0, 0.1, 1.0])):
+        other = GibbsRegressor(target="coefficients", strategy="bayes")
+        other.fit((X * units)[:, 1:], 9 * y)
+        theta = coverage._scaled(other, 9 * setting.parameter / units)
+        levels.append(credible_level(other.calibration_.posterior, theta))
+    assert levels[1] == pytest.approx(levels[0], rel=1e-6)
+    assert found.joint == (levels[0] <= 0.95)

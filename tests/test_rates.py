@@ -831,7 +831,7 @@ class TestWithoutACurve:
 
     def test_printing(self, calibration):
         lines = repr(calibration).splitlines()
-        assert lines[0] == "Calibration of GaussianLinear by Sandwich(kind='trace')"
+        assert lines[0] == f"Calibration of GaussianLinear by {Sandwich()!r}"
         assert [line.split()[0] for line in lines[1:4]] == ["beta", "range", "rule"]
         assert "nan" not in repr(calibration)
         coarse = chosen(models.GaussianLinear(), scattered(), Coarsened(5.0))

@@ -55,7 +55,7 @@ class Sandwich(InformationStrategy):
     >>> y = X[:, 0] + 2 * rng.standard_normal(400)  # the model's noise variance is 1, not 4
     >>> calibration = calibrate(models.GaussianLinear(), X, y, Sandwich())
     >>> round(calibration.beta, 2)
-    0.24
+    0.32
     """
 
     kind: Literal["trace", "determinant"] = "trace"
