@@ -258,10 +258,11 @@ def test_blocks_do_not_matter(monkeypatch):
 
 
 def test_rates_too_large_are_infinite():
-    """Without a warning, so that a Newton step that was too long is refused."""
+    """Without a warning; derivatives stay finite, so that products with them do."""
     loss, y = Poisson(), np.array([0.0, 3.0])
     assert np.isposinf(loss.expected(np.full(2, 10.0), np.full(2, 1e4), y)).all()
-    assert np.isposinf(loss.partials(np.full(2, 800.0), np.zeros(2), y).mean).all()
+    slope = loss.partials(np.full(2, 800.0), np.zeros(2), y).mean
+    assert np.all((slope > 1e100) & np.isfinite(slope))
 
 
 @pytest.mark.parametrize("loss", [LogCosh(), Probit(), StudentT(3.0, 1.0), NegativeBinomial(2.0)])
