@@ -39,8 +39,10 @@ from temperance.strategies.selection import stack
 from temperance.types import (
     Array,
     Data,
+    HasInformation,
     Labels,
     Model,
+    NoMinimiserError,
     Risk,
     Strategy,
     Transfer,
@@ -84,8 +86,13 @@ class GibbsEstimator(BaseEstimator):
 
     @property
     def smooth(self) -> bool:
-        """Whether refits to resamples take few Newton steps: the loss has no kinks."""
+        """Whether the loss has no kinks."""
         raise NotImplementedError(f"{type(self).__name__} must say what its loss is")
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether posteriors of resamples have a closed form."""
+        return False
 
     def _target(self) -> Target:
         """Return the target; by default forecasts, and coefficients if these are impossible."""
@@ -154,6 +161,8 @@ class GibbsEstimator(BaseEstimator):
         strategy, seed = self.strategy, as_seed(self.random_state)
         if strategy is None and self._target() == "coefficients":
             strategy = self.usual_strategy()
+            if isinstance(strategy, Sandwich) and not has_minimiser(model, data):
+                strategy = Coverage()  # which keeps the prior
         if groups is not None:
             labels = as_groups(groups, weights)
             strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
@@ -171,7 +180,9 @@ class GibbsEstimator(BaseEstimator):
     def usual_strategy(self) -> Strategy:
         """Return the default strategy, for data of any size."""
         if self._target() == "coefficients":
-            return Coverage() if self.smooth else Sandwich()
+            if self.closed_form:
+                return Coverage()
+            return Sandwich(correction="HC3") if self.smooth else Sandwich()
         return default_strategy(self.kind_of_model(), self._risk(), self.transfer)
 
     def kind_of_model(self) -> type[Any]:
@@ -237,6 +248,17 @@ def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
     curve = known.model.risk_curve(rows, plan, risk)
     loss, bayes = known.losses(curve), curve.rows(1.0)[0]
     return (bayes - loss)[-len(new) :]
+
+
+def has_minimiser(model: Model, data: Data) -> bool:
+    """Tell whether the loss has a minimiser without the prior, as separable classes have not."""
+    if not isinstance(model, HasInformation):
+        return False
+    try:
+        model.information(data)
+    except NoMinimiserError:
+        return False
+    return True
 
 
 def as_strategy(

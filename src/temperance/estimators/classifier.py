@@ -98,8 +98,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "coefficients", "draws"} or None
         What should be right: probabilities of the classes; credible intervals of the
-        coefficients, which then cover by :class:`temperance.strategies.Coverage` (two classes
-        only); or single draws from the posterior, whose mean loss is the Gibbs risk.  By default
+        coefficients, which then cover by :class:`temperance.strategies.Sandwich`, or if a plane
+        separates the classes by :class:`temperance.strategies.Coverage` (two classes only); or
+        single draws from the posterior, whose mean loss is the Gibbs risk.  By default
         probabilities, and coefficients if the loss is no likelihood.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for Laplace posteriors, which at

@@ -73,10 +73,10 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "coefficients", "draws"} or None
         What should be right: forecasts of new responses; credible intervals of the coefficients,
-        which then cover by :class:`temperance.strategies.Coverage`, or by
-        :class:`temperance.strategies.Sandwich` if the loss has kinks; or single draws from the
-        posterior, whose mean loss is the Gibbs risk.  By default forecasts, and coefficients if the
-        loss is no likelihood.
+        which then cover by :class:`temperance.strategies.Coverage`, or for other losses than the
+        squared one by :class:`temperance.strategies.Sandwich`; or single draws from the posterior,
+        whose mean loss is the Gibbs risk.  By default forecasts, and coefficients if the loss is no
+        likelihood.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for coefficients; for a loss that is
         no likelihood any, or up to 100 / mean loss at the prior mean for draws.
@@ -336,6 +336,11 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """Return the distribution of new responses, or of fitted values if they have none."""
         check_is_fitted(self)
         return self.forecast(X) if self.likelihood else self.fitted_value(X)
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the loss is the squared one."""
+        return self._loss() is None
 
     @property
     def smooth(self) -> bool:
