@@ -84,7 +84,7 @@ def test_a_saved_choice_forecasts_what_the_estimator_does(command, name):
     done = command(*asked(target, *words, *strategy, "--save", "saved.json"))
     assert (done.code, done.err) == (0, "")
     frame = table()
-    options = {"loss": name, "strategy": strategy[-1] if strategy else "sandwich"}
+    options = {"loss": name, "strategy": strategy[-1] if strategy else None}
     if target == "healed":
         posterior = "laplace" if name == "probit" else "mean-field"
         model = GibbsClassifier(posterior=posterior, **options)
@@ -92,8 +92,6 @@ def test_a_saved_choice_forecasts_what_the_estimator_does(command, name):
         model = GibbsRegressor(quantile=0.9, **options)
     if "--prior-scale" in words:
         model.set_params(prior_scale=1.0)
-    if not strategy:
-        model.set_params(target="draws")
     fitted = model.fit(frame[["a"]], frame[target])
     stored = choice.read(Path("saved.json")).fitted
     inputs = frame[["a"]].iloc[:5]

@@ -114,9 +114,7 @@ class GibbsEstimator(BaseEstimator):
         if self.bounds is not None:
             return self.bounds
         if not self.likelihood:
-            # Rates are in units of one over the loss: the data say which.
-            coefficients = self._target() == "coefficients"
-            return (0.0, LARGEST) if coefficients else bounds_of_loss(model, data)
+            return bounds_of_loss(model, data)
         far = self._risk() == "predictive" and preferences_of(model).wide
         return FAR_BOUNDS if far or self._target() == "coefficients" else BOUNDS
 

@@ -79,7 +79,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         likelihood.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for coefficients; for a loss that is
-        no likelihood any, or up to 100 / mean loss at the prior mean for draws.
+        no likelihood (0, 100 / mean loss at the prior mean).
     prior_scale : "auto" or float
         Prior standard deviation of the coefficients of the standardised terms.  ``"auto"``: it is
         learnt by the evidence; forecasts are averaged over scales, for draws the scale of largest

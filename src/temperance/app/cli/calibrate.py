@@ -398,8 +398,10 @@ def _trial(
     from temperance.app.held_out import hold_out
 
     steps.say(name)
-    additional = name == "bootstrap" and name != request.own_strategy(estimator)
-    strategy = Bootstrap(n_draws=RESAMPLES_BESIDE) if additional else name
+    own = name == request.own_strategy(estimator)
+    strategy: Any = Bootstrap(n_draws=RESAMPLES_BESIDE) if name == "bootstrap" and not own else name
+    if own:
+        strategy = request.strategy  # the default may be more than its name
     requested = clone(estimator).set_params(strategy=strategy)
     fitted = clone(requested).fit(table.inputs, table.target, sample_weight=table.weights)
     steps.step()
