@@ -22,6 +22,7 @@ from temperance.models.glm import (
 )
 from temperance.models.glm import rows as glm_rows
 from temperance.models.glm.fast import leave_one_out
+from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
 from temperance.quadrature import softplus_expectations
 from temperance.types import Data, LeaveOneOutPlan
@@ -284,7 +285,9 @@ def test_mean_field_of_many_columns_takes_memory_for_the_rows(strategy):
 def test_a_diagonal_gaussian_has_deviations_and_no_matrix():
     X, y = labelled(20, 3)
     rows = Rows(X, np.zeros(20), y, np.ones((1, 20)))
-    mean, deviation = models.MeanFieldLogistic().gaussian(rows)(1.0)
+    model = models.MeanFieldLogistic()
+    problem = Problem(rows, model.approximation(Logistic()), None, model.prior(3))
+    mean, deviation = model.gaussian(problem)(1.0)
     assert mean.shape == deviation.shape == (3,)
     posterior = models.MeanFieldLogistic().posterior(X, y, 20.0)
     np.testing.assert_allclose(posterior.std, deviation, rtol=1e-9)
@@ -378,4 +381,5 @@ def test_every_plan_has_a_scale_of_beta(strategy):
 
 def test_rows_that_say_nothing_have_no_scale_of_beta():
     rows = Rows(np.zeros((4, 2)), np.zeros(4), np.ones(4), np.ones((1, 4)))
-    assert scale.beta_scale(rows, models.LaplaceLogistic.approximation) == (np.inf, np.inf)
+    approximation = models.LaplaceLogistic().approximation(Logistic())
+    assert scale.beta_scale(rows, approximation) == (np.inf, np.inf)

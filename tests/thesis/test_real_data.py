@@ -72,7 +72,9 @@ class TestNumbers:
         X, y, X_new, y_new = split(KNOWN, 1, 7)
         found = cell(table, KNOWN, repetition=1, risk=risk, strategy="naive")
         target = "draws" if risk == "gibbs" else "forecasts"
-        model = GibbsRegressor(y.var() / 4, strategy="naive", target=target, prior_scale=1.0)
+        model = GibbsRegressor(
+            noise_variance=y.var() / 4, strategy="naive", target=target, prior_scale=1.0
+        )
         model.fit(X, y)
         law, bayes = model.forecast(X_new), model.forecast(X_new, beta=1.0)
         low, high = law.interval(0.95).T

@@ -69,7 +69,7 @@ class GibbsLinear(GibbsRegression):
     >>> model = GibbsLinear(Pinball(0.5))
     >>> posterior = model.posterior([[1.0], [1.0], [1.0]], [0.0, 1.0, 5.0], alpha=30.0)
     >>> posterior.mean.round(2)
-    array([1.])
+    array([0.94])
     """
 
     row_loss: Loss
