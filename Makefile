@@ -30,7 +30,7 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 
 # The site, in docs/_build/html: open index.html. Nothing is loaded from outside.
-docs: $(VENV)/.installed
+docs: $(VENV)/.site
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -66,6 +66,11 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.installed: pyproject.toml src/temperance_thesis/pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Setting up $(VENV); the first time takes about a minute"
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]' -e src/temperance_thesis
+	touch $@
+
+# MathJax, which only the finished site needs, comes with many other packages.
+$(VENV)/.site: $(VENV)/.installed
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[site]'
 	touch $@
 
 clean:
