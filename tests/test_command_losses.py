@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Visit, launched
+from browser import Visit
 from scipy import stats
 
 from temperance.app.cli import calibrate, main
@@ -103,8 +103,9 @@ def test_a_saved_choice_forecasts_what_the_estimator_does(command, name):
     assert len(predicted.out.splitlines()) == 1 + len(frame)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quantile", "hinge"])
-def test_no_word_of_bayes_in_output_and_report(command, tmp_path, name):
+def test_no_word_of_bayes_in_output_and_report(command, tmp_path, name, browser):
     target, words = CASES[name]
     done = command(*asked(target, *words, "--compare", "--report", "page.html"))
     assert (done.code, done.err) == (0, "")
@@ -124,18 +125,17 @@ def test_no_word_of_bayes_in_output_and_report(command, tmp_path, name):
     assert "pinball loss per row (lower is better)" in page
     assert "responses at or below the line, in % (90 is right)" in page
     assert "Fitted 0.9 quantile and its 95 % credible band" in page
-    with launched() as windows:
-        visit = Visit(windows, tmp_path / "page.html")
-        assert visit.said == []
-        assert visit.page.locator("#band-area").count() == 1
-        assert visit.page.locator("#band-bayes").count() == 0
-        assert visit.page.locator(".bayes-fill").count() == 0
-        assert visit.page.locator("#reliability-chart").count() == 0
-        assert "Bayes" not in visit.page.locator("main").inner_text()
-        before = visit.state()
-        visit.slide(3)
-        assert visit.state() != before
-        visit.close()
+    visit = Visit(browser, tmp_path / "page.html")
+    assert visit.said == []
+    assert visit.page.locator("#band-area").count() == 1
+    assert visit.page.locator("#band-bayes").count() == 0
+    assert visit.page.locator(".bayes-fill").count() == 0
+    assert visit.page.locator("#reliability-chart").count() == 0
+    assert "Bayes" not in visit.page.locator("main").inner_text()
+    before = visit.state()
+    visit.slide(3)
+    assert visit.state() != before
+    visit.close()
 
 
 def test_rows_held_out_of_a_quantile():

@@ -51,8 +51,6 @@ CHECKED = [
     GibbsClassifier(posterior="jaakkola", strategy="bayes", prior_scale=1.0, degree=2),
     GibbsRegressor(loss="quantile", target="draws", bounds=(0.0, 3.0)),
     GibbsRegressor(loss=OfRealNumbers(), strategy="bayes", prior_scale=1.0),
-    GibbsClassifier(loss="hinge", target="draws"),
-    GibbsClassifier(loss="probit", posterior="laplace", strategy="bayes", prior_scale=1.0),
 ]
 
 
@@ -64,7 +62,13 @@ def test_scikit_learn(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([GibbsClassifier()])
+@parametrize_with_checks(
+    [
+        GibbsClassifier(),
+        GibbsClassifier(loss="hinge", target="draws"),
+        GibbsClassifier(loss="probit", posterior="laplace", strategy="bayes", prior_scale=1.0),
+    ]
+)
 def test_scikit_learn_without_options(estimator, check):
     check(estimator)
 

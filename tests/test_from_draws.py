@@ -479,6 +479,7 @@ class TestSample:
     """Draws move to the choice by a function of the user's."""
 
     @quiet
+    @pytest.mark.slow
     def test_moves_to_the_minimum(self):
         X, y = linear_data(noise=2.0)
         seen = []

@@ -56,6 +56,13 @@ EVERY = [
     for kind in KINDS
     if kind != "laplace" or case.loss.smooth
 ]
+# Expectations by quadrature take long: with one kind of posterior, and the others among slow tests.
+BY_QUADRATURE = ("probit", "student-t", "tukey", "negative binomial", "expectile", "huber")
+MOST = [
+    pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] in BY_QUADRATURE and pair[1] == slow))
+    for pair in EVERY
+    for slow in ["full-covariance"]
+]
 LIKELIHOODS = [pair for pair in EVERY if CASES[pair[0]].loss.likelihood]
 
 
@@ -137,7 +144,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize(("name", "kind"), EVERY)
+@pytest.mark.parametrize(("name", "kind"), MOST)
 def test_curves_are_the_plain_ones_and_their_slopes_difference_quotients(name, kind, plan):
     data = data_of(name, {"folds": 60, "leave-one-out": 8}.get(plan, 24))
     model, chosen = model_of(name, kind), PLANS[plan](data)
@@ -153,7 +160,7 @@ def test_curves_are_the_plain_ones_and_their_slopes_difference_quotients(name, k
             assert slope == pytest.approx(difference, rel=2e-4, abs=1e-6 * abs(value) / beta)
 
 
-@pytest.mark.parametrize(("name", "kind"), EVERY)
+@pytest.mark.parametrize(("name", "kind"), MOST)
 def test_risks_are_those_of_draws(name, kind):
     data, model, rng = data_of(name), model_of(name, kind), np.random.default_rng(1)
     posterior = model.posterior(data.X, data.y, 0.7 * data.size, data.weights)
@@ -170,7 +177,7 @@ def test_risks_are_those_of_draws(name, kind):
             assert found == pytest.approx(logs @ share, rel=0.02, abs=0.005)
 
 
-@pytest.mark.parametrize(("name", "kind"), EVERY)
+@pytest.mark.parametrize(("name", "kind"), MOST)
 def test_weights_are_copies_and_alpha_0_the_prior(name, kind):
     data, model = data_of(name), model_of(name, kind)
     weights = np.arange(len(data)) % 3 + 1
@@ -305,7 +312,7 @@ class TestRefusals:
             calibrate(models.GibbsLinear(losses.Hinge()), data.X, np.ones(24))
 
 
-@pytest.mark.parametrize(("name", "kind"), EVERY)
+@pytest.mark.parametrize(("name", "kind"), MOST)
 @pytest.mark.parametrize("alpha", [1e-9, 1e6, 1e12])
 def test_extreme_alphas_are_finite_or_refused_in_one_line(name, kind, alpha):
     data, model = data_of(name), model_of(name, kind)
@@ -318,7 +325,7 @@ def test_extreme_alphas_are_finite_or_refused_in_one_line(name, kind, alpha):
     assert np.all(found.std > 0)
 
 
-@pytest.mark.parametrize(("name", "kind"), EVERY)
+@pytest.mark.parametrize(("name", "kind"), MOST)
 @pytest.mark.parametrize("shape", ["collinear", "wide", "far"])
 def test_hard_designs(name, kind, shape):
     rng = np.random.default_rng(3)

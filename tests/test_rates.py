@@ -941,7 +941,10 @@ class TestTargetOfEstimators:
         assert other.calibration_.strategy == Sandwich()
         labels = labelled()
         classifier = GibbsClassifier(posterior="laplace", target="coefficients")
-        assert classifier.fit(labels.X[:, 1:], labels.y).calibration_.strategy == Coverage()
+        chosen_by = classifier.fit(labels.X[:, 1:], labels.y).calibration_.strategy
+        assert chosen_by == Sandwich(correction="HC3")
+        apart = (labels.X[:, 1] > 0).astype(float)  # no minimiser without the prior
+        assert classifier.fit(labels.X[:, 1:], apart).calibration_.strategy == Coverage()
         with pytest.raises(ValueError, match="got SoftmaxLogistic$"):
             classifier.fit(labels.X[:, 1:], np.arange(80) % 3)
 
