@@ -357,3 +357,35 @@ def test_zero_and_huge_counts():
                 assert np.all(np.isfinite(found.mean))
                 if y.max() > 0:
                     assert found.mean == pytest.approx([np.log(1e6), 0.1], abs=0.35)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["poisson", "pinball", "student-t"])
+def test_risks_are_those_of_sampled_posteriors(name):
+    """With many rows for each column the Gaussians are close to the posteriors themselves."""
+    pytest.importorskip("blackjax")
+    import jax.numpy as jnp
+    from jax.scipy.special import gammaln
+    from numpyro import distributions as dist
+
+    def poisson(u, y):
+        return jnp.exp(u) - y * u + gammaln(y + 1)
+
+    def pinball(u, y):
+        return jnp.maximum(0.3 * (y - u), -0.7 * (y - u))
+
+    def student(u, y):
+        constant = gammaln(2.0) - gammaln(2.5) + 0.5 * jnp.log(jnp.pi * 4) + jnp.log(0.6)
+        return 2.5 * jnp.log1p((u - y) ** 2 / (4 * 0.36)) + constant
+
+    row = {"poisson": poisson, "pinball": pinball, "student-t": student}[name]
+    data = data_of(name, 300)
+    data = replace(data, weights=np.ones(300))
+    prior = dist.Normal(jnp.zeros(3), 1.0).to_event(1)
+    sampled = models.GibbsModel(lambda t, x, y: row(x @ t, y), prior, progress=False)
+    gaussian = models.GibbsLinear(CASES[name].loss)
+    plan = FoldPlan(data.weights, np.arange(300) % 3, 3)
+    curve, ours = sampled.risk_curve(data, plan), gaussian.risk_curve(data, plan)
+    for beta in (0.3, 1.0):
+        error = float(curve.error(np.array([beta]))[0])
+        assert abs(float(ours(beta)) - float(curve(beta))) < 4 * error + 2e-4
