@@ -29,7 +29,7 @@ from temperance.losses import (
 )
 from temperance.models import GibbsLinear
 from temperance.models.glm.nuisance import fitted_to_rows
-from temperance.types import Array, Data
+from temperance.types import Data
 from temperance.validation import shown
 
 DOF = 4.0  # degrees of freedom of loss="student-t"
@@ -126,8 +126,3 @@ def level_of(loss: Loss, data: Data) -> float:
     """Return the predictor of the mean response: where quadratics that resemble losses meet."""
     centre, curvature = loss.typical(data.y, np.zeros(len(data)))
     return float(np.average(centre, weights=data.weights * curvature))
-
-
-def band(posterior: Any, rows: Array, level: Any) -> Array:
-    """Return the ends of credible intervals of the predictors of rows."""
-    return posterior.combination(rows).interval(level)

@@ -94,4 +94,9 @@ def bandwidth(distance: Array, weights: Array, q: float) -> float:
     below = np.cumsum(weights[order]) / n
     quartiles = np.interp([0.25, 0.75], below, distance[order])
     spread = min(std, float(np.diff(quartiles)[0]) / 1.34) or std
+    if not spread > 0:
+        raise NoMinimiserError(
+            "y must have a density where the loss bends, got residuals that are all the same; use "
+            "Coverage(), which keeps the prior"
+        )
     return spread * float(ndtri(q + h) - ndtri(q - h))
