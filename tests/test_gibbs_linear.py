@@ -389,3 +389,17 @@ def test_risks_are_those_of_sampled_posteriors(name):
     for beta in (0.3, 1.0):
         error = float(curve.error(np.array([beta]))[0])
         assert abs(float(ours(beta)) - float(curve(beta))) < 4 * error + 2e-4
+
+
+def test_residuals_that_are_all_the_same_have_no_density():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = models.GibbsLinear(losses.Pinball(0.5))
+    for y in (np.ones(30), X[:, 0]):
+        rows = np.column_stack([np.ones(30), X])
+        with pytest.raises(ValueError, match="^y must have a density where the loss bends"):
+            model.information(Data(rows, y, np.ones(30)))
+
+
+def test_no_dispersion_is_fitted_to_zeros():
+    with pytest.raises(ValueError, match="^y must hold a count above 0"):
+        models.GibbsLinear(losses.NegativeBinomial()).posterior(np.ones((4, 1)), np.zeros(4), 4.0)

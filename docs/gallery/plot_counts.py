@@ -50,7 +50,7 @@ for shift, (name, law), colour in zip(
         place + shift, middle, [middle - low, high - middle], fmt="o", color=colour, capsize=4,
         label=name,
     )  # fmt: skip
-ax.plot(place, slopes, "_", color="black", markersize=42, label="truth", zorder=0)
+ax.hlines(slopes, place - 0.35, place + 0.35, color="black", label="truth", zorder=0)
 ax.axhline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
 ax.set(xticks=place, xticklabels=[f"slope {j + 1}" for j in place], ylabel="95 % intervals")
 ax.spines[["top", "right"]].set_visible(False)

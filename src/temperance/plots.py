@@ -54,6 +54,8 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
         betas = lower + (upper - lower) * np.linspace(0.0, 1.0, points) ** 2
         if 0 < calibration.beta < SMALL * upper:
             ax.set_xscale("function", functions=(_root, np.square))
+            ticks = _even_squares(upper)
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     values = curve(betas)
     band = _band(calibration, betas)
     if band.any():
@@ -94,7 +96,7 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     ax.set_title(", ".join(names), loc="left", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
     ax.margins(x=0.02)
-    ax.legend(frameon=False)
+    ax.legend(facecolor="white", framealpha=0.8, edgecolor="none")
     return ax
 
 
@@ -126,6 +128,12 @@ def _band(calibration: Calibration, betas: Array) -> Array:
 def _noise(calibration: Calibration, band: Array) -> float:
     error = calibration.standard_error
     return max(float(band.max()), 0.05 * error if np.isfinite(error) else 0.0)
+
+
+def _even_squares(upper: float) -> Array:
+    """Return round betas whose square roots are about evenly apart."""
+    shares = (0.0, 1 / 30, 0.1, 1 / 3, 2 / 3)
+    return np.unique([*(float(f"{upper * share:.1g}") for share in shares), upper])
 
 
 def _root(beta: Array) -> Array:

@@ -68,6 +68,8 @@ class NegativeBinomial(Loss):
         """Return the loss with the dispersion that maximises the likelihood."""
         if not self.free:
             return self
+        if not np.any(y > 0):
+            raise ValueError("y must hold a count above 0 for a dispersion to be fitted, got none")
 
         def objective(k: float) -> float:
             return float((weights * replace(self, dispersion=k).value(u, y)).sum())

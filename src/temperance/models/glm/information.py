@@ -76,6 +76,11 @@ def kernel_curvature(loss: Loss, u: Array, data: Data) -> Array:
     distance = u - kinks
     share = float(np.average(distance > 0, weights=data.weights))
     width = bandwidth(distance, data.weights, float(np.clip(share, 0.05, 0.95)))
+    if not width > STEP * unit:
+        raise NoMinimiserError(
+            "y must have a density where the loss bends, got residuals that are all the same; use "
+            "Coverage(), which keeps the prior"
+        )
     # Epanechnikov's kernel.
     kernel = 0.75 * np.maximum(1 - (distance / width) ** 2, 0.0) / width
     return (after - before) * kernel
@@ -94,9 +99,4 @@ def bandwidth(distance: Array, weights: Array, q: float) -> float:
     below = np.cumsum(weights[order]) / n
     quartiles = np.interp([0.25, 0.75], below, distance[order])
     spread = min(std, float(np.diff(quartiles)[0]) / 1.34) or std
-    if not spread > 0:
-        raise NoMinimiserError(
-            "y must have a density where the loss bends, got residuals that are all the same; use "
-            "Coverage(), which keeps the prior"
-        )
     return spread * float(ndtri(q + h) - ndtri(q - h))
