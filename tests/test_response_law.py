@@ -1,0 +1,89 @@
+"""Forecasts of responses whose predictor is Gaussian, and curves that fall steeply."""
+
+import numpy as np
+import pytest
+
+from temperance import calibrate, losses, models, strategies
+from temperance.posteriors import ResponseLaw
+from temperance.search.compressed import compress, compressed
+
+LIKELIHOODS = {
+    "Poisson": losses.Poisson(),
+    "negative binomial": losses.NegativeBinomial(1.5),
+    "Student-t": losses.StudentT(4.0, 0.6),
+}
+LOCATION, SCALE = np.array([[0.3, 1.5], [0.9, 1.0]]), np.array([[0.2, 0.6], [0.4, 0.1]])
+WEIGHTS = np.array([0.3, 0.7])
+
+
+def law_of(name):
+    return ResponseLaw(LIKELIHOODS[name], WEIGHTS, LOCATION, SCALE)
+
+
+def draws(name, size=200_000):
+    rng = np.random.default_rng(0)
+    part = rng.choice(2, size, p=WEIGHTS)
+    u = LOCATION[part] + SCALE[part] * rng.standard_normal((size, 2))
+    return LIKELIHOODS[name].sample(u, rng)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_moments_and_probabilities_are_those_of_draws(name):
+    law, drawn = law_of(name), draws(name)
+    error = drawn.std(axis=0) / np.sqrt(len(drawn))
+    assert np.all(np.abs(law.mean - drawn.mean(axis=0)) < 4 * error)
+    np.testing.assert_allclose(law.std, drawn.std(axis=0), rtol=0.05)
+    for value in (0.0, 1.0, 4.0):
+        np.testing.assert_allclose(law.cdf(value), (drawn <= value).mean(axis=0), atol=0.005)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_quantiles_invert_the_probabilities(name):
+    law, q = law_of(name), np.array([0.05, 0.5, 0.975])
+    found = law.quantile(q)
+    reached = np.array([law.cdf(each) for each in found])
+    if LIKELIHOODS[name].discrete:  # the first whole number that reaches q
+        below = np.array([law.cdf(each - 1) for each in found])
+        assert np.all((below < q[:, None]) & (q[:, None] <= reached))
+    else:
+        np.testing.assert_allclose(reached, np.repeat(q[:, None], 2, axis=1), atol=1e-9)
+    np.testing.assert_allclose(law.interval(0.9), law.quantile([0.05, 0.95]).T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "negative binomial"])
+def test_probabilities_of_counts_sum_to_those_of_at_most(name):
+    law = law_of(name)
+    masses = np.exp([law.log_density(float(k)) for k in range(8)])
+    np.testing.assert_allclose(masses.sum(axis=0), law.cdf(7.0), rtol=1e-6)
+
+
+def test_mixtures_of_laws_are_mixtures():
+    one, two = (
+        ResponseLaw(losses.Poisson(), np.ones(1), LOCATION[[k]], SCALE[[k]]) for k in (0, 1)
+    )
+    mixed = one.mixed(WEIGHTS, [two])
+    np.testing.assert_allclose(mixed.cdf(2.0), WEIGHTS @ [one.cdf(2.0), two.cdf(2.0)])
+
+
+class TestSteepCurves:
+    def test_large_values_are_compressed_and_small_ones_are_not(self):
+        values = np.array([1.0, 2.0, 5.0, 1e80, np.inf])
+        found = compress(values, 2.0)
+        np.testing.assert_allclose(found[:3], [1.0, 2.0, 2 + 3 * np.log1p(1.0)])
+        assert found[3] == pytest.approx(2 + 3 * np.log(1e80 / 3))
+        assert np.isfinite(found[4]) and found[4] > found[3]
+
+    def test_slopes_are_those_of_the_compressed_curve(self):
+        evaluate = compressed(lambda beta: (np.exp(9 / beta), -9 / beta**2 * np.exp(9 / beta)), 3.0)
+        beta, step = np.array([0.5, 2.0, 9.0]), 1e-6
+        rise = (evaluate(beta + step)[0] - evaluate(beta - step)[0]) / (2 * step)
+        np.testing.assert_allclose(evaluate(beta)[1], rise, rtol=1e-6)
+
+    def test_the_prior_of_log_rates_is_told_apart(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 6))
+        y = rng.poisson(np.exp(0.4 * X[:, 0])).astype(float)
+        model = models.GibbsLinear(losses.Poisson(), "laplace", prior_cov=9.0)
+        found = calibrate(model, X, y, strategies.KFold(5), bounds=(0.0, 2.0))
+        assert found.curve(0.0) > 1e6  # a few rows make up the mean, and all of its error
+        assert found.beta_range[0] > 0.1
