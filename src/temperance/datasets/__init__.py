@@ -32,7 +32,13 @@ from temperance.datasets.settings import (
     UnknownVarianceSetting,
     Version,
 )
-from temperance.datasets.truth import best_beta, least_risk, risk_of_draws, true_risk
+from temperance.datasets.truth import (
+    best_beta,
+    least_risk,
+    risk_of_draws,
+    true_risk,
+    true_risk_of_average,
+)
 
 __all__ = [
     "AS_CODED",
@@ -59,6 +65,7 @@ __all__ = [
     "load",
     "risk_of_draws",
     "true_risk",
+    "true_risk_of_average",
     "COVERAGE",
     "ClusterCoverage",
     "CountCoverage",

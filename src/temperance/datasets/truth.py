@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize, minimize_scalar
 
 from temperance.calibrate import expected_risk
+from temperance.calibration import BetaWeights
 from temperance.datasets.settings import Rows, Setting, frozen
 from temperance.models import NormalInverseGammaLinear
 from temperance.resources import threads_for
@@ -62,6 +63,25 @@ def true_risk(
         risk_at = _formula(setting, data)
         values = [risk_at(float(each)) for each in at.ravel()]
     return np.reshape(values, at.shape)[()]
+
+
+def true_risk_of_average(
+    setting: Setting, X: ArrayLike | None, y: ArrayLike, average: BetaWeights
+) -> float:
+    r"""Return the predictive risk, under the true distribution, of forecasts averaged over beta.
+
+    .. math:: -E_{(z, y)} \log \sum_k w_k\, p_{\beta_k}(y \mid z)
+
+    It is estimated on the rows that :func:`true_risk` uses for the predictive risk.
+    """
+    data = as_data(X, y)
+    with threads_for(data.X.size):
+        rows, plan = stack(data, as_data(*representative_rows(setting, "predictive")))
+        curve = setting.model.risk_curve(rows, plan, "predictive")
+        found = [curve.rows(float(beta)) for beta in average.betas]
+    share = found[0][1]
+    losses = average.mixed(np.array([each for each, _ in found]))
+    return float(share @ losses / share.sum())
 
 
 def best_beta(

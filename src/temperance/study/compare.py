@@ -13,7 +13,13 @@ import numpy as np
 
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
-from temperance.datasets import ParameterSetting, Setting, best_beta, true_risk
+from temperance.datasets import (
+    ParameterSetting,
+    Setting,
+    best_beta,
+    true_risk,
+    true_risk_of_average,
+)
 from temperance.diagnostics import TemperanceWarning
 from temperance.resources import threads_for
 from temperance.study.coverage import coverage_result, refuse_without_parameter, with_groups
@@ -237,7 +243,7 @@ def _risks(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]
     results: list[tuple[str, Row]] = []
     for name, strategy in task.strategies:
         choice, seconds = _chosen(task, identity, name, strategy, X, y)
-        at = float(true_risk(setting, X, y, choice.beta * n, task.risk))
+        at = _true_risk(setting, X, y, choice, task.risk)
         result = Result(
             beta=choice.beta,
             alpha=choice.alpha,
@@ -252,6 +258,13 @@ def _risks(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]
         )
         results.append((name, result))
     return results
+
+
+def _true_risk(setting: Setting, X: Any, y: Array, choice: Calibration, risk: Risk) -> float:
+    """Return the true risk of a choice: of the mixture, if it averages forecasts over beta."""
+    if choice.average is not None:
+        return true_risk_of_average(setting, X, y, choice.average)
+    return float(true_risk(setting, X, y, choice.beta * len(y), risk))
 
 
 def _coverages(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,13 +25,17 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
+from temperance.strategies.default import average_for
 from temperance.study.compare import compare
+from temperance.study.strategies import Choice
 from temperance.study.summary import by_setting
 from temperance.types import Risk, Strategy
 from temperance_thesis.defaults import rivals
 from temperance_thesis.defaults import settings as default_settings
+from temperance_thesis.defaults.fresh import fresh_classifications, fresh_regressions
 from temperance_thesis.defaults.tables import (
     classification_tables,
+    forecast_tables,
     predictive_tables,
     real_tables,
     regression_tables,
@@ -80,6 +85,24 @@ RIVALS: dict[str, Strategy] = {
     "bootstrap, vetoed": rivals.VetoedBootstrap(),
     "between leave-one-out and bootstrap": rivals.BetweenBoth(),
 }
+
+
+def ten_folds(setting: Any) -> Strategy:
+    """Return ten folds, or one for each row where there are fewer."""
+    return KFold(min(10, setting.n))
+
+
+def average_over_beta(setting: Any) -> Strategy:
+    """Return the default for forecasts, with ten folds that the rows allow."""
+    chosen = average_for(setting.model)
+    return replace(chosen, source=ten_folds(setting)) if chosen.source == KFold() else chosen
+
+
+FORECASTS: dict[str, Choice] = {
+    "Bayes": Bayes(),
+    "10-fold": ten_folds,
+    "average": average_over_beta,
+}
 PREDICTIVE = ("Bayes", "10-fold, beta", "leave-one-out, beta", "reference risk")
 REAL_STRATEGIES: dict[str, Strategy] = {
     "bayes": Bayes(),
@@ -98,7 +121,7 @@ class Part(NamedTuple):
     """One part of the study: settings, strategies, and the tables made from its summary."""
 
     groups: Mapping[str, default_settings.Group]
-    strategies: Mapping[str, Strategy]
+    strategies: Mapping[str, Choice]
     tables: Callable[[Any], dict[str, str]]
     page: str = PAGE
     risk: Risk = "gibbs"
@@ -111,6 +134,17 @@ SIMULATIONS = {
         default_settings.WITHOUT_COPIES,
         {name: STRATEGIES[name] for name in PREDICTIVE},
         predictive_tables,
+        risk="predictive",
+    ),
+    "forecasts": Part(
+        {
+            **default_settings.WITHOUT_COPIES,
+            "new": fresh_regressions,
+            **default_settings.CLASSIFICATIONS,
+            "new logistic": fresh_classifications,
+        },
+        FORECASTS,
+        forecast_tables,
         risk="predictive",
     ),
     "classifications": Part(
@@ -169,6 +203,8 @@ def _measured(
         settings, simulation.strategies, repeats, seed, jobs, store=path, risk=simulation.risk
     )
     summary = by_setting(table, baseline="Bayes")
+    if part == "forecasts":
+        summary["worse_than_folds"] = by_setting(table, baseline="10-fold")["worse"]
     group = {name: label for label, members in found.items() for name in members}
     family = {name: type(each.model).__name__ for name, each in settings.items()}
     summary.insert(0, "group", summary["setting"].map(group))

@@ -17,6 +17,10 @@ GROUPS = {"thesis": "thesis", "other": "other", "stress": "stress"}
 CANDIDATE, INCUMBENT = "reference risk", "10-fold, beta"
 # Largest mean ratio and largest worst ratio of a default strategy in a family of models.
 MOST_MEAN, MOST_WORST = 0.15, 1.5
+# Marks of the default of forecasts: mean ratio of linear and of logistic models; nats a row.
+MOST_LINEAR, MOST_LOGISTIC = 0.20, 0.80
+MOST_LOSS, HARMLESS = 0.015, 0.01
+MOST_BEHIND = 0.05  # share of the settings in which it may be clearly worse than ten folds
 FAMILIES = {
     "known variance": ("GaussianLinear", "GaussianMean", "Polynomial"),
     "unknown variance": ("NormalInverseGammaLinear",),
@@ -85,6 +89,71 @@ def predictive_tables(summary: pd.DataFrame) -> dict[str, str]:
     """Return the table of the predictive risk: every strategy in every family of models."""
     names = [name for name in summary["strategy"].unique() if name != "Bayes"]
     return {"predictive measured": _measured(summary), "predictive": families(summary, names)}
+
+
+def forecast_tables(summary: pd.DataFrame) -> dict[str, str]:
+    """Return the tables of the default of forecasts: its marks, and every setting."""
+    return {
+        "forecasts measured": _measured(summary),
+        "forecast marks": forecast_marks(summary),
+        "forecast settings": _forecast_settings(summary),
+    }
+
+
+def forecast_marks(summary: pd.DataFrame) -> str:
+    """Return what is asked of the default of forecasts, and what it does."""
+    average, folds = (
+        summary[summary["strategy"] == name].set_index("setting") for name in ("average", "10-fold")
+    )
+    logistic = average["model"].str.contains("Logistic")
+    lines = []
+    for words, part, most in (
+        ("linear", average[~logistic], MOST_LINEAR),
+        ("logistic", average[logistic], MOST_LOGISTIC),
+    ):
+        rows = folds.loc[part.index]
+        found = f"{_mean(part):.2f} (10-fold {_mean(rows):.2f})"
+        lines.append([f"excess risk, Bayes = 1, {words}", f"at most {most:.2f}", found])
+    largest = average["difference"].idxmax()
+    loss = f"{average['difference'].max():.4f} ({largest}), 10-fold {folds['difference'].max():.4f}"
+    lines.append(["largest mean loss against Bayes, nats", f"at most {MOST_LOSS:.3f}", loss])
+    clear = average[average["difference"] - CLEAR * average["standard_error"] > HARMLESS]
+    lines.append(
+        [f"settings clearly worse than Bayes by more than {HARMLESS:.2f}", "0", str(len(clear))]
+    )
+    behind = int((average["worse_than_folds"]).sum())
+    lines.append(
+        [
+            "settings clearly worse than 10-fold",
+            f"at most {MOST_BEHIND:.0%}",
+            f"{behind} of {len(average)}",
+        ]
+    )
+    return table(["what", "mark", "measured"], lines)
+
+
+def _forecast_settings(summary: pd.DataFrame) -> str:
+    """Return gains over Bayes in nats, setting by setting."""
+    lines = []
+    for name, part in summary.groupby("setting", sort=False):
+        own = part.set_index("strategy")
+        cells = [_nats(own.loc[each]) for each in ("10-fold", "average")]
+        lines.append(
+            [
+                str(name),
+                f"{own.loc['Bayes', 'median_best_beta']:.2f}",
+                f"{own.loc['Bayes', 'mean_excess']:.4f}",
+                f"{own.loc['average', 'median_beta']:.2f}",
+                *cells,
+            ]
+        )
+    header = ["setting", "median best beta", "excess of Bayes", "median beta of the average"]
+    return table([*header, "gain of 10-fold", "gain of the average"], lines)
+
+
+def _nats(line: Any) -> str:
+    mean, error = -line["difference"], line["standard_error"]
+    return _bold(f"{mean:+.4f} ± {error:.4f}".replace("-", "−"), mean < -CLEAR * error)
 
 
 def families(summary: pd.DataFrame, candidates: Iterable[str] = (CANDIDATE,)) -> str:
