@@ -14,9 +14,16 @@ import numpy as np
 import pytest
 
 from temperance import calibrate
-from temperance.datasets import GaussianNoise, LinearSetting, MeanSetting
+from temperance.datasets import (
+    GaussianNoise,
+    LinearSetting,
+    MeanSetting,
+    UnknownVarianceSetting,
+)
+from temperance.datasets.truth import representative_rows
 from temperance.diagnostics import StoreWarning, TemperanceWarning
 from temperance.strategies import (
+    Average,
     Bayes,
     Bootstrap,
     KFold,
@@ -100,6 +107,15 @@ class TestNumbers:
                         expected = [risk[0], max(risk[0] - risk[1], 0), risk[1], risk[2]]
                         found = row[["risk", "excess", "best_risk", "bayes_risk"]].astype(float)
                         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+    def test_the_risk_of_an_average_is_that_of_the_mixture(self):
+        setting = UnknownVarianceSetting(30, 6, GaussianNoise(4.0))
+        table = compare({"line": setting}, {"average": Average()}, 1, risk="predictive", n_jobs=1)
+        X, y = setting.draw(generator(0, 0, digest(setting)))
+        posterior = calibrate(setting.model, X, y, Average(), risk="predictive").posterior
+        X_new, y_new, _ = representative_rows(setting, "predictive")
+        expected = -posterior.predictive(X_new).log_density(y_new).mean()
+        np.testing.assert_allclose(table["risk"][0], expected, rtol=1e-9)
 
     def test_data_are_shared_by_the_strategies(self, table):
         per = table.groupby(["setting", "repetition"])["best_risk"].nunique()

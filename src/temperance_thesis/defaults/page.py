@@ -87,7 +87,7 @@ RIVALS: dict[str, Strategy] = {
 }
 
 
-def ten_folds(setting: Any) -> Strategy:
+def ten_folds(setting: Any) -> KFold:
     """Return ten folds, or one for each row where there are fewer."""
     return KFold(min(10, setting.n))
 
