@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 from sklearn.linear_model import BayesianRidge, LogisticRegressionCV
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from temperance.datasets.real import REAL, load
 from temperance.estimators import GibbsClassifier, GibbsRegressor
 from temperance.types import Array
 
+PARTS = ("simulated", "simulated-classes", "regressions", "classifications")
 LEVELS = (0.5, 0.8, 0.95)
 NEW = 200  # rows that are forecast
 
@@ -117,6 +119,48 @@ SIMULATED: list[tuple[Callable[..., Problem], int, int]] = [
 ]
 
 
+def _classes(n: int, X: Array, p: Array, rng: np.random.Generator) -> Problem:
+    y = (rng.random(len(X)) < p).astype(float)
+    while not 4 <= y[:n].sum() <= n - 4:  # scikit-learn needs a few rows of each class
+        y = (rng.random(len(X)) < p).astype(float)
+    return Problem(X[:n], y[:n], X[n:], y[n:])
+
+
+def right_classes(n: int, d: int, rng: np.random.Generator) -> Problem:
+    """Return labels of a logistic model."""
+    X = rng.standard_normal((n + NEW, d))
+    return _classes(n, X, special.expit(X @ rng.standard_normal(d) * 2 / np.sqrt(d)), rng)
+
+
+def wrong_link(n: int, d: int, rng: np.random.Generator) -> Problem:
+    """Return labels whose probability is the distribution function of a Cauchy law."""
+    X = rng.standard_normal((n + NEW, d))
+    return _classes(n, X, stats.cauchy.cdf(X @ rng.standard_normal(d) * 2 / np.sqrt(d)), rng)
+
+
+def wrong_labels(n: int, d: int, rng: np.random.Generator) -> Problem:
+    """Return steep labels of which a fifth is wrong."""
+    X = rng.standard_normal((n + NEW, d))
+    p = special.expit(X @ rng.standard_normal(d) * 6 / np.sqrt(d))
+    return _classes(n, X, 0.2 + 0.6 * p, rng)
+
+
+def square_of_classes(n: int, d: int, rng: np.random.Generator) -> Problem:
+    """Return labels that depend on the square of an input, which the model has not."""
+    X = rng.standard_normal((n + NEW, d))
+    predictor = X @ rng.standard_normal(d) / np.sqrt(d) + X[:, 0] ** 2 - 1
+    return _classes(n, X, special.expit(2 * predictor), rng)
+
+
+SIMULATED_CLASSES: list[tuple[Callable[..., Problem], int, int]] = [
+    *((right_classes, n, d) for n, d in [(30, 3), (60, 20), (40, 60), (200, 10), (1000, 10)]),
+    (wrong_link, 100, 5),
+    (wrong_labels, 100, 10),
+    (wrong_labels, 60, 30),
+    (square_of_classes, 100, 5),
+]
+
+
 def forecast_score(law: Any, y: Array) -> Score:
     """Score forecasts of real responses."""
     intervals = law.interval(LEVELS)
@@ -155,9 +199,9 @@ def regressions(problem: Problem) -> dict[str, Score]:
     ridge = BayesianRidge().fit(scaler.transform(problem.X), problem.y)
     peer = Normal(*ridge.predict(scaler.transform(problem.X_new), return_std=True))
     laws = {
-        "GibbsRegressor()": model.forecast(problem.X_new),
         "beta = 1": model.forecast(problem.X_new, beta=1.0),
-        "BayesianRidge": peer,
+        "`GibbsRegressor()`": model.forecast(problem.X_new),
+        "`BayesianRidge`": peer,
     }
     found = {name: forecast_score(law, problem.y_new) for name, law in laws.items()}
     return found | {"conformal": conformal(problem)}
@@ -180,14 +224,17 @@ def conformal(problem: Problem) -> Score:
 
 
 def classifications(problem: Problem) -> dict[str, Score]:
-    """Forecast by each posterior, and by LogisticRegressionCV."""
-    found = {}
-    for posterior in ("laplace", "mean-field", "jaakkola", "full"):
-        model = GibbsClassifier(posterior=posterior).fit(problem.X, problem.y)
-        found[posterior] = _class_score(model, problem)
-        found[f"{posterior}, beta = 1"] = _class_score(model, problem, beta=1.0)
+    """Forecast by the default, by its model at beta = 1, by Laplace's, by LogisticRegressionCV."""
+    model = GibbsClassifier().fit(problem.X, problem.y)
+    found = {
+        "beta = 1": _class_score(model, problem, beta=1.0),
+        "`GibbsClassifier()`": _class_score(model, problem),
+    }
+    for posterior in ("full", "jaakkola", "laplace"):
+        other = GibbsClassifier(posterior=posterior).fit(problem.X, problem.y)
+        found[f'`"{posterior}"`'] = _class_score(other, problem)
     peer = LogisticRegressionCV(scoring="neg_log_loss", max_iter=2000)
-    found["LogisticRegressionCV"] = _class_score(
+    found["`LogisticRegressionCV`"] = _class_score(
         make_pipeline(StandardScaler(), peer).fit(problem.X, problem.y), problem
     )
     return found
@@ -238,57 +285,73 @@ def split(X: Array, y: Array, seed: int, classes: bool) -> Problem:
     return Problem(parts[0], parts[2], parts[1], parts[3])
 
 
-def show(name: str, scores: list[dict[str, Score]], peer: str) -> list[dict[str, float]]:
-    """Print a line for a data set and return its means."""
-    cells = [f"{name:28}"]
-    means = []
+def line(name: str, scores: list[dict[str, Score]]) -> str:
+    """Return a line of a table: log scores, and what intervals cover.
+
+    Log scores are less those of the first rule: those of the default at beta = 1.
+    """
+    first = next(iter(scores[0]))
+    cells = [name, f"{np.mean([each[first].log_score for each in scores]):.3f}"]
+    for rule in list(scores[0])[1:]:
+        gains = np.array([each[rule].log_score - each[first].log_score for each in scores])
+        if not np.isnan(gains).all():
+            error = gains.std(ddof=1) / np.sqrt(len(gains))
+            cells.append(f"{gains.mean():+.3f} ± {error:.3f}".replace("-", "−"))
     for rule in scores[0]:
-        differences = [each[rule].log_score - each[peer].log_score for each in scores]
         covered = np.mean([each[rule].covered for each in scores], axis=0)
-        error = np.std(differences) / np.sqrt(len(differences))
-        means.append({rule: float(np.mean(differences))})
-        coverage = "" if np.isnan(covered[0]) else " " + "/".join(f"{c:.3f}" for c in covered)
-        widths = [each[rule].width / each[peer].width for each in scores]
-        if np.isfinite(widths).all():
-            coverage += f" width {np.median(widths):.2f}"
-        if np.isnan(differences).all():
-            cells.append(f"{rule}{coverage}")
-        elif rule == peer:
-            cells.append(f"{np.mean([each[rule].log_score for each in scores]):8.3f}{coverage}")
-        else:
-            cells.append(f"{np.mean(differences):+.3f}±{error:.3f}{coverage}")
-    print(" | ".join(cells), flush=True)
-    return means
+        if not np.isnan(covered).all():
+            cells.append(" / ".join(f"{c:.3f}".lstrip("0") for c in covered))
+        elif rule == "conformal":
+            cells.append("too few rows")
+    widths = [each["conformal"].width / each[first].width for each in scores if "conformal" in each]
+    if widths:
+        cells.append("" if np.isnan(widths).any() else f"{np.median(widths):.2f}")
+    return f"| {' | '.join(cells)} |"
+
+
+def header(rules: list[str]) -> str:
+    """Return the first two lines of a table of these rules."""
+    scored = [rule for rule in rules if rule != "conformal"]
+    cells = ["data", f"log score, {scored[0]}", *(f"{rule}, gain" for rule in scored[1:])]
+    if "conformal" in rules:
+        cells += [f"{rule} covers" for rule in rules] + ["conformal, width"]
+    return f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}"
+
+
+def report(name: str, scores: list[dict[str, Score]], first: bool) -> None:
+    """Print the line of a data set, after the head of the table if it is the first."""
+    if first:
+        print(header(list(scores[0])))
+    print(line(name, scores), flush=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line and print the tables that it asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.defaults", description=__doc__)
-    parser.add_argument("part", choices=("simulated", "regressions", "classifications"))
+    parser.add_argument("part", choices=PARTS)
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", help="names of data sets or settings")
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     repetitions = range(asked.seed, asked.seed + asked.repetitions)
-    if asked.part == "simulated":
-        print("log score less BayesianRidge's, coverage of 50, 80, 95 %")
-        for draw, n, d in SIMULATED:
-            name = f"{draw.__name__} {n}x{d}"
-            if not asked.only or name in asked.only or draw.__name__ in asked.only:
-                rngs = (np.random.default_rng([seed, n, d]) for seed in repetitions)
-                show(name, [regressions(draw(n, d, rng)) for rng in rngs], "BayesianRidge")
+    score = classifications if "class" in asked.part else regressions
+    sets = named_problems(asked.part, repetitions)
+    wanted = (each for each in sets if not asked.only or each[0].rsplit(" ", 1)[0] in asked.only)
+    for number, (name, problems) in enumerate(wanted):
+        report(name, [score(each) for each in problems], first=number == 0)
+
+
+def named_problems(part: str, repetitions: range) -> Iterator[tuple[str, Iterator[Problem]]]:
+    """Yield the names of a part's data sets or settings, each with its repetitions."""
+    if part.startswith("simulated"):
+        for draw, n, d in SIMULATED_CLASSES if "class" in part else SIMULATED:
+            rngs = (np.random.default_rng([seed, n, d]) for seed in repetitions)
+            yield f"{draw.__name__.replace('_', ' ')} {n}x{d}", map(partial(draw, n, d), rngs)
         return
-    classes = asked.part == "classifications"
-    sets, score = (
-        (real_classifications, classifications) if classes else (real_regressions, regressions)
-    )
-    peer = "LogisticRegressionCV" if classes else "BayesianRidge"
-    print(f"log score less {peer}'s")
-    for name, X, y in sets():
-        if not asked.only or name in asked.only:
-            problems = (split(X, y, seed, classes) for seed in repetitions)
-            show(f"{name} {X.shape[0]}x{X.shape[1]}", [score(p) for p in problems], peer)
+    classes = part == "classifications"
+    for name, X, y in real_classifications() if classes else real_regressions():
+        yield f"{name} {len(X)}x{X.shape[1]}", (split(X, y, each, classes) for each in repetitions)
 
 
 if __name__ == "__main__":
