@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scenarios import binary_data, gaussian_data
 from scipy import optimize, sparse, special, stats
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
 from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights, KnownErrors, mean_and_error
 from temperance.diagnostics import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
-from temperance.strategies import Average, KFold, LeaveOneOut
+from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut
 from temperance.strategies.default import (
     average_for,
     default_strategy,
@@ -38,7 +39,7 @@ def averaged(model=LINEAR, y=Y, strategy=None, **options):
     return calibrate(model, X, y, strategy, risk="predictive", **options)
 
 
-def naive_weights(calibration, betas, replicates=50_000):
+def naive_weights(calibration, betas, replicates=50_000, groups=None):
     """The weights by the Bayesian bootstrap in its normal limit, drawn row by row."""
     model, data, curve = calibration.model, calibration.data, calibration.curve
     losses = np.array([curve.rows(float(beta))[0] for beta in [*betas, 1.0]])
@@ -47,7 +48,8 @@ def naive_weights(calibration, betas, replicates=50_000):
     trust = np.minimum(free[:-1], free[-1]) ** 3
     differences = losses[:-1] - losses[-1]
     # S' = S + sum_i g_i (difference_i - mean), with independent standard normals g_i.
-    noise = np.random.default_rng(1).standard_normal((replicates, data.X.shape[0]))
+    groups = np.arange(len(data.X)) if groups is None else groups  # of rows that go together
+    noise = np.random.default_rng(1).standard_normal((replicates, groups.max() + 1))[:, groups]
     centred = differences - differences.mean(axis=1, keepdims=True)
     sums = differences.sum(axis=1) + noise @ centred.T
     prior = np.log(betas) ** 2 / (2 * calibration.strategy.spread**2 * trust)
@@ -76,6 +78,18 @@ class TestWeights:
         if model is LINEAR:  # negative control: another draw of rows has other weights
             plain = naive_weights(found, betas, replicates=1)[0]
             assert np.abs(weights - plain).max() > 0.03
+
+    def test_groups_are_drawn_as_a_whole(self):
+        groups = np.repeat(np.arange(N // 2), 5)  # copies of the first 20 rows
+        source = FromSplitter(GroupKFold(10), groups=groups)
+        copies = X[groups][:, :2], Y[groups]
+        found = calibrate(LINEAR, *copies, Average(source, spread=2.0), risk="predictive")
+        betas, weights = found.average.betas, found.average.weights
+        expected, spread = naive_weights(found, betas, groups=groups)
+        error = 4 * spread / np.sqrt(500)
+        assert np.all(np.abs(weights - expected / expected.sum()) < error + 1e-3)
+        rows = naive_weights(found, betas)[0]
+        assert np.any(np.abs(weights - rows / rows.sum()) > error + 1e-3)
 
     def test_betas_are_even_in_their_logarithm(self):
         steps = np.diff(np.log(averaged().average.betas))
@@ -327,6 +341,25 @@ class TestEstimators:
             kept = groups[weights > 0]
             assert not set(kept[train > 0]) & set(kept[test > 0])
         assert np.all((plan.test > 0).sum(axis=0) == 1)
+
+    @pytest.mark.parametrize("strategy", [None, "k-fold"])
+    def test_groups_are_the_observations(self, strategy):
+        # Each row three times, as a group: errors and weights of one row each.
+        thrice, groups = np.tile(X[:, 1:], (3, 1)), np.tile(np.arange(N), 3)
+        found = GibbsRegressor(strategy=strategy).fit(thrice, np.tile(Y, 3), groups=groups)
+        calibration = found.calibration_
+        losses, share = calibration.errors._rows
+        naive = mean_and_error(losses, share, np.ones(3 * N))[1]
+        grouped = calibration.standard_error / calibration.errors.inflation
+        means = losses.reshape(3, N).mean(axis=0)
+        np.testing.assert_allclose(grouped, means.std(ddof=1) / np.sqrt(N), rtol=1e-10)
+        assert grouped > 1.6 * naive
+
+    def test_parts_of_time_give_the_average_its_pairs(self):
+        strategy = Average(FromSplitter(TimeSeriesSplit(4)))
+        found = GibbsRegressor(strategy=strategy).fit(X[:, 1:], Y).calibration_
+        _, share = found.curve.rows(1.0)
+        assert np.all((share > 0) == (np.arange(N) >= N // 5))
 
     def test_groups_of_any_kind_give_the_same(self):
         numbers = np.arange(N) // 5

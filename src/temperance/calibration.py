@@ -78,6 +78,7 @@ class RowErrors:
     multiplicity: Array
     inflate: Callable[[], float] = lambda: 1.0
     losses: Array | None = None  # if they differ from those of the curve at beta
+    groups: Array | None = None  # labels of rows that depend on each other
 
     @cached_property
     def inflation(self) -> float:
@@ -87,14 +88,15 @@ class RowErrors:
     @cached_property
     def risk(self) -> float:
         """Standard error of the risk."""
-        return self.inflation * mean_and_error(*self._rows, self.multiplicity)[1]
+        return self.inflation * mean_and_error(*self._rows, self.multiplicity, self.groups)[1]
 
     @cached_property
     def gain(self) -> float:
         """Standard error of the gain over Bayes, paired over the rows."""
         loss, share = self._rows
         bayes, _ = self.curve.rows(1.0)
-        return self.inflation * mean_and_error(bayes - loss, share, self.multiplicity)[1]
+        gains = bayes - loss
+        return self.inflation * mean_and_error(gains, share, self.multiplicity, self.groups)[1]
 
     @cached_property
     def _rows(self) -> tuple[Array, Array]:
@@ -260,7 +262,8 @@ class Calibration:
         rows = self.curve.rows(self.beta)[0]
         inflation = getattr(self.errors, "inflation", 1.0)
         multiplicity = getattr(self.errors, "multiplicity", np.ones(len(rows)))
-        return beta_range(self.curve, self.beta, self.bounds, multiplicity, inflation)
+        groups = getattr(self.errors, "groups", None)
+        return beta_range(self.curve, self.beta, self.bounds, multiplicity, inflation, groups)
 
     @property
     def versus_bayes(self) -> Literal["better", "the same", "unknown"]:
@@ -427,12 +430,26 @@ class Calibration:
         return f"inside the bounds [{lower}, {upper}]"
 
 
-def mean_and_error(loss: Array, share: Array, multiplicity: Array) -> tuple[float, float]:
+def pooled(losses: Array, share: Array, groups: Array) -> tuple[Array, Array]:
+    """Return the weighted mean losses of groups of tested rows, (..., groups), and their shares."""
+    tested = np.flatnonzero(share > 0)
+    order = tested[np.argsort(groups[tested], kind="stable")]
+    first = np.flatnonzero(np.r_[True, groups[order][1:] != groups[order][:-1]])
+    sums: Array = np.add.reduceat(share[order], first)
+    return np.add.reduceat(losses[..., order] * share[order], first, axis=-1) / sums, sums
+
+
+def mean_and_error(
+    loss: Array, share: Array, multiplicity: Array, groups: Array | None = None
+) -> tuple[float, float]:
     """Return the weighted mean of row losses and its standard error.
 
     ``share`` weights the rows in the mean; ``multiplicity`` counts the observations that a row
-    represents.
+    represents.  Where rows of a group depend on each other, the groups are the observations.
     """
+    if groups is not None:
+        loss, share = pooled(loss, share, groups)
+        multiplicity = np.ones(len(share))
     tested = share > 0
     share, loss = share[tested] / share.sum(), loss[tested]
     # Effective number of observations, 1 / sum of squared shares; it may be infinite.

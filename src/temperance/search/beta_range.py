@@ -22,6 +22,7 @@ def beta_range(
     bounds: tuple[float, float],
     multiplicity: Array,
     inflation: float,
+    groups: Array | None = None,
 ) -> tuple[float, float]:
     """Return the lowest and the highest beta that are not significantly worse than ``beta``.
 
@@ -35,6 +36,7 @@ def beta_range(
     bounds : range allowed for beta
     multiplicity : number of observations that each row represents
     inflation : factor on the standard errors over rows
+    groups : labels of rows that depend on each other
     """
     smallest, share = curve.rows(beta)
     ruler, level = curve.ruler(bounds), float(share @ smallest / share.sum())
@@ -47,7 +49,7 @@ def beta_range(
     smallest = losses(beta)
 
     def worse(other: float) -> bool:
-        difference, error = mean_and_error(losses(other) - smallest, share, multiplicity)
+        difference, error = mean_and_error(losses(other) - smallest, share, multiplicity, groups)
         return difference > ERRORS * inflation * error
 
     def end(bound: float) -> float:

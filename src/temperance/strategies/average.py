@@ -20,11 +20,18 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from temperance.calibration import LEAST_FREE, BetaWeights, Calibration, RowErrors, error_inflation
+from temperance.calibration import (
+    LEAST_FREE,
+    BetaWeights,
+    Calibration,
+    RowErrors,
+    error_inflation,
+    pooled,
+)
 from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
 from temperance.strategies.leave_one_out import LeaveOneOut
-from temperance.strategies.selection import CurveStrategy
+from temperance.strategies.selection import CurveStrategy, groups_of
 from temperance.types import AnyPlan, Array, CountsParameters, Data, Model, Risk
 from temperance.validation import positive
 
@@ -109,7 +116,8 @@ class Average(CurveStrategy):
             )
         rows, plan = self.planned(data, rng)
         held_out = model.risk_curve(rows, plan, risk)
-        found = _Losses(held_out, model, data, rows.weights, self.spread)
+        groups = groups_of(self.source)
+        found = _Losses(held_out, model, data, rows.weights, groups, self.spread)
         betas = found.support(_grid(bounds))
         weights = found.weights(betas)
         kept = weights > NEGLIGIBLE * weights.max()
@@ -125,7 +133,7 @@ class Average(CurveStrategy):
             bounds=bounds,
             minimum=Minimum(average.median, searched=False),
             risk=float(share @ losses / share.sum()),
-            errors=RowErrors(held_out, average.median, rows.weights, inflate, losses),
+            errors=RowErrors(held_out, average.median, rows.weights, inflate, losses, groups),
             curve=held_out,
             average=average,
         )
@@ -146,6 +154,7 @@ class _Losses:
     model: CountsParameters
     data: Data
     multiplicity: Array
+    groups: Array | None  # labels of rows that depend on each other
     spread: float
     row_losses: dict[float, tuple[Array, Array]] = field(default_factory=dict)
     parameters: dict[float, float] = field(default_factory=dict)
@@ -159,11 +168,18 @@ class _Losses:
         tempering = np.minimum(free[:-1], free[-1]) ** 3
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
-        deviations = (differences - total[:, None]) * (share / np.sqrt(self.multiplicity))
+        deviations = self.deviations(differences - total[:, None], share)
         sums = total + _replicates(deviations @ deviations.T)
         prior = np.log(betas) ** 2 / (2 * self.spread**2 * tempering)
         shares = special.softmax(-tempering * sums - prior, axis=1)
         return shares.mean(axis=0)
+
+    def deviations(self, differences: Array, share: Array) -> Array:
+        """Return the parts of the sums that are independent: those of rows, or of groups."""
+        if self.groups is None:
+            return differences * (share / np.sqrt(self.multiplicity))
+        means, shares = pooled(differences, share, self.groups)
+        return means * shares
 
     def support(self, grid: Array) -> Array:
         """Return betas, evenly spaced in log beta, that cover the betas of non-negligible weight.

@@ -23,6 +23,7 @@ from temperance.search.with_floor import minimise_above_floor
 from temperance.search.with_sketch import minimise_by_sketch
 from temperance.types import (
     AnyPlan,
+    Array,
     Data,
     Model,
     Plan,
@@ -119,6 +120,12 @@ def minimum_of(curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
     return minimise(curve.evaluate, ruler, search=curve.search)
 
 
+def groups_of(strategy: Strategy) -> Array | None:
+    """Return the labels of rows that a strategy holds out together, or None."""
+    groups = getattr(strategy, "groups", None)
+    return None if groups is None else np.asarray(groups)
+
+
 def conclude(
     model: Model,
     data: Data,
@@ -131,7 +138,8 @@ def conclude(
 ) -> Calibration:
     """Return the calibration at a point of a curve that was estimated on ``rows``."""
     inflate = partial(error_inflation, model, data, minimum.beta)
-    errors = RowErrors(curve, minimum.beta, rows.weights, inflate)
+    groups = groups_of(strategy)
+    errors = RowErrors(curve, minimum.beta, rows.weights, inflate, groups=groups)
     value = minimum.value
     return Calibration(
         model=model,
