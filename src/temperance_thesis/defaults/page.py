@@ -145,6 +145,7 @@ SIMULATIONS = {
         },
         FORECASTS,
         forecast_tables,
+        "average.md",
         risk="predictive",
     ),
     "classifications": Part(
