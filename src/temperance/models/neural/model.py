@@ -288,7 +288,7 @@ def method_named(posterior: Any) -> Method:
     """Return the kind of posterior of a name, or with settings."""
     if isinstance(posterior, str) and posterior in METHODS:
         return METHODS[posterior]()
-    if isinstance(posterior, tuple(METHODS.values())):
+    if type(posterior) in METHODS.values():
         return posterior
     raise ValueError(
         f"posterior must be one of {', '.join(map(repr, METHODS))}, or such an object with "
