@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from temperance.calibration import with_error
 from temperance.curves import RiskCurve
-from temperance.diagnostics import ConvergenceWarning, DrawsWarning, warn
+from temperance.diagnostics import ConvergenceWarning, DrawsWarning, MixingWarning, warn
+from temperance.models.neural.method import Method
 from temperance.models.neural.smooth_curve import SmoothCurve
 from temperance.search.log_scale import Scale
 from temperance.types import Array, Plan
 
 LEAST_KNOTS = 5  # of a spline that can tell errors from bends
+MANY = 0.05  # share of networks that may not have settled
+LARGE_RHAT = 1.2
 
 
 class Found(NamedTuple):
@@ -37,16 +40,12 @@ class Fits(Protocol):
     """Trains the networks of a plan at some betas."""
 
     @property
-    def words(self) -> str:
+    def method(self) -> Method:
         """The kind of posterior."""
         ...
 
     def __call__(self, betas: Array) -> Found:
         """Return their losses."""
-        ...
-
-    def replicates(self, size: int) -> int:
-        """Return the number of independent groups of draws."""
         ...
 
 
@@ -82,6 +81,12 @@ class Grid:
             self.found[each] = Found(*(part[j] for part in found))
         self.__dict__.pop("_curve", None)
 
+    def counts(self) -> tuple[int, int]:
+        """Return the number of networks, and of those that had not settled."""
+        settled = [each.settled for each in self.found.values()]
+        count = sum(each.size for each in settled)
+        return count, count - sum(int(each.sum()) for each in settled)
+
     def rows(self) -> Array:
         """Return the losses of each row, averaged over the pairs that test it, (betas, n)."""
         summed = np.zeros((len(self.found), len(self.share)))
@@ -94,7 +99,7 @@ class Grid:
         if "_curve" not in self.__dict__:
             rows, total = self.rows(), self.share.sum()
             influence = np.array([self.found[b].influence.sum(axis=0) for b in self.betas.tolist()])
-            groups = self.fits.replicates(influence.shape[1])
+            groups = self.fits.method.replicates(influence.shape[1])
             size = influence.shape[1] // groups
             means = influence[:, : groups * size].reshape(-1, groups, size).mean(axis=2)
             # Draws of all pairs and betas have the same random numbers, other groups have others.
@@ -159,25 +164,50 @@ class NeuralRiskCurve(RiskCurve):
     def method_at(self, beta: float) -> str:
         """How the risk at ``beta`` was obtained, as a phrase."""
         error = float(self._error(np.array([beta]))[0])
-        found = list(self.grid.found.values())
-        count = sum(each.settled.size for each in found)
-        words = (
-            f"{count} {self.grid.fits.words} networks at {len(found)} betas, smoothed in log beta: "
-            f"standard error {with_error(error)}"
-        )
-        still = count - sum(int(each.settled.sum()) for each in found)
-        return f"{words}; {still} were still learning" if still else words
+        method, (count, still) = self.grid.fits.method, self.grid.counts()
+        parts = [
+            f"{count} {method.words} networks at {len(self.betas)} betas",
+            f"smoothed in log beta, standard error {with_error(error)}",
+        ]
+        rhat = self.rhat(beta)
+        if np.isfinite(rhat):
+            parts.append(f"R-hat {rhat:.3f}")
+        if still:
+            parts.append(f"{still} {method.unsettled}")
+        return "; ".join(parts)
+
+    def rhat(self, beta: float) -> float:
+        """Return the largest R-hat of the risk of a pair at the nearest beta; nan without chains.
+
+        Of m chains of k draws it is sqrt(1 - 1/k + B/W), with the variance B of the chains' means
+        and the mean W of their variances.
+        """
+        nearest = self.betas[int(np.argmin(np.abs(_logs(self.betas) - np.log(max(beta, 1e-9)))))]
+        influence = self.grid.found[float(nearest)].influence
+        groups = self.grid.fits.method.replicates(influence.shape[1])
+        chains = influence.reshape(len(influence), groups, -1)
+        length = chains.shape[2]
+        if length < 3:  # opposite pairs and single members are no chains
+            return float("nan")
+        within = np.maximum(chains.var(axis=2, ddof=1).mean(axis=1), np.finfo(float).tiny)
+        between = chains.mean(axis=2).var(axis=1, ddof=1)
+        return float(np.sqrt(1 - 1 / length + between / within).max())
 
     def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
         """Warn of networks that had not learnt all, and of a curve that is too rough."""
-        found = list(self.grid.found.values())
-        count = sum(each.settled.size for each in found)
-        still = count - sum(int(each.settled.sum()) for each in found)
-        if still > 0.05 * count:
+        (count, still), method = self.grid.counts(), self.grid.fits.method
+        if still > MANY * count:
             warn(
-                f"{still} of {count} networks were still learning at their last step; use more "
-                "steps in training=Training(steps=...), or a larger learning_rate",
+                f"{still} of {count} networks {method.unsettled}; train longer, with "
+                "training=Training(steps=...), or with another learning_rate",
                 ConvergenceWarning,
+            )
+        rhat = self.rhat(beta)
+        if rhat > LARGE_RHAT:
+            warn(
+                f"chains disagree near beta = {beta:.3g}: R-hat {rhat:.2f}; use more moves, in "
+                "posterior=HMC(warmup=..., moves=...)",
+                MixingWarning,
             )
         error, over_rows = float(self._error(np.array([beta]))[0]), standard_error()
         if np.isfinite(over_rows) and error > 0.5 * over_rows > 0:

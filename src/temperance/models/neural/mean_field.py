@@ -33,6 +33,7 @@ class MeanField:
 
     pairs: int = 1
     words: ClassVar[str] = "mean-field"
+    unsettled: ClassVar[str] = "were still learning"
     members: ClassVar[int] = 1  # networks that are trained of each pair and beta
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ class Method(Protocol):
     """
 
     words: ClassVar[str]
+    unsettled: ClassVar[str]
 
     @property
     def members(self) -> int:
@@ -33,7 +34,7 @@ class Method(Protocol):
         ...
 
     def draws(self, variables: Any, key: Any, size: int) -> Any:
-        """Return draws (size, d) of one posterior."""
+        """Return draws (size, d) of one posterior, or all that it consists of."""
         ...
 
     def replicates(self, size: int) -> int:

@@ -20,6 +20,9 @@ import jax.numpy as jnp
 
 from temperance.curves import RiskCurve
 from temperance.models.neural.curve import Found, Grid, NeuralRiskCurve
+from temperance.models.neural.ensemble import Ensemble
+from temperance.models.neural.hmc import HMC
+from temperance.models.neural.last_layer import LastLayerLaplace
 from temperance.models.neural.losses import OutputLoss, loss_from
 from temperance.models.neural.mean_field import MeanField
 from temperance.models.neural.memory import lanes_for
@@ -35,6 +38,9 @@ from temperance.validation import as_data, non_negative, positive, shown, whole
 
 METHODS: dict[str, type[Method]] = {
     "mean-field": MeanField,
+    "laplace-last-layer": LastLayerLaplace,
+    "hmc": HMC,
+    "ensemble": Ensemble,
 }
 
 
@@ -63,7 +69,9 @@ class NeuralNetwork(MayCarryRows):
         Standard deviations of the prior.
     prior_mean : float or pytree like ``params``
         Means of the prior: 0, or parameters trained on other rows.
-    posterior : {"mean-field"} or MeanField
+    posterior : {"mean-field", "laplace-last-layer", "hmc", "ensemble"}
+        Or an object with settings: :class:`MeanField`, :class:`LastLayerLaplace`, :class:`HMC`,
+        :class:`Ensemble` of :mod:`temperance.models.neural`.
     noise_scale : float, optional
         Standard deviation of responses around the outputs, for ``loss="gaussian"``.  By default its
         logarithm is one more parameter, with the prior N(0, 1).
@@ -133,6 +141,12 @@ class NeuralNetwork(MayCarryRows):
             raise ValueError(f"apply must be a function (params, X) -> outputs, got {shown(apply)}")
         if training is not None and not isinstance(training, Training):
             raise ValueError(f"training must be Training(...), got {shown(training)}")
+        method = method_named(posterior)
+        if isinstance(method, Ensemble) and not callable(params):
+            raise ValueError(
+                "params must be a function of a JAX key for posterior='ensemble', whose members "
+                f"have different starts, got {shown(type(params).__name__)}"
+            )
         if side_by_side is not None:
             whole("side_by_side", side_by_side, 1)
         for name, value in (
@@ -141,7 +155,7 @@ class NeuralNetwork(MayCarryRows):
             ("row_loss", loss_from(loss, noise_scale)),
             ("prior_scale", prior_scale),
             ("prior_mean", prior_mean),
-            ("method", method_named(posterior)),
+            ("method", method),
             ("data", as_rows_of(data)),
             ("training", training or Training()),
             ("betas_per_decade", whole("betas_per_decade", betas_per_decade, 1)),
@@ -207,15 +221,19 @@ class NeuralNetwork(MayCarryRows):
         X, y = on_device(self.rows(data))
         return Task(X, y, self.prior, on_device(weights), pair, betas.astype(np.float32))
 
+    def lanes(self, X: Any, y: Any) -> int:
+        """Return how many networks are trained at the same time on such rows."""
+        return self.side_by_side or lanes_for(
+            self.network, X, y, self.training.batch_size, self.method.draws_per_step
+        )
+
     def fitted(self, task: Task) -> Trained:
         """Return the posteriors of a task, with a leading axis."""
         members = self.method.members
         own = np.zeros(self.row_loss.parameters)
         vectors = [np.append(vector_of("params", each), own) for each in self.starts(members)]
         start = self.prior.u(on_device(np.array(vectors)))
-        lanes = self.side_by_side or lanes_for(
-            self.network, task.X, task.y, self.training.batch_size, self.method.draws_per_step
-        )
+        lanes = self.lanes(task.X, task.y)
         return self.method.fit(self.network, task, self.training, start, self.seed, lanes)
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
@@ -252,13 +270,9 @@ class NetworkFits:
     predictive: bool
 
     @property
-    def words(self) -> str:
+    def method(self) -> Method:
         """The kind of posterior."""
-        return self.model.method.words
-
-    def replicates(self, size: int) -> int:
-        """Return the number of independent groups of draws."""
-        return self.model.method.replicates(size)
+        return self.model.method
 
     def __call__(self, betas: Array) -> Found:
         """Return the losses at some betas."""

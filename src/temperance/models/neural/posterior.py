@@ -52,6 +52,8 @@ class NeuralPosterior:
         rng = np.random.default_rng(seed)
         key = jax.random.key(int(rng.integers(2**31)))
         u = self.method.draws(self.variables, key, size)
+        if len(u) != size:
+            u = u[rng.integers(len(u), size=size)]
         return np.asarray(self.task.prior.theta(u), dtype=float)
 
     def params(self, theta: ArrayLike) -> Any:

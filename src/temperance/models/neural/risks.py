@@ -38,19 +38,19 @@ def tested_losses(
     key: Any,
 ) -> Tested:
     """Return the losses of F posteriors at the rows ``index`` (P, rows) with weights ``test``."""
-    at_once = max(1, min(size, ROWS_AT_ONCE // index.shape[1]))
 
     def one(part: tuple[Any, Any]) -> Tested:
         variable, pair = part
         X, y = jax.tree.map(lambda rows: rows[index[pair]], (task.X, task.y))
         # The same key for all: common random numbers make the curve smooth.
         draws = method.draws(variable, key, size)
+        at_once = max(1, min(len(draws), ROWS_AT_ONCE // index.shape[1]))
         losses = jax.lax.map(
             lambda u: network.losses(task.prior.theta(u), X, y), draws, batch_size=at_once
         )
         if not predictive:
             return Tested(losses.mean(axis=0), losses @ test[pair])
-        found = jnp.log(size) - jax.nn.logsumexp(-losses, axis=0)
+        found = jnp.log(len(draws)) - jax.nn.logsumexp(-losses, axis=0)
         # The derivative of -log E[p] in the weight of a draw is -p / E[p].
         return Tested(found, -jnp.exp(found - losses) @ test[pair])
 
