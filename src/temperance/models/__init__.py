@@ -18,6 +18,7 @@ from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLine
 from temperance.models.linear.polynomial import Polynomial
 
 if TYPE_CHECKING:
+    from temperance.models.neural.model import NeuralNetwork as NeuralNetwork
     from temperance.models.sampled.gibbs_model import GibbsModel as GibbsModel
     from temperance.models.sampled.numpyro_model import NumPyroModel as NumPyroModel
     from temperance.models.sampled.pymc_model import PyMCModel as PyMCModel
@@ -40,6 +41,7 @@ __all__ = [
 # Models with optional dependencies, imported on first use.
 LAZY = {
     "GibbsModel": "sampled.gibbs_model",
+    "NeuralNetwork": "neural.model",
     "NumPyroModel": "sampled.numpyro_model",
     "PyMCModel": "sampled.pymc_model",
     "StanModel": "sampled.stan_model",
