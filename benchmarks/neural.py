@@ -275,9 +275,8 @@ def cost(asked: argparse.Namespace) -> None:
     data = problem("digits", 0.0, 0)
     titles = ["hidden layers", "parameters", "networks of the choice", "side by side"]
     titles += ["one training (s)", "the choice (s)", "ratio"]
-    print(
-        f"\n{device()}; {asked.steps} steps of {asked.batch_size} rows, compilation not counted\n"
-    )
+    steps = f"at most {asked.steps} steps of {asked.batch_size} rows"
+    print(f"\n{device()}; {steps}, compilation not counted\n")
     print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles), flush=True)
     for width in asked.sizes:
         apply, init, scale = network(data.X.shape[1], data.classes, (width, width))

@@ -34,7 +34,15 @@ from temperance.types import Model, Posterior, Strategy
 from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW = {"any-model.md", "command-line.md", "losses.md", "numpyro.md", "pymc.md", "stan.md"}
+SLOW = {
+    "any-model.md",
+    "command-line.md",
+    "losses.md",
+    "neural-networks.md",
+    "numpyro.md",
+    "pymc.md",
+    "stan.md",
+}
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

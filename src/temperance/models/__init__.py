@@ -12,6 +12,7 @@ from temperance.models.glm.logistic import (
 )
 from temperance.models.glm.softmax.model import SoftmaxLogistic
 from temperance.models.hierarchical.model import HierarchicalLinear
+from temperance.models.last_layer import LastLayer
 from temperance.models.linear.gaussian import GaussianLinear
 from temperance.models.linear.gaussian_mean import GaussianMean
 from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
@@ -32,6 +33,7 @@ __all__ = [
     "HierarchicalLinear",
     "JaakkolaLogistic",
     "LaplaceLogistic",
+    "LastLayer",
     "MeanFieldLogistic",
     "NormalInverseGammaLinear",
     "Polynomial",

@@ -183,13 +183,14 @@ def _train(
     falls: int,
 ) -> Trained:
     count = len(task.betas)
+    # Types as the program returns them, so that it is compiled once.
     state = State(
         start,
         jax.vmap(ADAM.init)(start),
         start,
-        jnp.full(count, jnp.inf),
-        jnp.zeros(count, dtype=int),
-        jnp.full(count, training.learning_rate),
+        jnp.full(count, jnp.inf, dtype=jnp.float32),
+        jnp.zeros(count, dtype=jnp.int32),
+        jnp.full(count, training.learning_rate, dtype=jnp.float32),
     )
     least = training.learning_rate * FALL ** (falls - 0.5)
     key = jax.random.key(seed)
