@@ -11,7 +11,8 @@ from temperance.calibration import Calibration
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.accumulate import FoldMoments, accumulate
-from temperance.streaming.modes import LaplaceModel, calibrate_modes, is_laplace
+from temperance.streaming.mode_sums import LaplaceModel
+from temperance.streaming.modes import calibrate_modes, is_laplace
 from temperance.streaming.one_pass import (
     ONE_PASS,
     Linear,
