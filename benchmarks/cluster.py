@@ -1,6 +1,7 @@
 """What a partition costs on a cluster, the numbers of docs/cluster.md.
 
-``python -m benchmarks.cluster`` prints them.
+``python -m benchmarks.cluster`` prints them; with ``logistic`` after it, those of a logistic model
+on many rows (:mod:`benchmarks.cluster_logistic`).
 
 Seconds are those of one core, on the processor's clock, with one thread of BLAS; those of the
 scheduler are the processor's time of the process in which it runs, divided by the partitions.
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import cluster_logistic
 from benchmarks.machine import machine, versions
 from benchmarks.timing import once, peak_bytes, seconds
 from temperance import models, strategies
@@ -223,10 +225,17 @@ def estimate(first: Cost, second: Cost, overhead: float) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=("passes", "logistic"), default="passes")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the logistic model")
+    parser.add_argument("--columns", type=int, default=50, help="of the logistic model")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--spark", action="store_true", help="only the recipe of docs/spark.md")
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    if asked.what == "logistic":
+        with threadpool_limits(1, user_api="blas"):
+            cluster_logistic.main(asked.rows, asked.columns)
+        return
     if asked.spark:
         start, first, second = on_spark(16, 25_000, 20)
         print(f"\nSpark: {start:.0f} s to start, {first:.1f} s and {second:.1f} s for the recipe")

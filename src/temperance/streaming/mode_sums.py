@@ -9,7 +9,7 @@ matrices,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ LaplaceModel = LaplaceLogistic | GibbsLinear
 class ModeSums(NamedTuple):
     """Sums over t sets of rows, at b points each."""
 
+    rows: Array  # (t,): how many
     weight: Array  # (t,)
     labels: Array  # (t,): sum of the responses
     value: Array  # (t, b)
@@ -38,8 +39,8 @@ class ModeSums(NamedTuple):
     @classmethod
     def zero(cls, t: int, b: int, k: int) -> Self:
         """Return the sums over no rows."""
-        shapes: list[tuple[int, ...]] = [(t,), (t,), (t, b), (t, b, k), (t, b, k * (k + 1) // 2)]
-        return cls(*(np.zeros(shape) for shape in shapes))
+        points: list[tuple[int, ...]] = [(t, b), (t, b, k), (t, b, k * (k + 1) // 2)]
+        return cls(*(np.zeros(shape) for shape in [(t,)] * 3 + points))
 
     @property
     def hessian(self) -> Array:
@@ -60,6 +61,10 @@ class ModeSums(NamedTuple):
         """The sums over the rows outside of each set."""
         return type(self)(*(part.sum(axis=0) - part for part in self))
 
+    def repeated(self, times: int) -> Self:
+        """Return the sums at one point as those at several that are the same."""
+        return type(self)(*self[:3], *(np.repeat(part, times, axis=1) for part in self[3:]))
+
     def merge(self, *others: Self) -> Self:
         """Return the sums over the rows of all; those without rows do not matter."""
         parts = [each for each in (self, *others) if each.weight.any()] or [self]
@@ -74,12 +79,16 @@ class ModeSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """What is known of the rows of a partition: their folds and their whitened coordinates."""
+    """What is known of the rows of a partition: their folds and their whitened coordinates.
+
+    Of each fold of a partition only one row of ``every`` is taken, with the weight of all.
+    """
 
     model: LaplaceModel
     n_folds: int
     seed: int
     columns: int | None
+    every: int = field(default=1, kw_only=True)
 
     @property
     def loss(self) -> Loss:
@@ -87,16 +96,18 @@ class Modes:
         return self.model.row_loss
 
     def by_fold(self, number: int, data: Data, elements: int) -> Iterator[tuple[int, Rows]]:
-        """Yield batches of the rows of each fold of a partition, with so many others elements."""
+        """Yield batches of the rows of each fold of a partition, with so many other elements."""
         fold = partition_folds(self.n_folds, self.seed, number).take(len(data))
         columns = data.X.shape[1]
         each = columns * (columns + 1) // 2 + elements
         for number in range(self.n_folds):
             (rows,) = np.nonzero(fold == number)
-            for part in batches(len(rows), each, max(BATCH, FEW_ROWS * each)):
-                some = rows[part]
+            taken = rows[:: self.every]
+            factor = data.weights[rows].sum() / data.weights[taken].sum() if len(rows) else 1.0
+            for part in batches(len(taken), each, max(BATCH, FEW_ROWS * each)):
+                some = taken[part]
                 Z, offset, _ = self.model.whitened(data.X[some])
-                yield number, Rows(Z, offset, data.y[some], data.weights[some])
+                yield number, Rows(Z, offset, data.y[some], factor * data.weights[some])
 
 
 class Rows(NamedTuple):
@@ -159,6 +170,7 @@ def _add(sums: ModeSums, sets: NDArray[np.intp], theta: Array, loss: Loss, rows:
     s, b, k = theta.shape
     u = rows.offset + theta.reshape(-1, k) @ rows.Z.T
     value, first, second = loss.to_second_order(u, rows.y)
+    sums.rows[sets] += len(rows.y)
     sums.weight[sets] += rows.weights.sum()
     sums.labels[sets] += rows.weights @ rows.y
     sums.value[sets] += (value @ rows.weights).reshape(s, b)

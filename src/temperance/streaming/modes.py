@@ -54,8 +54,11 @@ CLOSE = 1e-7  # last step to a mode, in standard deviations of the posterior; it
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
 DEGREE, WIDEST = 24, 4.5  # of the polynomials on a panel, and of panels: errors of 1e-10
-NEGLIGIBLE = 1e-10  # change of a risk
+ENOUGH = 1000  # rows for each column whose modes are near those of all rows
+MANY = 8  # times as many rows, from which on some of them come first
+NEGLIGIBLE = 1e-9  # change of a risk
 RESOLVED = 1e-9  # the last coefficients on a panel beside the risk; if larger, panels are halved
+MODE_RESOLVED = 1e-8  # the same beside the largest coefficient of a mode
 LEAST_PASSES = 4  # that halved panels take
 FLATTER = 30.0  # how much smaller eigenvalues of folds may be than those of all rows, at first
 NOT_FOUND = (
@@ -196,30 +199,36 @@ def _refuse_start(start: ModeSums, strategy: KFold, binary: bool) -> None:
 
 
 def _of_all_rows(partitions: Partitions, modes: Modes, start: ModeSums, upper: float) -> Found:
-    """Return the modes of all rows at nodes up to a beta, from the sums at 0."""
+    """Return the modes of all rows at nodes up to a beta, from the sums at 0.
+
+    Those of many rows are found near the modes of some.
+    """
+    columns, count = start.gradient.shape[2], float(start.rows[0])
+    every = int(count / (ENOUGH * columns))
+    every = every if every >= MANY else 1
     at = SumByFold(modes.model, modes.n_folds, modes.seed, modes.columns)
 
-    def sums(theta: Array) -> ModeSums:
-        return partitions.total(replace(at, theta=theta[0])).together
+    def sums(theta: Array, every: int = 1) -> ModeSums:
+        return partitions.total(replace(at, theta=theta[0], every=every)).together
 
     # The gradient, too, bounds how fast posteriors leave the prior at beta = 0.
-    bounds = np.linalg.norm(start.hessian[0, 0], 2), np.linalg.norm(start.gradient)
-    panels = _panels(
-        upper, max(*map(float, bounds), 1e-100), 0.0
-    )  # where classes are apart, Hessians nearly vanish
-    count = len(panels.nodes)
-    start = start._replace(
-        value=np.repeat(start.value, count, axis=1),
-        gradient=np.repeat(start.gradient, count, axis=1),
-        packed=np.repeat(start.packed, count, axis=1),
-    )
-    theta, left = np.zeros_like(start.gradient), MOST_PASSES
-    while True:
-        found = _newton(sums, panels, np.ones(1), theta, start, left)
-        if panels.resolves(found.modes[0], RESOLVED):
-            return found
+    fastest = np.linalg.norm(start.hessian[0, 0], 2), np.linalg.norm(start.gradient)
+    # Where classes are apart, Hessians nearly vanish.
+    panels = _panels(upper, max(*map(float, fastest), 1e-100), 0.0)
+    left, zero = MOST_PASSES, np.zeros((1, 1, columns))
+    if every > 1:
+        start, left = sums(zero, every), left - 1
+    theta: Array = np.repeat(zero, len(panels.nodes), axis=1)
+    begin = start.repeated(len(panels.nodes))
+    found = _newton(partial(sums, every=every), panels, np.ones(1), theta, begin, left)
+    if every > 1:
+        panels, left = _narrowed(found, 1.0), found.left - 1
+        theta = found.at(panels.nodes)
+        found = _newton(sums, panels, np.ones(1), theta, sums(theta), left)
+    while not found.panels.resolves(found.modes[0], MODE_RESOLVED):
         panels, theta, left = _finer(found)
-        start = sums(theta)
+        found = _newton(sums, panels, np.ones(1), theta, sums(theta), left)
+    return found
 
 
 def _held_out(
@@ -236,8 +245,7 @@ def _held_out(
     def sums(theta: Array) -> ModeSums:
         return partitions.total(SumOutsideFolds(model, n_folds, seed, columns, theta))
 
-    ruler, values = whole.panels.ruler, np.linalg.eigvalsh(whole.hessian[0])
-    panels = _panels(ruler.upper, float(factors.max()) / ruler.offset, float(values.min()))
+    panels = _narrowed(whole, float(factors.max()))
     near = whole.at(min(float(np.mean(factors * share)), 1.0) * panels.nodes)
     start = partitions.total(SumByFold(model, n_folds, seed, columns, near[0])).others
     theta, left = np.repeat(near, n_folds, axis=0), whole.left - 1
@@ -271,6 +279,12 @@ def _panels(upper: float, fastest: float, slowest: float) -> Panels:
     ruler = Ruler.of_scale((0.0, upper), Scale(1 / fastest))
     largest = FLATTER / slowest if slowest > 0 else HUGE
     return Panels(ruler, DEGREE, WIDEST, min(max(largest, 2 * ruler.offset), HUGE))
+
+
+def _narrowed(found: Found, factor: float) -> Panels:
+    """Return panels without betas beyond which the posteriors of all rows hardly change."""
+    ruler, values = found.panels.ruler, np.linalg.eigvalsh(found.hessian[0])
+    return _panels(ruler.upper, factor / ruler.offset, float(values.min()))
 
 
 def _finer(found: Found) -> tuple[Panels, Array, int]:
