@@ -100,8 +100,7 @@ class Average(CurveStrategy):
                 "Average is for forecasts: risk must be 'predictive' and optimiser "
                 f"'deterministic', got {risk!r} and {optimiser!r}"
             )
-        if bounds[1] < LEAST:
-            raise ValueError(f"bounds must reach beyond {LEAST:g} to average, got {bounds!r}")
+        self.refuse_bounds(bounds)
         if not isinstance(model, CountsParameters):
             raise ValueError(
                 "Average needs a model that has parameters_used(data, betas), got "
@@ -109,11 +108,8 @@ class Average(CurveStrategy):
             )
         rows, plan = self.planned(data, rng)
         held_out = model.risk_curve(rows, plan, risk)
-        found = _Losses(held_out, model, data, rows.weights, self.spread)
-        betas = found.support(_grid(bounds))
-        weights = found.weights(betas)
-        kept = weights > NEGLIGIBLE * weights.max()
-        average = BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
+        found = HeldOutLosses(held_out, model, data, rows.weights, self.spread)
+        average = found.average(bounds)
         parts, share = found.rows(average.betas)
         losses = average.mixed(parts)
         inflate = partial(error_inflation, model, data, average.median)
@@ -130,6 +126,11 @@ class Average(CurveStrategy):
             average=average,
         )
 
+    def refuse_bounds(self, bounds: tuple[float, float]) -> None:
+        """Refuse bounds without betas to average over."""
+        if bounds[1] < LEAST:
+            raise ValueError(f"bounds must reach beyond {LEAST:g} to average, got {bounds!r}")
+
 
 def _grid(bounds: tuple[float, float]) -> Array:
     """Return betas evenly spaced in log beta, with 1 among them if bounds allow."""
@@ -139,7 +140,7 @@ def _grid(bounds: tuple[float, float]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Losses:
+class HeldOutLosses:
     """Losses of held-out rows, and the number of parameters used."""
 
     held_out: RiskCurve
@@ -149,6 +150,13 @@ class _Losses:
     spread: float
     row_losses: dict[float, tuple[Array, Array]] = field(default_factory=dict)
     parameters: dict[float, float] = field(default_factory=dict)
+
+    def average(self, bounds: tuple[float, float]) -> BetaWeights:
+        """Return the betas within bounds whose weights are not negligible, and their weights."""
+        betas = self.support(_grid(bounds))
+        weights = self.weights(betas)
+        kept = weights > NEGLIGIBLE * weights.max()
+        return BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
 
     def weights(self, betas: Array) -> Array:
         """Return the weights of betas that are evenly spaced in log beta."""

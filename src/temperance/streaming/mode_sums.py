@@ -131,7 +131,7 @@ class SumByFold(Modes):
         for data in checked(partition, block, self.columns):
             if self.theta is None:
                 self._refuse(partition, data)
-            theta = _or_zero(self.theta, data.X.shape[1])
+            theta = _or_zero(self.theta, self.model.features(data.X[:1]).shape[1])
             sums = ModeSums.zero(self.n_folds, *theta.shape)
             for fold, rows in self.by_fold(partition, data, 6 * len(theta)):
                 _add(sums, np.array([fold]), theta[None], self.loss, rows)

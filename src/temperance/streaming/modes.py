@@ -25,15 +25,16 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import LEAST_FREE, Calibration, RowErrors
+from temperance.calibration import BetaWeights, Calibration, RowErrors, error_inflation
 from temperance.models import GibbsLinear, LaplaceLogistic
 from temperance.models.glm.gaussians import inverse_root
 from temperance.models.glm.model import refuse_without_likelihood
 from temperance.posteriors import GaussianPosterior
 from temperance.search.log_scale import HUGE, Ruler, Scale
-from temperance.strategies import KFold
+from temperance.strategies import Average, KFold
 from temperance.strategies.selection import warn_of_minimum
-from temperance.streaming.loss_sums import SummedCurve
+from temperance.streaming.averages import MixedLosses, averaged, refuse_other_risk, source_of
+from temperance.streaming.loss_sums import LossSums, SummedCurve
 from temperance.streaming.mode_sums import (
     LaplaceModel,
     LossesAtModes,
@@ -45,8 +46,8 @@ from temperance.streaming.mode_sums import (
 )
 from temperance.streaming.panels import Panels
 from temperance.streaming.partitions import Partitions
-from temperance.streaming.row_losses import GatherLosses, Other
-from temperance.types import Array, Risk
+from temperance.streaming.row_losses import GatherLosses, LossesOfRows, Other
+from temperance.types import Array, Data, Risk
 from temperance.validation import non_negative, shown
 
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top
@@ -93,6 +94,10 @@ class Found(NamedTuple):
         """Return the modes at other betas (g,), interpolated: (t, g, k)."""
         return self.panels.weights(beta)[0] @ self.modes
 
+    def hessian_at(self, beta: Array) -> Array:
+        """Return the Hessians at other betas (g,), interpolated: (t, g, k, k)."""
+        return np.einsum("gb,tbjk->tgjk", self.panels.weights(beta)[0], self.hessian, optimize=True)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeCalibration(Calibration):
@@ -137,11 +142,10 @@ class Posteriors:
         root = inverse_root((np.eye(len(hessian)) + beta * hessian)[None])[0]
         return weights @ self.modes, root
 
-    def inflation(self, beta: float, size: float) -> float:
-        """Return the factor on standard errors; see ``calibration.error_inflation``."""
-        root = self.whitened(min(max(beta, 1.0), self.panels.ruler.upper))[1]
-        used = len(root) - float((root**2).sum())
-        return max(1 - used / size, LEAST_FREE) ** -1.5
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return how many parameters the posteriors take from the data: d - tr(S_0^-1 S)."""
+        roots = [self.whitened(float(beta))[1] for beta in betas]
+        return np.array([len(root) - float((root**2).sum()) for root in roots])
 
 
 def calibrate_modes(
@@ -155,35 +159,62 @@ def calibrate_modes(
     """Choose beta for the Laplace approximation by folds, in passes over the partitions."""
     if risk == "predictive":
         refuse_without_likelihood(model.row_loss)
-    if not isinstance(strategy, KFold) or strategy.duplicates == "together":
+    refuse_other_risk(strategy, risk)
+    source = source_of(strategy)
+    if not isinstance(source, KFold) or source.duplicates == "together":
         kind = type(model).__name__
-        raise ValueError(f"strategy must be KFold for {kind} on partitions, got {shown(strategy)}")
-    start = partitions.total(SumByFold(model, strategy.n_folds, seed, None))
-    _refuse_start(start, strategy, model.row_loss.binary)
+        raise ValueError(
+            f"strategy must be KFold for {kind} on partitions, or Average(KFold()), got "
+            f"{shown(strategy)}"
+        )
+    start = partitions.total(SumByFold(model, source.n_folds, seed, None))
+    _refuse_start(start, source, model.row_loss.binary)
     size = float(start.weight.sum())
-    modes = Modes(model, strategy.n_folds, seed, start.gradient.shape[2])
+    columns = start.gradient.shape[2] + _offsets(model)
+    modes = Modes(model, source.n_folds, seed, columns)
     whole = _of_all_rows(partitions, modes, start.together, max(bounds[1], 1.0))
     share = start.others.weight / size
-    factors = 1 / share if strategy.transfer == "alpha" else np.ones_like(share)
-    summed = _held_out(partitions, modes, whole, share, factors, risk)
+    factors = 1 / share if source.transfer == "alpha" else np.ones_like(share)
+    summed, found = _held_out(partitions, modes, whole, share, factors, risk)
     posteriors = Posteriors(model, whole.panels, whole.modes[0], whole.hessian[0])
     curve = summed.curve(f"{model.row_loss.method}, by passes over the rows")
-    minimum = strategy.locate(curve, bounds)
-    inflate = partial(posteriors.inflation, minimum.beta, size)
+    data = summed.tested
+    inflate = partial(error_inflation, posteriors, data)
+    average = None
+    if isinstance(strategy, Average):
+
+        def sums_of(average: BetaWeights) -> LossSums:
+            at = _losses(modes, found, np.append(average.betas, 1.0), factors, risk)
+            return _gathered(partitions, MixedLosses(at, average))
+
+        average, minimum, value, errors = averaged(
+            strategy, summed, curve, posteriors, data, bounds, sums_of, inflate
+        )
+    else:
+        minimum = strategy.locate(curve, bounds)
+        value = float(curve(minimum.beta))
+        weights, beta = summed.weights, minimum.beta
+        errors = RowErrors(curve, beta, weights, partial(inflate, beta))
     calibration = ModeCalibration(
         model=model,
-        data=summed.tested,
+        data=data,
         strategy=strategy,
         kind=risk,
         bounds=bounds,
         minimum=minimum,
-        risk=float(curve(minimum.beta)),
-        errors=RowErrors(curve, minimum.beta, summed.weights, inflate),
+        risk=value,
+        errors=errors,
         curve=curve,
+        average=average,
         found=posteriors,
     )
     warn_of_minimum(calibration)
     return calibration
+
+
+def _offsets(model: LaplaceModel) -> int:
+    """Return how many columns of X have no coefficient."""
+    return int(isinstance(model, GibbsLinear) and model.offset_column is not None)
 
 
 def _refuse_start(start: ModeSums, strategy: KFold, binary: bool) -> None:
@@ -238,7 +269,7 @@ def _held_out(
     share: Array,
     factors: Array,
     risk: Risk,
-) -> SummedCurve:
+) -> tuple[SummedCurve, Found]:
     """Return the curve of the losses of all rows, each under the posterior of the other folds."""
     model, n_folds, seed, columns = modes.model, modes.n_folds, modes.seed, modes.columns
 
@@ -251,27 +282,28 @@ def _held_out(
     theta, left = np.repeat(near, n_folds, axis=0), whole.left - 1
     while True:
         found = _newton(sums, panels, factors, theta, start, left)
-        losses = _losses(modes, found, factors, risk)
-        base = int(np.argmin(np.abs(panels.nodes - 1.0)))
-        gather = GatherLosses(losses, Other(), found.modes.shape[2], base)
-        summed = SummedCurve(partitions.total(gather).sums, panels, Scale(panels.ruler.offset))
-        if panels.resolves(summed.sums.plain, RESOLVED):
-            return summed
+        losses = _gathered(partitions, _losses(modes, found, panels.nodes, factors, risk))
+        if panels.resolves(losses.plain, RESOLVED):
+            return SummedCurve(losses, panels, Scale(panels.ruler.offset)), found
         panels, theta, left = _finer(found._replace(left=found.left - 1))
         start = sums(theta)
 
 
-def _losses(modes: Modes, found: Found, factors: Array, risk: Risk) -> LossesAtModes:
-    """Return the losses of rows under the posteriors of other folds."""
-    nodes = found.panels.nodes
-    c = np.multiply.outer(factors, nodes)[..., None, None]
-    roots = np.stack(
-        [inverse_root(each) for each in np.eye(found.modes.shape[2]) + c * found.hessian]
-    )
+def _losses(modes: Modes, found: Found, betas: Array, factors: Array, risk: Risk) -> LossesAtModes:
+    """Return the losses of rows at betas under the posteriors of other folds."""
+    means, hessian = found.at(betas), found.hessian_at(betas)
+    c = np.multiply.outer(factors, betas)[..., None, None]
+    roots = np.stack([inverse_root(each) for each in np.eye(hessian.shape[-1]) + c * hessian])
     forms = as_forms(roots @ roots.swapaxes(2, 3))
     return LossesAtModes(
-        modes.model, modes.n_folds, modes.seed, modes.columns, nodes, risk, found.modes, forms
+        modes.model, modes.n_folds, modes.seed, modes.columns, betas, risk, means, forms
     )
+
+
+def _gathered(partitions: Partitions, losses: LossesOfRows) -> LossSums:
+    """Return the sums of losses over all rows, in one pass."""
+    base = int(np.argmin(np.abs(losses.beta - 1.0)))
+    return partitions.total(GatherLosses(losses, Other(), None, base)).sums
 
 
 def _panels(upper: float, fastest: float, slowest: float) -> Panels:
