@@ -1,6 +1,7 @@
 """What a partition costs on a cluster, the numbers of docs/cluster.md.
 
-``python -m benchmarks.cluster`` prints them.
+``python -m benchmarks.cluster`` prints them; with ``logistic`` after it, those of a logistic model
+on many rows (:mod:`benchmarks.cluster_logistic`).
 
 Seconds are those of one core, on the processor's clock, with one thread of BLAS; those of the
 scheduler are the processor's time of the process in which it runs, divided by the partitions.
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import cluster_logistic
 from benchmarks.machine import machine, versions
 from benchmarks.timing import once, peak_bytes, seconds
 from temperance import models, strategies
@@ -32,7 +34,7 @@ from temperance.streaming.partitions import FoldStatistic, S, Statistic, merge_g
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "spark.md"
 MODEL = models.GaussianLinear(noise_variance=1.0)
 ROWS, COLUMNS = (10_000, 100_000), (10, 50, 100)
-LOGISTIC = (1_000, 10), (10_000, 10), (1_000, 50)
+LOGISTIC = (1_000, 10), (10_000, 10), (1_000, 50), (10_000, 50)
 MACHINES, CORES, PARTITION, TARGET = 20, 8, 1_000_000, (1_000_000_000, 100)
 
 
@@ -91,19 +93,22 @@ def second_pass(n: int, d: int, weight: float = 1.0) -> Cost:
 
 
 def newton_pass(n: int, d: int) -> Cost:
-    """Measure a step of all modes of a logistic model, ten folds and all rows at all nodes."""
+    """Measure a step of the modes of ten folds of a logistic model, at all nodes."""
     from temperance.streaming.calibrate import calibrate_partitions
+    from temperance.streaming.mode_sums import SumOutsideFolds
 
     X, y = some_rows(n, d)
     partition = Recorded((X, (y > 0).astype(float)))
     calibrate_partitions(models.LaplaceLogistic(), partition, strategies.KFold())
-    passes = len(partition.statistics)
-    print(f"Logistic model of {n} x {d}: {passes} passes", flush=True)
+    asked = partition.statistics
+    (step, *_) = (each for each in asked if isinstance(each, SumOutsideFolds))
+    nodes = step.theta.shape[1]
+    print(f"Logistic model of {n} x {d}: {len(asked)} passes, {nodes} nodes", flush=True)
 
     def size(found: Any) -> int:
         return sum(part.nbytes for part in found)
 
-    return cost(partition.statistics[1], partition.block, n, d, size)
+    return cost(step, partition.block, n, d, size)
 
 
 def cost(
@@ -223,10 +228,17 @@ def estimate(first: Cost, second: Cost, overhead: float) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=("passes", "logistic"), default="passes")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the logistic model")
+    parser.add_argument("--columns", type=int, default=50, help="of the logistic model")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--spark", action="store_true", help="only the recipe of docs/spark.md")
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    if asked.what == "logistic":
+        with threadpool_limits(1, user_api="blas"):
+            cluster_logistic.main(asked.rows, asked.columns)
+        return
     if asked.spark:
         start, first, second = on_spark(16, 25_000, 20)
         print(f"\nSpark: {start:.0f} s to start, {first:.1f} s and {second:.1f} s for the recipe")

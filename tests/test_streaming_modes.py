@@ -131,7 +131,7 @@ BAD = {
     ),
     "strategy": (
         lambda: run((X, Y), strategy=LeaveOneOut()),
-        "strategy must be KFold for LaplaceLogistic on partitions, got LeaveOneOut",
+        r"strategy must be KFold for LaplaceLogistic on partitions, or Average\(KFold\(\)\), got ",
     ),
     "folds": (
         lambda: run((X, Y), folds="rows"),
@@ -188,3 +188,14 @@ def test_other_likelihoods_agree_with_the_curve_in_memory():
 def test_losses_that_panels_do_not_resolve_are_refused(loss):
     with pytest.raises(ValueError, match="log-concave likelihood without free parameters"):
         calibrate_blocks(models.GibbsLinear(loss, "laplace"), [(np.eye(3), np.ones(3))])
+
+
+def test_an_offset_is_no_coefficient():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, 120), rng.standard_normal((120, 2))])
+    y = rng.poisson(np.exp(X[:, 0] + 0.5 * X[:, 1])).astype(float)
+    model = models.GibbsLinear(losses.Poisson(), "laplace", offset=0)
+    found = calibrate_blocks(model, in_blocks(X, y, np.ones(120)), KFold(4), folds="blocks")
+    whole = calibrate(model, X, y, splits(120, 4, "beta"))
+    np.testing.assert_allclose(found.curve(BETAS), whole.curve(BETAS), rtol=1e-8)
+    np.testing.assert_allclose(found.posterior.mean, whole.posterior.mean, rtol=1e-6)

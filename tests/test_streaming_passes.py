@@ -1,5 +1,7 @@
 """Two passes over partitions give what all rows in memory give."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -178,10 +180,13 @@ def test_rows_and_columns_that_lose_digits(case, name, risk):
     logs=st.lists(st.floats(-3.0, 8.0), min_size=1, max_size=5),
     upper=st.floats(0.1, 1e3),
     place=st.floats(0.0, 1.0),
+    ends=st.booleans(),
 )
-def test_panels_have_the_digits_of_functions_of_a_posterior(logs, upper, place):
+def test_panels_have_the_digits_of_functions_of_a_posterior(logs, upper, place, ends):
     lam = 10.0 ** np.array(logs)
     panels = Panels(Ruler.of_scale((0.0, upper), models_scale(lam)))
+    if ends:  # no singularity beyond this
+        panels = replace(panels, largest=2 / lam.min())
 
     def risk(beta):
         s = 1 / (1 + np.multiply.outer(beta, lam))
@@ -201,6 +206,15 @@ def test_panels_have_the_digits_of_functions_of_a_posterior(logs, upper, place):
         rtol=1e-4,
         atol=1e-8 / panels.ruler.offset,
     )
+
+
+def test_panels_end_where_posteriors_do():
+    counts = []
+    for rows in (1e3, 1e6, 1e9):
+        ruler = Ruler.of_scale((0.0, 3.0), Scale(1 / rows))
+        counts.append([len(Panels(ruler, largest=each).nodes) for each in (1e150, 30 / rows)])
+    assert [each for _, each in counts] == [25] * 3
+    assert counts[0][0] < counts[1][0] < counts[2][0]
 
 
 def models_scale(lam):

@@ -57,7 +57,7 @@ class KnownErrors:
     gain: float = float("nan")
 
 
-def error_inflation(model: Model, data: Data, beta: float) -> float:
+def error_inflation(model: Model | CountsParameters, data: Data, beta: float) -> float:
     r"""Return (1 - p/n)^(-3/2), with p the effective number of parameters of the posterior.
 
     Losses of held-out rows are not independent: each row trains the posteriors that predict the

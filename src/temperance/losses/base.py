@@ -165,6 +165,11 @@ class Loss(ABC):
     def derivatives(self, u: Array, y: Array) -> tuple[Array, Array, Array]:
         """Return the first three derivatives of l in u, of the smooth parts where l has kinks."""
 
+    def to_second_order(self, u: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Return l and its first two derivatives in u."""
+        first, second, _ = self.derivatives(u, y)
+        return self.value(u, y), first, second
+
     def bends(self, y: Array) -> tuple[Array, Array]:
         """Return where l bends and how wide the bend is, (n,) each, or (k, n) for k bends.
 

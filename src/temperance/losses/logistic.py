@@ -49,6 +49,21 @@ class Logistic(Loss):
         p, slope = np.where(x < 0, smaller, larger), larger * smaller
         return sign * p, slope, sign * slope * (1 - 2 * p)
 
+    def to_second_order(self, u: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Return the loss, s p and p (1 - p), from one exponential."""
+        sign = _sign(y)
+        x = sign * u
+        odds = np.exp(-np.abs(x))
+        larger = 1 / (1 + odds)
+        p = np.where(x < 0, odds, 1.0)
+        p *= larger
+        value = np.log1p(odds)
+        value += np.maximum(x, 0.0)
+        odds *= larger
+        odds *= larger
+        p *= sign
+        return value, p, odds
+
     def typical(self, y: Array, offset: Array) -> Quadratic:
         """Return the largest curvature, where the predictor is without data."""
         return Quadratic(np.asarray(offset), np.full(np.shape(offset), 0.25))

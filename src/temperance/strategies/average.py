@@ -107,8 +107,7 @@ class Average(CurveStrategy):
                 "Average is for forecasts: risk must be 'predictive' and optimiser "
                 f"'deterministic', got {risk!r} and {optimiser!r}"
             )
-        if bounds[1] < LEAST:
-            raise ValueError(f"bounds must reach beyond {LEAST:g} to average, got {bounds!r}")
+        self.refuse_bounds(bounds)
         if not isinstance(model, CountsParameters):
             raise ValueError(
                 "Average needs a model that has parameters_used(data, betas), got "
@@ -117,11 +116,8 @@ class Average(CurveStrategy):
         rows, plan = self.planned(data, rng)
         held_out = model.risk_curve(rows, plan, risk)
         groups = groups_of(self.source)
-        found = _Losses(held_out, model, data, rows.weights, groups, self.spread)
-        betas = found.support(_grid(bounds))
-        weights = found.weights(betas)
-        kept = weights > NEGLIGIBLE * weights.max()
-        average = BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
+        found = HeldOutLosses(held_out, model, data, rows.weights, self.spread, groups)
+        average = found.average(bounds)
         parts, share = found.rows(average.betas)
         losses = average.mixed(parts)
         inflate = partial(error_inflation, model, data, average.median)
@@ -138,6 +134,11 @@ class Average(CurveStrategy):
             average=average,
         )
 
+    def refuse_bounds(self, bounds: tuple[float, float]) -> None:
+        """Refuse bounds without betas to average over."""
+        if bounds[1] < LEAST:
+            raise ValueError(f"bounds must reach beyond {LEAST:g} to average, got {bounds!r}")
+
 
 def _grid(bounds: tuple[float, float]) -> Array:
     """Return betas evenly spaced in log beta, with 1 among them if bounds allow."""
@@ -147,17 +148,24 @@ def _grid(bounds: tuple[float, float]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Losses:
+class HeldOutLosses:
     """Losses of held-out rows, and the number of parameters used."""
 
     held_out: RiskCurve
     model: CountsParameters
     data: Data
     multiplicity: Array
-    groups: Array | None  # labels of rows that depend on each other
     spread: float
+    groups: Array | None = None  # labels of rows that depend on each other
     row_losses: dict[float, tuple[Array, Array]] = field(default_factory=dict)
     parameters: dict[float, float] = field(default_factory=dict)
+
+    def average(self, bounds: tuple[float, float]) -> BetaWeights:
+        """Return the betas within bounds whose weights are not negligible, and their weights."""
+        betas = self.support(_grid(bounds))
+        weights = self.weights(betas)
+        kept = weights > NEGLIGIBLE * weights.max()
+        return BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
 
     def weights(self, betas: Array) -> Array:
         """Return the weights of betas that are evenly spaced in log beta."""

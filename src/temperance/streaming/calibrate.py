@@ -11,7 +11,9 @@ from temperance.calibration import Calibration
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.accumulate import FoldMoments, accumulate
-from temperance.streaming.modes import LaplaceModel, calibrate_modes, is_laplace
+from temperance.streaming.averages import source_of
+from temperance.streaming.mode_sums import LaplaceModel
+from temperance.streaming.modes import calibrate_modes, is_laplace
 from temperance.streaming.one_pass import (
     ONE_PASS,
     Linear,
@@ -147,7 +149,7 @@ def calibrate_blocks(
     chosen = as_strategy(KFold() if strategy is None else strategy, bounds)
     logistic = is_laplace(model)
     again = logistic or in_passes(chosen, risk)
-    n_folds = folds_of(chosen)
+    n_folds = folds_of(source_of(chosen))
     if again:
         if n_folds is not None and n_folds > 1 and folds == "rows":
             what = type(model).__name__ if logistic else "the predictive risk of folds"

@@ -14,7 +14,7 @@ from temperance.calibration import Calibration
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.calibrate import calibrate_partitions
-from temperance.streaming.modes import LaplaceModel
+from temperance.streaming.mode_sums import LaplaceModel
 from temperance.streaming.one_pass import Linear
 from temperance.streaming.partitions import TOGETHER, S, Statistic, merge_group
 from temperance.types import Risk

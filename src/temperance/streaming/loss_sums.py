@@ -115,7 +115,7 @@ class SummedCurve:
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return losses of a few rows, and the weight of each."""
         value, _ = self.panels.weights(np.array([beta]))
-        return self._losses @ value[0], self.weights
+        return self.losses @ value[0], self.weights
 
     @property
     def weights(self) -> Array:
@@ -133,7 +133,7 @@ class SummedCurve:
         return self.sums.means
 
     @cached_property
-    def _losses(self) -> Array:
+    def losses(self) -> Array:
         """Losses of the few rows at the nodes, with the means and covariances of all rows."""
         means, count = self._means, len(self._means) + 1
         covariance = self.sums.cross / self.sums.weight

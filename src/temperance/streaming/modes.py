@@ -6,52 +6,66 @@ For the training set t of each fold, that of all rows, and every beta of some pa
     J = c sum_i w_i l(u_i, y_i) + |theta|^2 / 2,    u = offset + Z theta,    c = beta f_t,
 
 with f_t the factor on beta in the training set.  A pass adds up the loss, its gradient and its
-Hessian at all modes that have not been found.  At theta = 0 these are the same at every beta, so
-that the first step of all takes one pass.  A step that does not make J smaller is shortened.  The
-loss is that of the model's approximation (:mod:`temperance.losses`).
+Hessian at all modes that have not been found (:mod:`temperance.streaming.mode_sums`).  At theta = 0
+these are the same at every beta, so that the first step of all takes one pass.  A step that does
+not make J smaller is shortened.
+
+The modes of all rows are found first: they are few.  Those of a fold of many rows are near them, at
+the beta of equally much information, and take two or three passes more.  The Hessians of all rows
+also tell which betas the panels of the folds need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, Self, TypeGuard
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import LEAST_FREE, Calibration, RowErrors
-from temperance.losses.base import Loss, Predictor
+from temperance.calibration import BetaWeights, Calibration, RowErrors, error_inflation
 from temperance.models import GibbsLinear, LaplaceLogistic
-from temperance.models.glm.gaussians import inverse_root, squared_lengths, weighted_gram
+from temperance.models.glm.gaussians import inverse_root
 from temperance.models.glm.model import refuse_without_likelihood
 from temperance.posteriors import GaussianPosterior
-from temperance.search.log_scale import Ruler, Scale
-from temperance.strategies import KFold
+from temperance.search.log_scale import HUGE, Ruler, Scale
+from temperance.strategies import Average, KFold
 from temperance.strategies.selection import warn_of_minimum
-from temperance.streaming.folds import partition_folds
+from temperance.streaming.averages import MixedLosses, averaged, refuse_other_risk, source_of
 from temperance.streaming.loss_sums import LossSums, SummedCurve
+from temperance.streaming.mode_sums import (
+    LaplaceModel,
+    LossesAtModes,
+    Modes,
+    ModeSums,
+    SumByFold,
+    SumOutsideFolds,
+    as_forms,
+)
 from temperance.streaming.panels import Panels
 from temperance.streaming.partitions import Partitions
-from temperance.streaming.row_losses import BATCH, Batch, GatherLosses, Other, checked
-from temperance.types import Array, Data, Risk, batches
+from temperance.streaming.row_losses import GatherLosses, LossesOfRows, Other
+from temperance.types import Array, Data, Risk
 from temperance.validation import non_negative, shown
 
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top
-CLOSE = 1e-9  # distance from a mode, in standard deviations of the posterior
+CLOSE = 1e-7  # last step to a mode, in standard deviations of the posterior; its error is less
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
-DEGREE = 18  # of the polynomials on a panel: errors of 1e-10
+DEGREE, WIDEST = 24, 4.5  # of the polynomials on a panel, and of panels: errors of 1e-10
+ENOUGH = 1000  # rows for each column whose modes are near those of all rows
+MANY = 8  # times as many rows, from which on some of them come first
+NEGLIGIBLE = 1e-9  # change of a risk
 RESOLVED = 1e-9  # the last coefficients on a panel beside the risk; if larger, panels are halved
+MODE_RESOLVED = 1e-8  # the same beside the largest coefficient of a mode
 LEAST_PASSES = 4  # that halved panels take
+FLATTER = 30.0  # how much smaller eigenvalues of folds may be than those of all rows, at first
 NOT_FOUND = (
     "X and y must have modes that Newton's method finds in 40 passes over the rows, got some that "
     "it does not; standardise X, leave out columns that depend on others, or narrow bounds"
 )
-
-
-LaplaceModel = LaplaceLogistic | GibbsLinear
 
 
 def is_laplace(model: Any) -> TypeGuard[LaplaceModel]:
@@ -68,128 +82,21 @@ def is_laplace(model: Any) -> TypeGuard[LaplaceModel]:
     return True
 
 
-class ModeSums(NamedTuple):
-    """Sums over the rows of t training sets at b points each."""
-
-    weight: Array  # (t,)
-    labels: Array  # (t,): sum of the responses
-    value: Array  # (t, b)
-    gradient: Array  # (t, b, k)
-    hessian: Array  # (t, b, k, k)
-
-    def merge(self, *others: Self) -> Self:
-        """Return the sums over the rows of all; those without rows do not matter."""
-        parts = [each for each in (self, *others) if each.weight.any()] or [self]
-        columns = {each.gradient.shape[-1] for each in parts}
-        if len(columns) > 1:
-            raise ValueError(
-                f"X must have the same columns in every partition, got {min(columns)} and "
-                f"{max(columns)}"
-            )
-        return type(self)(*(np.sum(part, axis=0) for part in zip(*parts, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
-class Modes:
-    """What is known of the rows of a partition: their folds and their whitened coordinates."""
-
-    model: LaplaceModel
-    n_folds: int
-    seed: int
-    columns: int | None
-
-    @property
-    def loss(self) -> Loss:
-        """The loss of a linear predictor."""
-        return self.model.row_loss
-
-    def whitened(self, data: Data, part: slice) -> tuple[Array, Array, Array, Array]:
-        """Return Z, offsets, labels and weights of some rows."""
-        Z, offset, _ = self.model.whitened(data.X[part])
-        return Z, offset, data.y[part], data.weights[part]
-
-    def folds(self, number: int, data: Data) -> NDArray[np.intp]:
-        """Return the folds of the rows of a partition."""
-        return partition_folds(self.n_folds, self.seed, number).take(len(data))
-
-
-@dataclass(frozen=True, eq=False)
-class SumAtModes(Modes):
-    """The statistic of a step: sums at points theta (t, b, k), or at 0 alone.
-
-    The last training set is that of all rows.
-    """
-
-    theta: Array | None = None
-
-    def __call__(self, partition: int, block: Any) -> ModeSums:
-        """Return the sums of a partition (X, y) or (X, y, weights)."""
-        sums = _no_sums(self._points(1))
-        for data in checked(partition, block, self.columns):
-            self._refuse(partition, data)
-            theta, fold = self._points(data.X.shape[1]), self.folds(partition, data)
-            sums = _no_sums(theta)
-            for part in batches(len(data), theta.shape[2] + 6 * theta.shape[1], BATCH):
-                rows = self.whitened(data, part)
-                for number, points in enumerate(theta):
-                    trained = fold[part] != number  # no row is in the last fold, that of all rows
-                    self._add(sums, number, points, *(each[trained] for each in rows))
-        return sums
-
-    def _points(self, columns: int) -> Array:
-        return np.zeros((self.n_folds + 1, 1, columns)) if self.theta is None else self.theta
-
-    def _refuse(self, partition: int, data: Data) -> None:
-        try:
-            self.loss.check(data.y)
-            self.model.whitened(data.X)
-        except ValueError as error:
-            raise ValueError(f"partition {partition}: {error}") from None
-
-    def _add(
-        self, sums: ModeSums, t: int, points: Array, Z: Array, offset: Array, y: Array, w: Array
-    ) -> None:
-        if not len(y):
-            return
-        u = offset + points @ Z.T
-        first, second, _ = self.loss.derivatives(u, y)
-        sums.weight[t] += w.sum()
-        sums.labels[t] += w @ y
-        sums.value[t] += self.loss.value(u, y) @ w
-        sums.gradient[t] += (w * first) @ Z
-        sums.hessian[t] += weighted_gram(Z, w * second)
-
-
-@dataclass(frozen=True, eq=False)
-class LossesAtModes(Modes):
-    """Losses of the rows of each fold under the posterior of the others."""
-
-    beta: Array
-    risk: Risk
-    means: Array  # (folds, b, k)
-    roots: Array  # (folds, b, k, k)
-
-    def partition(self, number: int, data: Data) -> Iterator[Batch]:
-        """Yield the losses of batches of rows, in their order."""
-        fold, none = self.folds(number, data), np.zeros((1, 1))
-        for part in batches(len(data), data.X.shape[1] + 8 * len(self.beta), BATCH):
-            Z, offset, y, weights = self.whitened(data, part)
-            losses = np.empty((len(y), len(self.beta)))
-            for each in np.unique(fold[part]):
-                chosen = fold[part] == each
-                mean = offset[chosen] + self.means[each] @ Z[chosen].T
-                variance = squared_lengths(Z[chosen], self.roots[each])
-                predictor = Predictor(mean, variance, none, none)
-                losses[chosen] = self.loss.risk(predictor, y[chosen], self.risk)[0].T
-            yield Batch(losses, weights, np.zeros(len(y), dtype=bool))
-
-
 class Found(NamedTuple):
-    """Modes (t, b, k) at the nodes, Hessians of the losses there, and how many passes are left."""
+    """Modes (t, b, k) at nodes, Hessians of the losses there, and how many passes are left."""
 
+    panels: Panels
     modes: Array
     hessian: Array
     left: int
+
+    def at(self, beta: Array) -> Array:
+        """Return the modes at other betas (g,), interpolated: (t, g, k)."""
+        return self.panels.weights(beta)[0] @ self.modes
+
+    def hessian_at(self, beta: Array) -> Array:
+        """Return the Hessians at other betas (g,), interpolated: (t, g, k, k)."""
+        return np.einsum("gb,tbjk->tgjk", self.panels.weights(beta)[0], self.hessian, optimize=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,11 +142,10 @@ class Posteriors:
         root = inverse_root((np.eye(len(hessian)) + beta * hessian)[None])[0]
         return weights @ self.modes, root
 
-    def inflation(self, beta: float, size: float) -> float:
-        """Return the factor on standard errors; see ``calibration.error_inflation``."""
-        root = self.whitened(min(max(beta, 1.0), self.panels.ruler.upper))[1]
-        used = len(root) - float((root**2).sum())
-        return max(1 - used / size, LEAST_FREE) ** -1.5
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return how many parameters the posteriors take from the data: d - tr(S_0^-1 S)."""
+        roots = [self.whitened(float(beta))[1] for beta in betas]
+        return np.array([len(root) - float((root**2).sum()) for root in roots])
 
 
 def calibrate_modes(
@@ -253,110 +159,194 @@ def calibrate_modes(
     """Choose beta for the Laplace approximation by folds, in passes over the partitions."""
     if risk == "predictive":
         refuse_without_likelihood(model.row_loss)
-    if not isinstance(strategy, KFold) or strategy.duplicates == "together":
+    refuse_other_risk(strategy, risk)
+    source = source_of(strategy)
+    if not isinstance(source, KFold) or source.duplicates == "together":
         kind = type(model).__name__
-        raise ValueError(f"strategy must be KFold for {kind} on partitions, got {shown(strategy)}")
-    start = partitions.total(SumAtModes(model, strategy.n_folds, seed, None))
-    _refuse_start(start, strategy, model.row_loss.binary)
-    size, columns = float(start.weight[-1]), start.gradient.shape[2]
-    at = SumAtModes(model, strategy.n_folds, seed, columns)
-    factors = size / start.weight if strategy.transfer == "alpha" else np.ones(len(start.weight))
-    scale = Scale(1 / (_rate(start) * float(factors.max())))
-    ruler = Ruler.of_scale((0.0, max(bounds[1], 1.0)), scale)
-    panels, theta, left = Panels(ruler, DEGREE), None, MOST_PASSES
-    while True:
-        c = np.multiply.outer(factors, panels.nodes)
-        found = _newton(partitions, at, start, c, theta, left)
-        summed = SummedCurve(_losses(partitions, at, found, c, panels, risk), panels, scale)
-        left = found.left - 1
-        if panels.resolves(summed.sums.plain, RESOLVED):
-            break
-        if left < LEAST_PASSES:
-            raise ValueError(NOT_FOUND)
-        finer = replace(panels, widest=panels.widest / 2)
-        theta = panels.weights(finer.nodes)[0] @ found.modes
-        panels = finer
-    posteriors = Posteriors(model, panels, found.modes[-1], found.hessian[-1])
-    curve = summed.curve(f"{at.loss.method}, by passes over the rows")
-    minimum = strategy.locate(curve, bounds)
-    inflate = partial(posteriors.inflation, minimum.beta, size)
+        raise ValueError(
+            f"strategy must be KFold for {kind} on partitions, or Average(KFold()), got "
+            f"{shown(strategy)}"
+        )
+    start = partitions.total(SumByFold(model, source.n_folds, seed, None))
+    _refuse_start(start, source, model.row_loss.binary)
+    size = float(start.weight.sum())
+    columns = start.gradient.shape[2] + _offsets(model)
+    modes = Modes(model, source.n_folds, seed, columns)
+    whole = _of_all_rows(partitions, modes, start.together, max(bounds[1], 1.0))
+    share = start.others.weight / size
+    factors = 1 / share if source.transfer == "alpha" else np.ones_like(share)
+    summed, found = _held_out(partitions, modes, whole, share, factors, risk)
+    posteriors = Posteriors(model, whole.panels, whole.modes[0], whole.hessian[0])
+    curve = summed.curve(f"{model.row_loss.method}, by passes over the rows")
+    data = summed.tested
+    inflate = partial(error_inflation, posteriors, data)
+    average = None
+    if isinstance(strategy, Average):
+
+        def sums_of(average: BetaWeights) -> LossSums:
+            at = _losses(modes, found, np.append(average.betas, 1.0), factors, risk)
+            return _gathered(partitions, MixedLosses(at, average))
+
+        average, minimum, value, errors = averaged(
+            strategy, summed, curve, posteriors, data, bounds, sums_of, inflate
+        )
+    else:
+        minimum = strategy.locate(curve, bounds)
+        value = float(curve(minimum.beta))
+        weights, beta = summed.weights, minimum.beta
+        errors = RowErrors(curve, beta, weights, partial(inflate, beta))
     calibration = ModeCalibration(
         model=model,
-        data=summed.tested,
+        data=data,
         strategy=strategy,
         kind=risk,
         bounds=bounds,
         minimum=minimum,
-        risk=float(curve(minimum.beta)),
-        errors=RowErrors(curve, minimum.beta, summed.weights, inflate),
+        risk=value,
+        errors=errors,
         curve=curve,
+        average=average,
         found=posteriors,
     )
     warn_of_minimum(calibration)
     return calibration
 
 
-def _no_sums(theta: Array) -> ModeSums:
-    t, b, k = theta.shape
-    shapes: list[tuple[int, ...]] = [(t,), (t,), (t, b), (t, b, k), (t, b, k, k)]
-    return ModeSums(*(np.zeros(shape) for shape in shapes))
+def _offsets(model: LaplaceModel) -> int:
+    """Return how many columns of X have no coefficient."""
+    return int(isinstance(model, GibbsLinear) and model.offset_column is not None)
 
 
 def _refuse_start(start: ModeSums, strategy: KFold, binary: bool) -> None:
-    size, ones = float(start.weight[-1]), float(start.labels[-1])
+    size, ones = float(start.weight.sum()), float(start.labels.sum())
     if not size > 0:
         raise ValueError("X must have at least one row of positive weight, got none")
     if not np.isfinite(size):
         raise ValueError("weights must have a finite sum over all rows, got infinity")
     if binary and not 0 < ones < size:
         raise ValueError(f"y must hold both classes 0 and 1, got only {float(ones > 0)!r}")
-    if not (start.weight[:-1] < size).all():
+    if not (start.weight > 0).all():
         raise ValueError(f"X must have a row in every fold of {strategy!r}, got none in one")
 
 
-def _rate(start: ModeSums) -> float:
-    """Return a bound of how fast posteriors leave the prior at beta = 0."""
-    pull = float(np.linalg.norm(start.gradient[-1, 0]))
-    return max(float(np.trace(start.hessian[-1, 0])), pull, 1e-100)
+def _of_all_rows(partitions: Partitions, modes: Modes, start: ModeSums, upper: float) -> Found:
+    """Return the modes of all rows at nodes up to a beta, from the sums at 0.
+
+    Those of many rows are found near the modes of some.
+    """
+    columns, count = start.gradient.shape[2], float(start.rows[0])
+    every = int(count / (ENOUGH * columns))
+    every = every if every >= MANY else 1
+    at = SumByFold(modes.model, modes.n_folds, modes.seed, modes.columns)
+
+    def sums(theta: Array, every: int = 1) -> ModeSums:
+        return partitions.total(replace(at, theta=theta[0], every=every)).together
+
+    # The gradient, too, bounds how fast posteriors leave the prior at beta = 0.
+    fastest = np.linalg.norm(start.hessian[0, 0], 2), np.linalg.norm(start.gradient)
+    # Where classes are apart, Hessians nearly vanish.
+    panels = _panels(upper, max(*map(float, fastest), 1e-100), 0.0)
+    left, zero = MOST_PASSES, np.zeros((1, 1, columns))
+    if every > 1:
+        start, left = sums(zero, every), left - 1
+    theta: Array = np.repeat(zero, len(panels.nodes), axis=1)
+    begin = start.repeated(len(panels.nodes))
+    found = _newton(partial(sums, every=every), panels, np.ones(1), theta, begin, left)
+    if every > 1:
+        panels, left = _narrowed(found, 1.0), found.left - 1
+        theta = found.at(panels.nodes)
+        found = _newton(sums, panels, np.ones(1), theta, sums(theta), left)
+    while not found.panels.resolves(found.modes[0], MODE_RESOLVED):
+        panels, theta, left = _finer(found)
+        found = _newton(sums, panels, np.ones(1), theta, sums(theta), left)
+    return found
 
 
-def _losses(
-    partitions: Partitions, at: SumAtModes, found: Found, c: Array, panels: Panels, risk: Risk
-) -> LossSums:
-    """Return the sums of losses of all rows, each under the posterior of the other folds."""
-    precision = np.eye(found.modes.shape[2]) + c[..., None, None] * found.hessian
-    roots = np.stack([inverse_root(each) for each in precision[:-1]])
-    losses = LossesAtModes(
-        at.model, at.n_folds, at.seed, at.columns, panels.nodes, risk, found.modes[:-1], roots
+def _held_out(
+    partitions: Partitions,
+    modes: Modes,
+    whole: Found,
+    share: Array,
+    factors: Array,
+    risk: Risk,
+) -> tuple[SummedCurve, Found]:
+    """Return the curve of the losses of all rows, each under the posterior of the other folds."""
+    model, n_folds, seed, columns = modes.model, modes.n_folds, modes.seed, modes.columns
+
+    def sums(theta: Array) -> ModeSums:
+        return partitions.total(SumOutsideFolds(model, n_folds, seed, columns, theta))
+
+    panels = _narrowed(whole, float(factors.max()))
+    near = whole.at(min(float(np.mean(factors * share)), 1.0) * panels.nodes)
+    start = partitions.total(SumByFold(model, n_folds, seed, columns, near[0])).others
+    theta, left = np.repeat(near, n_folds, axis=0), whole.left - 1
+    while True:
+        found = _newton(sums, panels, factors, theta, start, left)
+        losses = _gathered(partitions, _losses(modes, found, panels.nodes, factors, risk))
+        if panels.resolves(losses.plain, RESOLVED):
+            return SummedCurve(losses, panels, Scale(panels.ruler.offset)), found
+        panels, theta, left = _finer(found._replace(left=found.left - 1))
+        start = sums(theta)
+
+
+def _losses(modes: Modes, found: Found, betas: Array, factors: Array, risk: Risk) -> LossesAtModes:
+    """Return the losses of rows at betas under the posteriors of other folds."""
+    means, hessian = found.at(betas), found.hessian_at(betas)
+    c = np.multiply.outer(factors, betas)[..., None, None]
+    roots = np.stack([inverse_root(each) for each in np.eye(hessian.shape[-1]) + c * hessian])
+    forms = as_forms(roots @ roots.swapaxes(2, 3))
+    return LossesAtModes(
+        modes.model, modes.n_folds, modes.seed, modes.columns, betas, risk, means, forms
     )
-    base = int(np.argmin(np.abs(panels.nodes - 1.0)))
-    return partitions.total(GatherLosses(losses, Other(), found.modes.shape[2], base)).sums
+
+
+def _gathered(partitions: Partitions, losses: LossesOfRows) -> LossSums:
+    """Return the sums of losses over all rows, in one pass."""
+    base = int(np.argmin(np.abs(losses.beta - 1.0)))
+    return partitions.total(GatherLosses(losses, Other(), None, base)).sums
+
+
+def _panels(upper: float, fastest: float, slowest: float) -> Panels:
+    """Return panels for posteriors whose eigenvalues lie about between two."""
+    ruler = Ruler.of_scale((0.0, upper), Scale(1 / fastest))
+    largest = FLATTER / slowest if slowest > 0 else HUGE
+    return Panels(ruler, DEGREE, WIDEST, min(max(largest, 2 * ruler.offset), HUGE))
+
+
+def _narrowed(found: Found, factor: float) -> Panels:
+    """Return panels without betas beyond which the posteriors of all rows hardly change."""
+    ruler, values = found.panels.ruler, np.linalg.eigvalsh(found.hessian[0])
+    return _panels(ruler.upper, factor / ruler.offset, float(values.min()))
+
+
+def _finer(found: Found) -> tuple[Panels, Array, int]:
+    """Return more panels, the modes there and the passes left for them, if these are enough."""
+    if found.left < LEAST_PASSES:
+        raise ValueError(NOT_FOUND)
+    finer = found.panels.finer()
+    return finer, found.at(finer.nodes), found.left - 1
 
 
 def _newton(
-    partitions: Partitions,
-    at: SumAtModes,
+    sums_at: Callable[[Array], ModeSums],
+    panels: Panels,
+    factors: Array,
+    theta: Array,
     start: ModeSums,
-    c: Array,
-    begin: Array | None,
     left: int,
 ) -> Found:
-    """Return the modes at all c (t, b), by passes over the rows, from 0 or where they may be."""
-    shape = (*c.shape, start.gradient.shape[2])
-    theta = np.zeros(shape)
-    objective = c * start.value
-    gradient = np.broadcast_to(start.gradient, shape).copy()
-    hessian = np.broadcast_to(start.hessian, (*shape, shape[2])).copy()
+    """Return the modes of t sets of rows, from points theta (t, b, k) with known sums."""
+    c = np.multiply.outer(factors, panels.nodes)
+    theta, gradient, hessian = theta.copy(), start.gradient.copy(), start.hessian
+    objective = c * start.value + 0.5 * (theta**2).sum(axis=2)
     step, distance = _step(theta, gradient, hessian, c)
-    if begin is not None:
-        step = begin  # from 0, where the objective is known
-    length = np.ones(c.shape)
-    while left > 0:
-        (active,) = np.nonzero((distance > CLOSE).any(axis=0))
-        if not len(active):
-            return Found(theta + step, hessian, left)
+    length, close = np.ones(c.shape), distance <= CLOSE
+    while not close.all():
+        if left <= 0:
+            raise ValueError(NOT_FOUND)
+        (active,) = np.nonzero(~close.all(axis=0))
         tried = (theta + length[..., None] * step)[:, active]
-        sums, left = partitions.total(replace(at, theta=tried)), left - 1
+        sums, left = sums_at(tried), left - 1
         reached = c[:, active] * sums.value + 0.5 * (tried**2).sum(axis=2)
         before = objective[:, active]
         lower = reached <= before + ROUNDING * np.abs(before)
@@ -364,9 +354,27 @@ def _newton(
         for whole, part in zip(old, (tried, reached, sums.gradient, sums.hessian), strict=True):
             kept = lower.reshape(*lower.shape, *[1] * (part.ndim - 2))
             whole[:, active] = np.where(kept, part, whole[:, active])
+        full = np.zeros(c.shape, dtype=bool)
+        full[:, active] = lower & (length[:, active] == 1)
         length[:, active] = np.where(lower, 1.0, SHORTER * length[:, active])
+        last = distance
         step, distance = _step(theta, gradient, hessian, c)
-    raise ValueError(NOT_FOUND)
+        close |= distance <= CLOSE
+        close |= full & _negligible(distance, last, c * start.weight[:, None], theta.shape[2])
+    return Found(panels, theta + step, hessian, left)
+
+
+def _negligible(
+    distance: Array, last: Array, information: Array, columns: int
+) -> NDArray[np.bool_]:
+    """Tell whether the risk does not change any more, after a full step of Newton's method.
+
+    That the step left a part q = distance / last says that Hessians change by about 2 q along it,
+    and by 2 q^2 along the next.  The variance that they give adds k / (2 c W) to the risk at most.
+    The next step leaves q^2 of the distance.
+    """
+    squared = np.divide(distance, last, out=np.ones_like(last), where=last > 0) ** 2
+    return (squared * columns <= NEGLIGIBLE * information) & (squared * distance <= CLOSE)
 
 
 def _step(theta: Array, gradient: Array, hessian: Array, c: Array) -> tuple[Array, Array]:

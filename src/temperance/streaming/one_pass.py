@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from temperance.calibration import Calibration, KnownErrors, StandardErrors, mean_and_error
 from temperance.curves import RiskCurve
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
-from temperance.strategies import Bayes, KFold, Naive, SampleSplitting, strategy_named
+from temperance.strategies import Average, Bayes, KFold, Naive, SampleSplitting, strategy_named
 from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.streaming.accumulate import FoldMoments, refuse_no_rows
 from temperance.types import Array, Data, FoldPlan, Plan
@@ -70,6 +70,8 @@ def as_strategy(strategy: Any, bounds: tuple[float, float]) -> Any:
         raise ValueError(f"bounds must contain beta = 1 for Bayes, got {limits!r}")
     if isinstance(chosen, KFold) and chosen.duplicates == "auto":
         chosen = replace(chosen, duplicates="apart")
+    if isinstance(chosen, Average):
+        chosen = replace(chosen, source=as_strategy(chosen.source, bounds))
     return chosen
 
 

@@ -7,22 +7,25 @@ polynomial of degree p through Chebyshev's points has an error of the order
 
     rho^-p,    rho = x + sqrt(x^2 + 1),    x = 2 pi / h,
 
-that is 1e-14 for h = 3.5 and p = 24.
+that is 1e-14 for h = 3.5 and p = 24.  If no singularity lies beyond -b, for b = 1 / (smallest
+eigenvalue), then t = log(beta + offset) - log(1 + beta / b) has the same property, and ends at
+log(b / offset) however large beta becomes: many rows then need no more panels than few.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from temperance.search.log_scale import Ruler
+from temperance.search.log_scale import HUGE, Ruler
 from temperance.types import Array
 
 WIDTH, DEGREE = 3.5, 24
+FARTHER = 1e3
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,15 @@ class Panels:
     ruler: Ruler
     degree: int = DEGREE
     widest: float = WIDTH
+    largest: float = HUGE  # there is no singularity at betas below -largest
 
     @property
     def nodes(self) -> Array:
         """Betas at which values are needed, ascending."""
         x = (_points(self.degree)[0][1:] + 1) / 2
         t = (np.arange(self._count)[:, None] + x) * self._width
-        betas = np.concatenate([[0.0], self.ruler.beta(t.ravel())])
+        begin, growth = self.ruler.offset, np.expm1(t.ravel())
+        betas = np.append(0.0, begin * growth / (1 - begin / self.largest * (1 + growth)))
         betas[-1] = self.ruler.upper
         return betas
 
@@ -50,13 +55,14 @@ class Panels:
                 f"beta must be at most {upper:g}, the largest of the pass over the rows, got "
                 f"{float(beta.max())!r}"
             )
-        t = np.asarray(self.ruler.t(beta), dtype=float)
+        t = self._t(beta)
         panel = np.clip((t / self._width).astype(int), 0, self._count - 1)
         x = np.clip(2 * (t / self._width - panel) - 1, -1.0, 1.0)
         _, transform, derivative = _points(p)
         value = chebyshev.chebvander(x, p) @ transform
         slope = chebyshev.chebvander(x, p - 1) @ derivative
-        slope *= (2 / self._width / self.ruler.rate(beta))[:, None]  # dx/dt dt/dbeta
+        tail = (self.largest - self.ruler.offset) / (self.largest + beta)
+        slope *= (2 / self._width * tail / self.ruler.rate(beta))[:, None]  # dx/dt dt/dbeta
         places = panel[:, None] * p + np.arange(p + 1)
         found = np.zeros((2, len(beta), self._count * p + 1))
         for whole, part in zip(found, (value, slope), strict=True):
@@ -64,19 +70,33 @@ class Panels:
         return found[0], found[1]
 
     def resolves(self, values: Array, tolerance: float) -> bool:
-        """Return whether the last coefficients on every panel are small beside a function (g,)."""
+        """Return whether the last coefficients on every panel are small beside a function (g,).
+
+        Of several functions, values (g, m), each is compared with the largest.
+        """
         _, transform, _ = _points(self.degree)
         places = np.arange(self._count)[:, None] * self.degree + np.arange(self.degree + 1)
-        last = np.abs(values[places] @ transform[-3:].T)
+        last = np.abs(np.tensordot(transform[-3:], values[places], (1, 1)))
         return bool(last.max() <= tolerance * np.abs(values).max())
+
+    def finer(self) -> Panels:
+        """Return panels half as wide that also bear singularities farther out."""
+        return replace(self, widest=self.widest / 2, largest=min(FARTHER * self.largest, HUGE))
+
+    def _t(self, beta: Array) -> Array:
+        return np.asarray(self.ruler.t(beta) - np.log1p(beta / self.largest), dtype=float)
+
+    @property
+    def _end(self) -> float:
+        return float(self._t(np.array(self.ruler.upper)))
 
     @property
     def _count(self) -> int:
-        return max(1, math.ceil(float(self.ruler.t(self.ruler.upper)) / self.widest))
+        return max(1, math.ceil(self._end / self.widest))
 
     @property
     def _width(self) -> float:
-        return float(self.ruler.t(self.ruler.upper)) / self._count
+        return self._end / self._count
 
 
 @cache

@@ -233,14 +233,14 @@ class GatherLosses:
 
     losses: LossesOfRows
     other: Other
-    columns: int
+    columns: int | None  # of X; None if none of the rows is set aside
     base: int
 
     def __call__(self, partition: int, block: Any) -> Gathered:
         """Return the sums of a partition (X, y) or (X, y, weights)."""
         base, count = self.base, len(self.losses.beta)
         found = LossSums.of(np.empty((0, count)), np.empty(0), base)
-        aside = Data(np.empty((0, self.columns)), np.empty(0), np.empty(0))
+        aside = Data(np.empty((0, self.columns or 0)), np.empty(0), np.empty(0))
         others = self.other(aside)
         for data in checked(partition, block, self.columns):
             others = self.other(data)

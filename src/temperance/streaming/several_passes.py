@@ -10,13 +10,13 @@ rows were set aside, a fourth if losses at beta = 1 hide the others.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import Calibration
+from temperance.calibration import BetaWeights, Calibration, error_inflation
 from temperance.curves import RiskCurve
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.models.linear import limits
@@ -28,12 +28,13 @@ from temperance.models.linear.eigenbasis import (
 )
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.models.linear.plain import PlainMoments
-from temperance.search.log_scale import Ruler
-from temperance.strategies import LeaveOneOut, ReferenceRisk
+from temperance.search.log_scale import Ruler, Scale
+from temperance.strategies import Average, LeaveOneOut, ReferenceRisk
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.reference.strategy import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of, warn_of_minimum
 from temperance.streaming.accumulate import FoldMoments, refuse_no_rows
+from temperance.streaming.averages import MixedLosses, averaged, refuse_other_risk, source_of
 from temperance.streaming.loss_sums import LossSums, SummedCurve
 from temperance.streaming.one_pass import Linear, folds_of, plan_of, refuse_empty_folds
 from temperance.streaming.panels import Panels
@@ -48,14 +49,15 @@ from temperance.streaming.row_losses import (
     WithoutAside,
 )
 from temperance.types import Array, Data, Plan, Risk, Transfer
+from temperance.validation import shown
 
-SEVERAL = "LeaveOneOut or ReferenceRisk, which need several"
+SEVERAL = "LeaveOneOut, ReferenceRisk or an Average over these folds, which need several"
 METHOD = "closed form, by two passes over the rows"
 
 
 def in_passes(strategy: Any, risk: Risk) -> bool:
     """Return whether a strategy needs the rows again."""
-    if isinstance(strategy, LeaveOneOut | ReferenceRisk):
+    if isinstance(strategy, LeaveOneOut | ReferenceRisk | Average):
         return True
     return risk == "predictive" and folds_of(strategy) is not None
 
@@ -68,22 +70,26 @@ def calibrate_in_passes(
     risk: Risk,
     seed: int,
 ) -> Calibration:
-    """Choose beta in a few passes over the partitions."""
+    """Choose beta, or weights of betas, in a few passes over the partitions."""
     if isinstance(strategy, ReferenceRisk):
         strategy = _supported_reference(strategy, risk)
-    moments = partitions.total(FoldStatistic(folds_of(strategy) or 1, seed))
+    refuse_other_risk(strategy, risk)
+    source = source_of(strategy)
+    if not isinstance(source, LeaveOneOut | ReferenceRisk) and folds_of(source) is None:
+        raise ValueError(
+            f"source must be LeaveOneOut or KFold for Average on partitions, got {shown(source)}"
+        )
+    moments = partitions.total(FoldStatistic(folds_of(source) or 1, seed))
     refuse_no_rows(moments)
-    refuse_empty_folds(moments, strategy)
+    refuse_empty_folds(moments, source)
     problem = Problem.of(model, moments, partitions, bounds, risk)
     if isinstance(strategy, ReferenceRisk):
         calibration = _by_reference(problem, strategy)
-    elif isinstance(strategy, LeaveOneOut):
-        exponent = 1.0
-        if strategy.transfer == "alpha":
-            exponent = 1 / (1 - 1 / problem.count)
-        calibration = problem.concluded(strategy, problem.leave_one_out(exponent)[0])
+    elif isinstance(source, LeaveOneOut):
+        exponent = 1 / (1 - 1 / problem.count) if source.transfer == "alpha" else 1.0
+        calibration = problem.concluded(strategy, problem.leave_one_out(exponent))
     else:
-        calibration = problem.concluded(strategy, problem.held_out(strategy, seed))
+        calibration = problem.concluded(strategy, problem.held_out(source, seed))
     warn_of_minimum(calibration)
     return calibration
 
@@ -149,8 +155,8 @@ class Problem:
         """Largest beta of the curve; Bayes is always among them."""
         return max(self.bounds[1], 1.0)
 
-    def held_out(self, strategy: Any, seed: int) -> SummedCurve:
-        """Return the curve of rows held out in folds, by one pass."""
+    def held_out(self, strategy: Any, seed: int) -> NodeLosses:
+        """Return the losses of rows held out in folds."""
         plan = plan_of(strategy, self.data, self.fold).pairs()
         rows, _, _ = self.model._rows(self.data)
         source = PlainMoments(rows, plan)
@@ -169,13 +175,10 @@ class Problem:
             tested_by,
             seed,
         )
-        sums, _ = self._gathered(losses, Other())
-        return SummedCurve(sums, panels, scale)
+        return NodeLosses(losses, panels, scale)
 
-    def leave_one_out(
-        self, exponent: float = 1.0, pieces: int = 1, other: Other | None = None
-    ) -> tuple[SummedCurve, Array]:
-        """Return the curve of leave-one-out, and other sums over rows, by one pass or two."""
+    def leave_one_out(self, exponent: float = 1.0, pieces: int = 1) -> NodeLosses:
+        """Return the losses of rows that are left out one at a time."""
         basis, size = self.basis, self.data.size
         scale = changing_betas(_AllRows(basis, size, exponent), self.noise)
         panels = Panels(Ruler.of_scale((0.0, self._top), scale))
@@ -189,14 +192,23 @@ class Problem:
             exponent,
             pieces,
         )
-        sums, others = self._gathered(losses, other or Other())
-        return SummedCurve(sums, panels, scale), others
+        return NodeLosses(losses, panels, scale)
 
-    def _gathered(self, losses: HeldOut | LeftOut, other: Other) -> tuple[LossSums, Array]:
-        """Return the sums of losses and the other sums over all rows."""
-        statistic = GatherLosses(losses, other, self._columns, _closest_to_bayes(losses.beta))
+    def summed(self, at: NodeLosses, other: Other | None = None) -> tuple[SummedCurve, Array]:
+        """Return the curve of losses, and other sums over rows, by one pass or two."""
+        sums, others = self._gathered(at.losses, other or Other())
+        return SummedCurve(sums, at.panels, at.scale), others
+
+    def _gathered(
+        self, losses: HeldOut | LeftOut, other: Other, average: BetaWeights | None = None
+    ) -> tuple[LossSums, Array]:
+        """Return the sums of losses, or of those under an average, and others over all rows."""
+        of = losses if average is None else MixedLosses(losses, average)
+        statistic = GatherLosses(of, other, self._columns, _closest_to_bayes(of.beta))
         found = self.partitions.total(statistic)
         deleted = self._deleted(losses, found.aside) if len(found.aside) else None
+        if deleted is not None and isinstance(of, MixedLosses):
+            deleted = of.mixed(deleted)
 
         def all_rows(sums: LossSums) -> LossSums:
             if deleted is None:
@@ -238,9 +250,12 @@ class Problem:
         ]
         return np.concatenate(each)
 
-    def concluded(self, strategy: Any, summed: SummedCurve) -> Calibration:
+    def concluded(self, strategy: Any, at: NodeLosses) -> Calibration:
         """Return the calibration at the point of the curve that the strategy chooses."""
+        summed, _ = self.summed(at)
         curve = summed.curve(METHOD)
+        if isinstance(strategy, Average):
+            return self._averaged(strategy, at.losses, summed, curve)
         minimum = strategy.locate(curve, self.bounds)
         return conclude(
             self.model,
@@ -252,6 +267,32 @@ class Problem:
             curve,
             minimum,
         )
+
+    def _averaged(
+        self, strategy: Average, losses: HeldOut | LeftOut, summed: SummedCurve, curve: RiskCurve
+    ) -> Calibration:
+        """Return the average over betas, by one more pass or two."""
+
+        def sums_of(average: BetaWeights) -> LossSums:
+            at = replace(losses, beta=np.append(average.betas, 1.0))
+            return self._gathered(at, Other(), average)[0]
+
+        model, data, bounds = self.model, self.data, self.bounds
+        inflate = partial(error_inflation, model, data)
+        found = averaged(strategy, summed, curve, model, data, bounds, sums_of, inflate)
+        concluded = conclude(
+            model, data, summed.tested, strategy, self.risk, bounds, curve, found.minimum
+        )
+        return replace(concluded, average=found.average, risk=found.risk, errors=found.errors)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLosses:
+    """Losses at the nodes of panels, and the betas over which their sum changes."""
+
+    losses: HeldOut | LeftOut
+    panels: Panels
+    scale: Scale
 
 
 def _closest_to_bayes(beta: Array) -> int:
@@ -309,7 +350,7 @@ def _by_reference(problem: Problem, strategy: ReferenceRisk) -> Calibration:
     statistics = ReferenceStatistics.of(
         problem.model, problem.data, problem.basis, problem.whitening
     )
-    summed, others = problem.leave_one_out(1.0, PIECES_PER_ROW, statistics.sums)
+    summed, others = problem.summed(problem.leave_one_out(1.0, PIECES_PER_ROW), statistics.sums)
     reference, left_out = statistics.curve(others, problem.noise), summed.curve(METHOD)
     choice, bounds, tested = minimum_of(reference, problem.bounds), problem.bounds, summed.tested
     if strategy.veto is None:
