@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.draws import Draws, side_by_side
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 from temperance.types import Array, Data
@@ -130,7 +130,10 @@ class StanSampler:
             {name: value[chain, -1].tolist() for name, value in values.items()}
             for chain in range(settings.chains)
         ]
-        return Draws(values, losses, divergent, end)
+        names = _parameters(settings.program_code)
+        latent = side_by_side(values[name] for name in names if name in values)
+        coordinates = latent.reshape(*losses.shape[:2], -1)
+        return Draws(values, losses, divergent, end, coordinates=coordinates)
 
 
 class _Stan:
@@ -198,3 +201,14 @@ def _require_stan() -> None:
 
 def _without_comments(program: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", program, flags=re.DOTALL)
+
+
+def _parameters(program: str) -> list[str]:
+    """Return the names in the program's block ``parameters``, without functions of them."""
+    code = _without_comments(program)
+    block = re.search(r"(?<!\w)(?<!transformed )parameters\s*\{", code)
+    if block is None:
+        return []
+    # Bounds and sizes may hold names too: a declaration ends with its own.
+    declared = code[block.end() :].split("}")[0]
+    return re.findall(r"(\w+)\s*(?:\[[^\]]*\]\s*)?;", declared)
