@@ -11,7 +11,7 @@ from temperance.models.sampled import mixture
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
 from temperance.models.sampled.parameters_used import parameters_used
-from temperance.models.sampled.stan_model import _parameters
+from temperance.models.sampled.stan_model import StanModel, parameters_of
 from temperance.strategies import Average, KFold, LeaveOneOut
 from temperance.strategies.default import default_strategy
 from temperance.types import Plan
@@ -113,14 +113,15 @@ class TestParametersUsed:
 
     def test_of_a_stan_program(self):
         program = """
-        data { int n; vector[n] y; }
+        data { int n; vector[n] y; vector[n] weights; }
         transformed data { real mean_y = mean(y); }
         parameters { real mu;  // a level
           vector<lower=0, upper=n>[3] s; array[2] real b; simplex[n] p; }
         transformed parameters { real twice; twice = 2 * mu; }
         model { y ~ normal(mu, s[1]); }
+        generated quantities { vector[n] log_lik; }
         """
-        assert _parameters(program) == ["mu", "s", "b", "p"]
+        assert parameters_of(StanModel(program, {"y": [1.0]}).code) == ["mu", "s", "b", "p"]
 
 
 class TestAverage:
