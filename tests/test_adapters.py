@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from temperance import calibrate, models, strategies
+from temperance import calibrate, calibrate_from_draws, models, strategies
 from temperance.diagnostics import DivergenceWarning, MixingWarning
 from temperance.models.sampled import model as sampled_model
 from temperance.models.sampled import stan_model
@@ -472,9 +472,9 @@ class TestStan:
         data = {"n": 24, "d": 2, "X": X, "y": Y}
         model = models.StanModel("\n" + program.lstrip("\n"), data, draws=300, warmup=300)
         model.own_sampler().draw(np.ones(24), 0)
-        before = kept_fits(model.program_code)
+        before = kept_fits(model.program)
         check_draws(model.own_sampler())
-        assert kept_fits(model.program_code) == before
+        assert kept_fits(model.program) == before
         check_curve(model, model.X, model.y, ["gibbs"])
         check_posterior(model, model.X, model.y)
         check_refusals_of_data(model)
@@ -490,7 +490,7 @@ class TestStan:
             (("x", {}), r"must declare vector<lower=0>\[n\] weights; in its data"),
             ((PROGRAM.replace("log_lik", "// log_lik\n"), {}), r"declare vector\[n\] log_lik;"),
             ((PROGRAM, {"x": 1, "z": 2}), "response must be a name in data, one of x, z, got 'y'"),
-            ((3, {}), "program_code must be a Stan program, got 3"),
+            ((3, {}), "program must be a Stan program, as text .* got 3"),
         ):
             with pytest.raises(ValueError, match=message):
                 models.StanModel(*arguments)
@@ -511,6 +511,90 @@ class TestStan:
         np.testing.assert_array_equal(model.y, np.arange(5))
 
 
+class CmdStanOf:
+    """The interface of a CmdStanModel, with draws of the closed form of the linear model."""
+
+    def __init__(self, program):
+        self.program, self.calls = program, []
+
+    def code(self):
+        return self.program
+
+    def sample(self, data, *, chains, iter_sampling, iter_warmup, seed, show_progress, inits=None):
+        self.calls.append((data, chains, iter_warmup, seed, show_progress, inits))
+        exponents = np.array(data["weights"])
+        law = EXACT.posterior(X, Y, exponents.sum(), exponents) if exponents.any() else None
+        mean, cov = (np.zeros(2), np.eye(2)) if law is None else (law.mean, law.cov)
+        size = chains * iter_sampling
+        theta = np.random.default_rng(seed).multivariate_normal(mean, cov, size)
+        return CmdStanFit(theta, chains)
+
+
+class CmdStanFit:
+    def __init__(self, theta, chains):
+        self.theta, self.chains = theta, chains
+
+    def stan_variable(self, name):
+        return self.stan_variables()[name]
+
+    def stan_variables(self):
+        log_lik = -EXACT.loss(self.theta, X, Y) - CONSTANT
+        return {"theta": self.theta, "level": self.theta[:, 0], "log_lik": log_lik}
+
+    def method_variables(self):
+        return {"divergent__": np.eye(len(self.theta) // self.chains, self.chains)}
+
+
+class TestCmdStan:
+    @pytest.fixture
+    def model(self, program):
+        return models.StanModel(CmdStanOf(program), {"n": 24, "d": 2, "X": X, "y": Y}, draws=1000)
+
+    def test_draws_curve_and_posterior(self, model):
+        check_draws(model.own_sampler())
+        check_curve(model, model.X, model.y, ["gibbs"])
+        check_posterior(model, model.X, model.y)
+        check_refusals_of_data(model)
+
+    def test_what_is_asked_for(self, model):
+        drawn = model.own_sampler().draw(np.full(24, 0.5), 0)
+        assert drawn.divergent == 4
+        assert drawn.theta["level"].shape == (4, 1000)
+        assert drawn.flat.shape == (4000, 2)  # parameters alone
+        again = model.own_sampler().draw(np.full(24, 0.5), 2**31, drawn.end)
+        np.testing.assert_array_equal(again.theta["theta"].shape, (4, 1000, 2))
+        (_, *first), (data, *second) = model.program.calls
+        assert first == [4, 500, 1, False, None]
+        assert second[:2] == [4, 500] and 1 <= second[2] < 2**31
+        assert len(second[4]) == 4
+        assert second[4][3]["theta"] == drawn.theta["theta"][3, -1].tolist()
+        assert data["weights"] == [0.5] * 24 and data["n"] == 24
+
+    def test_draws_of_a_fit(self, program):
+        """The two lines of the page: chains follow one another in CmdStanPy's arrays."""
+        ones = {"n": 24, "weights": np.ones(24)}
+        options = {"iter_sampling": 500, "iter_warmup": 0, "seed": 1, "show_progress": False}
+        fit = CmdStanOf(program).sample(ones, chains=4, **options)
+        page = (ROOT / "docs" / "stan.md").read_text()
+        lines = page.partition("`log_lik` is enough:")[2].strip().splitlines()[:2]
+        names = {"fit": fit, "data": ones, "calibrate_from_draws": calibrate_from_draws}
+        exec("\n".join(line.strip() for line in lines), names)
+        assert names["log_lik"].shape == (4, 500, 24)
+        assert names["calibration"].supported[0] < 1 < names["calibration"].supported[1]
+
+    @pytest.mark.slow
+    def test_cmdstanpy_itself(self, program, tmp_path):
+        cmdstanpy = pytest.importorskip("cmdstanpy")
+        try:
+            cmdstanpy.cmdstan_path()
+        except ValueError:
+            pytest.skip("CmdStan is not installed")
+        (tmp_path / "linear.stan").write_text(program)
+        compiled = cmdstanpy.CmdStanModel(stan_file=str(tmp_path / "linear.stan"))
+        data = {"n": 24, "d": 2, "X": X, "y": Y}
+        check_draws(models.StanModel(compiled, data, draws=300, warmup=300).own_sampler())
+
+
 @pytest.mark.parametrize(
     ("absent", "use", "message"),
     [
@@ -522,7 +606,7 @@ class TestStan:
         (
             "stan",
             lambda: models.StanModel(PROGRAM, {"y": Y}).check(as_data(np.arange(24.0), Y)),
-            r"StanModel needs PyStan: pip install 'temperance\[stan\]'",
+            r"StanModel needs PyStan, pip install 'temperance\[stan\]', or a CmdStanModel",
         ),
     ],
 )

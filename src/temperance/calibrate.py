@@ -46,8 +46,8 @@ def calibrate(
     y : array of shape (n,)
     strategy : Strategy or str
         Rule that chooses beta, or its name.  By default reference risk for the Gibbs risk of linear
-        models, an average over beta for the predictive risk of linear and logistic models, and ten
-        folds for all others; docs/evidence-defaults.md has the measurements.
+        models, an average over beta for the predictive risk of linear, logistic and sampled models,
+        and ten folds for all others; docs/evidence-defaults.md has the measurements.
     bounds : (float, float)
         Range allowed for beta.
     risk : {"gibbs", "predictive"}

@@ -21,6 +21,7 @@ from temperance.types import (
     Array,
     CountsParameters,
     Data,
+    MixesPosteriors,
     Model,
     Risk,
     Strategy,
@@ -57,7 +58,7 @@ class KnownErrors:
     gain: float = float("nan")
 
 
-def error_inflation(model: Model | CountsParameters, data: Data, beta: float) -> float:
+def error_inflation(model: object, data: Data, beta: float) -> float:
     r"""Return (1 - p/n)^(-3/2), with p the effective number of parameters of the posterior.
 
     Losses of held-out rows are not independent: each row trains the posteriors that predict the
@@ -278,6 +279,8 @@ class Calibration:
         """The posterior at ``alpha`` on all data, or the average over betas."""
         if self.average is None:
             return self.posterior_at(self.beta)
+        if isinstance(self.model, MixesPosteriors):
+            return self.model.mixture(self.data, self.average, self.curve)
         return mixed(self.average.weights, [self.posterior_at(b) for b in self.average.betas])
 
     def posterior_at(self, beta: float) -> Any:

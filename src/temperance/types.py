@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from temperance.calibration import Calibration
+    from temperance.calibration import BetaWeights, Calibration
     from temperance.curves import ReferenceCurve, RiskCurve
 
 Array = NDArray[np.floating[Any]]
@@ -303,7 +303,7 @@ class ChecksData(Protocol):
 
 @runtime_checkable
 class CountsParameters(Protocol):
-    """A model that counts its effective parameters."""
+    """A model, or a risk curve from draws, that counts the effective parameters."""
 
     def parameters_used(self, data: Data, betas: Array) -> Array:
         """Return the effective number of parameters of the posterior at each beta."""
@@ -403,6 +403,15 @@ class MovesDraws(Protocol):
         ...
 
 
+@runtime_checkable
+class MixesPosteriors(Protocol):
+    """A sampled model, which draws once for its posteriors at several betas."""
+
+    def mixture(self, data: Data, average: BetaWeights, curve: RiskCurve | None) -> Any:
+        """Return draws of the average of posteriors over beta; the curve's own if it has any."""
+        ...
+
+
 LossName = Literal["log", "square"]
 
 
@@ -463,12 +472,14 @@ class Preferences(NamedTuple):
     spread_of_beta : standard deviation of log beta around Bayes in averages; larger if the
         posterior at beta = 1 is an approximation that may be far from Bayes
     only_curves : whether draws are too slow for the stochastic optimiser
+    curves_count : whether risk curves count the parameters used, instead of the model
     """
 
     reference: bool = False
     leave_one_out: bool = False
     spread_of_beta: float = 0.5
     only_curves: bool = False
+    curves_count: bool = False
 
     @property
     def wide(self) -> bool:
@@ -486,6 +497,11 @@ class HasPreferences(Protocol):
 def preferences_of(model: object) -> Preferences:
     """Return the model's preferences, or the defaults."""
     return model.preferences if isinstance(model, HasPreferences) else Preferences()
+
+
+def counts_parameters(model: object) -> bool:
+    """Return whether a model, or its risk curves, count the effective parameters."""
+    return isinstance(model, CountsParameters) or preferences_of(model).curves_count
 
 
 def known_noise_variance(model: object) -> float | None:

@@ -32,7 +32,15 @@ from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.selection import CurveStrategy, groups_of
-from temperance.types import AnyPlan, Array, CountsParameters, Data, Model, Risk
+from temperance.types import (
+    AnyPlan,
+    Array,
+    CountsParameters,
+    Data,
+    Model,
+    Risk,
+    counts_parameters,
+)
 from temperance.validation import positive
 
 LEAST = 1e-4  # smallest beta whose forecast is averaged
@@ -108,20 +116,22 @@ class Average(CurveStrategy):
                 f"'deterministic', got {risk!r} and {optimiser!r}"
             )
         self.refuse_bounds(bounds)
-        if not isinstance(model, CountsParameters):
+        if not counts_parameters(model):
             raise ValueError(
                 "Average needs a model that has parameters_used(data, betas), got "
                 f"{type(model).__name__}"
             )
         rows, plan = self.planned(data, rng)
         held_out = model.risk_curve(rows, plan, risk)
+        counter = model if isinstance(model, CountsParameters) else held_out
+        assert isinstance(counter, CountsParameters)
         groups = groups_of(self.source)
-        found = HeldOutLosses(held_out, model, data, rows.weights, self.spread, groups)
+        found = HeldOutLosses(held_out, counter, data, rows.weights, self.spread, groups)
         average = found.average(bounds)
         parts, share = found.rows(average.betas)
         losses = average.mixed(parts)
-        inflate = partial(error_inflation, model, data, average.median)
-        return Calibration(
+        inflate = partial(error_inflation, counter, data, average.median)
+        calibration = Calibration(
             model=model,
             data=data,
             strategy=self,
@@ -133,6 +143,8 @@ class Average(CurveStrategy):
             curve=held_out,
             average=average,
         )
+        held_out.warn(average.median, lambda: calibration.standard_error)
+        return calibration
 
     def refuse_bounds(self, bounds: tuple[float, float]) -> None:
         """Refuse bounds without betas to average over."""
@@ -152,7 +164,7 @@ class HeldOutLosses:
     """Losses of held-out rows, and the number of parameters used."""
 
     held_out: RiskCurve
-    model: CountsParameters
+    counter: CountsParameters
     data: Data
     multiplicity: Array
     spread: float
@@ -220,7 +232,7 @@ class HeldOutLosses:
         """Return the effective numbers of parameters of the posteriors at betas."""
         new = np.array([beta for beta in np.unique(betas) if beta not in self.parameters])
         if len(new):
-            counts = self.model.parameters_used(self.data, new)
+            counts = self.counter.parameters_used(self.data, new)
             self.parameters.update(zip(new.tolist(), counts.tolist(), strict=True))
         return np.array([self.parameters[beta] for beta in betas.tolist()])
 

@@ -10,11 +10,11 @@ from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.reference.strategy import ReferenceRisk
 from temperance.types import (
-    CountsParameters,
     Data,
     Risk,
     Strategy,
     Transfer,
+    counts_parameters,
     preferences_of,
 )
 
@@ -24,7 +24,7 @@ MANY_ROWS = 10_000  # data with more rows have enough distinct ones for ten fold
 def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "beta") -> Strategy:
     """Return the strategy that was best in benchmarks for a model, or model class, and a risk.
 
-    For the predictive risk it is the average over beta, if the model counts the parameters used:
+    For the predictive risk it is the average over beta, if the parameters used are counted:
     by leave-one-out where that is cheap, otherwise by ten folds.  For the Gibbs risk it is
     :class:`ReferenceRisk` for models that prefer it (the linear ones of :mod:`temperance.models`);
     see :class:`temperance.types.Preferences`.  ``docs/evidence-defaults.md`` has the
@@ -41,7 +41,7 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     if transfer == "alpha":
         return KFold(transfer=transfer)
     if risk == "predictive":
-        return average_for(model) if isinstance(model, CountsParameters) else KFold()
+        return average_for(model) if counts_parameters(model) else KFold()
     return ReferenceRisk() if preferences_of(model).reference else KFold()
 
 

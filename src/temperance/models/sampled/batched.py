@@ -2,7 +2,7 @@ r"""Ladders of a model in JAX: one compiled program draws a rung of any pair of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,6 +101,16 @@ class Programs:
                 found[begin : begin + step] = self.compiled_losses(padded, X, y)[: len(block)]
         return found
 
+    def named(self, flat: Array) -> Mapping[str, Array]:
+        """Return flat parameters (groups, size, d) as arrays by name."""
+        with self.settings():
+            tree = jax.jit(jax.vmap(jax.vmap(self.target.theta)))(flat)
+        named = {}
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            name = ".".join(_key(part) for part in path)
+            named[name or "theta"] = np.asarray(leaf)
+        return named
+
     @contextmanager
     def settings(self) -> Iterator[None]:
         """Context of double precision and of compiled programs that are kept."""
@@ -197,7 +207,15 @@ class _Batch:
         )
         replicates = self.programs.sampler == "smc"
         return [
-            Ladder(betas, trained[p], tested[p], self._losses_of(p), replicates, self.divergent[p])
+            Ladder(
+                betas,
+                trained[p],
+                tested[p],
+                self._losses_of(p),
+                replicates,
+                self.divergent[p],
+                *self._parameters_of(p),
+            )
             for p in range(len(self.weights))
         ]
 
@@ -249,12 +267,31 @@ class _Batch:
             losses = self.programs.losses(flat[None], self.X, self.y)[0]
             self.programs.target.refuse_invalid(losses, flat, self.X, self.y, infinite=False)
 
+    def _parameters_of(self, pair: int) -> tuple[Callable[[], Array], Callable[..., Any]]:
+        """Return functions for the flat parameters of all draws, and for those of some by name."""
+        positions = tuple(self.positions)
+
+        def coordinates() -> Array:
+            return np.concatenate([rung[pair].reshape(-1, rung.shape[-1]) for rung in positions])
+
+        def theta(draws: NDArray[np.intp]) -> Mapping[str, Array]:
+            return self.programs.named(coordinates()[draws])
+
+        return coordinates, theta
+
     def _losses_of(self, pair: int) -> Callable[[slice, NDArray[np.intp]], Array]:
-        positions = list(self.positions)
+        coordinates, _ = self._parameters_of(pair)
 
         def losses(draws: slice, rows: NDArray[np.intp]) -> Array:
-            flat = np.concatenate([rung[pair].reshape(-1, rung.shape[-1]) for rung in positions])
+            flat = coordinates()
             X, y = jax.tree.map(lambda part: part[rows], (self.X, self.y))
             return self.programs.losses(flat[draws], X, y)
 
         return losses
+
+
+def _key(part: Any) -> str:
+    for attribute in ("key", "name", "idx"):
+        if hasattr(part, attribute):
+            return str(getattr(part, attribute))
+    return str(part)

@@ -19,6 +19,7 @@ from temperance.curves import RiskCurve
 from temperance.diagnostics import DrawsWarning, warn
 from temperance.models.sampled.ladder import Ladder, Ladders
 from temperance.models.sampled.multistate import MultiState, solve
+from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.reliability import (
     Reliability,
     error_of_sum,
@@ -28,7 +29,7 @@ from temperance.models.sampled.reliability import (
     worst_rhat,
 )
 from temperance.search.log_scale import Scale
-from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Plan, Risk, batches
+from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Plan, Risk, batches
 from temperance.validation import as_non_negative
 
 BLOCK = 2**22  # losses in memory at a time
@@ -91,6 +92,17 @@ class FromDraws(ABC):
 
     def warn_of_rows(self, beta: float) -> None:  # noqa: B027 - only leave-one-out has such rows
         """Warn of rows that cannot be left out by reweighting."""
+
+    def parameters_used(self, beta: float) -> float:
+        """Return the effective number of parameters at ``beta``, the mean over the ladders."""
+        self.cover(beta)
+        counts = [
+            parameters_used(
+                state.energy, ladder.coordinates(), state.weights(np.array([beta]))[0], beta
+            )
+            for state, ladder in zip(self.states, self.ladders, strict=True)
+        ]
+        return float(np.mean(counts))
 
     def error(self, beta: Array) -> Array:
         """Return the Monte Carlo standard error of the risk."""
@@ -269,6 +281,10 @@ class SampledRiskCurve(RiskCurve):
     def reliability(self, beta: float) -> Reliability:
         """Return the diagnostics of the draws used at ``beta``."""
         return self.draws.reliability(beta)
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return the effective number of parameters of the curve's posteriors at each beta."""
+        return np.array([self.draws.parameters_used(float(beta)) for beta in betas])
 
     def pareto_k(self, beta: float) -> Array:
         """Return the Pareto k of each row's leave-one-out weights, if there are any."""

@@ -2,7 +2,7 @@ r"""Calibrate from existing posterior draws, without a refit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
@@ -17,7 +17,14 @@ from temperance.models.sampled.recorded import (
     RowLosses,
 )
 from temperance.models.sampled.reweighted_curve import BetaReliability, ReweightedCurve, warn_beyond
-from temperance.strategies import Coverage, LeaveOneOut, RateStrategy, Sandwich, strategy_named
+from temperance.strategies import (
+    Average,
+    Coverage,
+    LeaveOneOut,
+    RateStrategy,
+    Sandwich,
+    strategy_named,
+)
 from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.types import Array, Data, Risk
 from temperance.validation import (
@@ -31,6 +38,7 @@ from temperance.validation import (
 )
 
 MOST_ROUNDS = 30  # of draws at other betas
+CUT_OFF = 0.1  # weight at an end of the supported range, relative to the largest, worth a warning
 SKEWED = 4.0  # standard errors of a skewness that shows the wrong sign
 
 
@@ -121,6 +129,7 @@ def calibrate_from_draws(
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
     dimension: int | None = None,
+    parameters: Sequence[str] | None = None,
     seed: int = 0,
 ) -> DrawsCalibration: ...
 @overload
@@ -129,11 +138,12 @@ def calibrate_from_draws(
     beta_of_draws: float = 1.0,
     *,
     sample: Callable[[float], Any] | None = None,
-    strategy: RateStrategy | str,
+    strategy: Average | RateStrategy | str,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
     dimension: int | None = None,
+    parameters: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Calibration: ...
 def calibrate_from_draws(
@@ -141,11 +151,12 @@ def calibrate_from_draws(
     beta_of_draws: float = 1.0,
     *,
     sample: Callable[[float], Any] | None = None,
-    strategy: RateStrategy | str | None = None,
+    strategy: Average | RateStrategy | str | None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
     dimension: int | None = None,
+    parameters: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Calibration:
     r"""Choose beta by leave-one-out from draws of one posterior, without a refit.
@@ -171,8 +182,9 @@ def calibrate_from_draws(
     sample : function beta -> log_likelihood, optional
         Draws again, of the posterior at another beta.  As long as the minimum lies where the
         support of the draws ends, short of the bounds, new draws are taken there.
-    strategy : {"sandwich", "coverage"}, Sandwich or Coverage, optional
-        A rule that makes credible sets cover, instead of leave-one-out; docs/rates.md.
+    strategy : {"sandwich", "coverage", "average"}, Sandwich, Coverage or Average, optional
+        A rule that makes credible sets cover, instead of leave-one-out; docs/rates.md.  Or an
+        average over beta, for the predictive risk of draws that came as an ArviZ object.
     variable : str, optional
         Observed variable of an ArviZ object to temper, if there are several.
     bounds : (float, float)
@@ -180,7 +192,10 @@ def calibrate_from_draws(
     risk : {"gibbs", "predictive"}
         Expected loss of a draw, or loss of the posterior predictive.
     dimension : int, optional
-        Number of parameters, for a strategy; by default it is estimated from the draws.
+        Number of parameters, for a rate; by default it is estimated from the draws.
+    parameters : names, optional
+        Parameters in the group ``posterior``, without functions of other parameters, for an
+        average; by default all.
     seed : int
         Seed of the resamples of ``Coverage``.
 
@@ -213,7 +228,8 @@ def calibrate_from_draws(
         if sample is not None:
             raise ValueError("sample must be left out beside strategy, which needs draws once")
         given = None if dimension is None else whole("dimension", dimension, 1)
-        return _by_rate(replace(recorded, dimension=given), y, strategy, requested, risk, seed)
+        recorded = replace(recorded, dimension=given, parameters=parameters)
+        return _by_strategy(recorded, y, strategy, requested, risk, seed)
     calibration = _chosen(recorded, y, requested, risk)
     seen = [recorded.beta_of_draws]
     while sample is not None and calibration.limited and len(seen) < MOST_ROUNDS:
@@ -255,25 +271,27 @@ def _chosen(
     )
 
 
-def _by_rate(
+def _by_strategy(
     recorded: RecordedDraws,
     y: Array,
-    strategy: RateStrategy | str,
+    strategy: Average | RateStrategy | str,
     bounds: tuple[float, float],
     risk: Risk,
     seed: int,
 ) -> Calibration:
-    """Return the choice of a rule that needs the losses of draws alone."""
+    """Return the choice of a rule that needs the losses of draws, or the parameters too."""
     rule = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    n = len(y)
+    data = Data(np.arange(float(n))[:, None], y, np.ones(n))
+    if isinstance(rule, Average):
+        return _averaged(recorded, data, rule, bounds, risk, seed)
     if not isinstance(rule, Sandwich | Coverage):
         raise ValueError(
-            "strategy must be 'sandwich', 'coverage', Sandwich or Coverage for draws, got "
-            f"{shown(strategy)}"
+            "strategy must be 'sandwich', 'coverage', 'average', Sandwich, Coverage or Average for "
+            f"draws, got {shown(strategy)}"
         )
     if not recorded.beta_of_draws > 0:
         raise ValueError("beta_of_draws must be positive for a strategy, got 0.0")
-    n = len(y)
-    data = Data(np.arange(float(n))[:, None], y, np.ones(n))
     calibration = rule.select(recorded, data, bounds, np.random.default_rng(seed), risk)
     if not recorded.supports(calibration.beta):
         warn(
@@ -282,6 +300,38 @@ def _by_rate(
             f"{calibration.posterior.effective_size:.0f} draws); draw again there",
             ParetoWarning,
         )
+    return calibration
+
+
+def _averaged(
+    recorded: RecordedDraws,
+    data: Data,
+    rule: Average,
+    requested: tuple[float, float],
+    risk: Risk,
+    seed: int,
+) -> Calibration:
+    """Return the average over the betas that the draws support."""
+    _ = recorded.coordinates  # refused at once if there are none
+    lower, upper = recorded.curve("predictive").supported
+    bounds = max(lower, requested[0]), min(upper, requested[1])
+    if not bounds[0] < 1 < bounds[1]:
+        raise ValueError(
+            "an average needs draws that support beta = 1 and bounds around it, got draws for "
+            f"[{lower:.3g}, {upper:.3g}] and bounds {requested}"
+        )
+    calibration = rule.select(recorded, data, bounds, np.random.default_rng(seed), risk)
+    average = calibration.average
+    assert average is not None
+    for place, outside in ((0, requested[0] < lower), (-1, upper < requested[1])):
+        at_end = average.betas[place] in bounds
+        if outside and at_end and average.weights[place] > CUT_OFF * average.weights.max():
+            warn(
+                f"the draws support beta in [{lower:.3g}, {upper:.3g}], where the weights of the "
+                f"average do not end; draw again at beta = {average.median:.3g}, or calibrate the "
+                "model itself",
+                ParetoWarning,
+            )
     return calibration
 
 

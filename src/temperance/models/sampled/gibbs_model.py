@@ -2,7 +2,7 @@ r"""Models given by a loss and a prior in JAX; the risk curve comes from draws."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 try:
     import blackjax  # noqa: F401
-    import jax
+    import jax  # noqa: F401
 except ImportError:
     raise ImportError("GibbsModel needs JAX and BlackJAX: pip install 'temperance[jax]'") from None
 
@@ -25,23 +25,23 @@ from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.interrupted import Interrupted
 from temperance.models.sampled.ladder import Ladders, Report
+from temperance.models.sampled.mixture import MixesDraws
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
-from temperance.models.sampled.precision import double_precision
 from temperance.models.sampled.prior import prior_from
 from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import warn_of
 from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sampler_named
 from temperance.models.sampled.target import Target
-from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
+from temperance.types import AnyPlan, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, shown, whole
 
 CHAINS = 4  # number of chains into which islands are joined in a posterior
 KEPT_PROGRAMS = 16  # sets of compiled functions that stay in memory
-MOST_REFITS = 100  # of leave-one-out: they are sampled in parallel
+MOST_REFITS = 20  # of leave-one-out: with 8 islands each they cost less than ten folds
 
 
 @dataclass(frozen=True, eq=False)
-class GibbsModel(MayCarryRows, InformationFromDraws):
+class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
     r"""A model given by a loss and a prior in JAX.
 
     .. math:: \pi_\beta(\theta) \propto \exp(-\beta \sum_i w_i l(\theta, x_i, y_i)) \pi_0(\theta)
@@ -111,7 +111,9 @@ class GibbsModel(MayCarryRows, InformationFromDraws):
     progress: Report | bool | None = None
     cache: bool = True
 
-    preferences: ClassVar[Preferences] = Preferences(only_curves=True)
+    preferences: ClassVar[Preferences] = Preferences(
+        leave_one_out=True, only_curves=True, curves_count=True
+    )
 
     def __post_init__(self) -> None:
         """Refuse invalid functions, priors and settings."""
@@ -184,21 +186,21 @@ class GibbsModel(MayCarryRows, InformationFromDraws):
         flat = flat.reshape(-1, *flat.shape[2:])
         if curve.ladders[0].replicates and len(flat) % CHAINS == 0:  # join islands
             flat = flat.reshape(CHAINS, -1, flat.shape[-1])
+        named = ladders.programs.named(flat)
         losses = ladders.programs.losses(flat.reshape(-1, flat.shape[-1]), *self.rows(data))
-        draws = Draws(self._named(flat), losses.reshape(*flat.shape[:2], -1), reliability.divergent)
-        temperature = {"alpha": beta * data.size, "beta": beta, "size": data.size}
-        about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}
-        return arviz_tree(draws, {"y": data.y}, temperature | about)
+        draws = Draws(named, losses.reshape(*flat.shape[:2], -1), reliability.divergent)
+        return self.as_posterior(draws, data, beta, str(reliability))
 
-    def _named(self, flat: Array) -> Mapping[str, Array]:
-        """Return draws (groups, size, d) as arrays by name."""
-        with double_precision():
-            tree = jax.jit(jax.vmap(jax.vmap(self.target.theta)))(flat)
-        named = {}
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-            name = ".".join(_key(part) for part in path)
-            named[name or "theta"] = np.asarray(leaf)
-        return named
+    def shape_of_posterior(self) -> tuple[int, int]:
+        """Return the number of chains and of draws of each."""
+        groups, size = sampler_named(self.sampler).shape(1)
+        return (CHAINS, groups * size // CHAINS) if groups > CHAINS else (groups, size)
+
+    def as_posterior(self, drawn: Draws, data: Data, beta: float, method: str) -> Any:
+        """Return draws as an ArviZ object."""
+        temperature = {"alpha": beta * data.size, "beta": beta, "size": data.size}
+        about = {"model": type(self).__name__, "seed": self.seed, "method": method}
+        return arviz_tree(drawn, {"y": data.y}, temperature | about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,10 +227,3 @@ def _programs(
     target: Target, kind: str, groups: int, size: int, moves: int, cache: bool
 ) -> Programs:
     return Programs(target, kind, groups, size, moves, cache)
-
-
-def _key(part: Any) -> str:
-    for attribute in ("key", "name", "idx"):
-        if hasattr(part, attribute):
-            return str(getattr(part, attribute))
-    return str(part)

@@ -2,7 +2,7 @@ r"""Ladders: draws at increasing betas (rungs), where neighbouring rungs overlap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +34,10 @@ class Ladder:
         chains, whose draws at one rung are independent of those at the others.
     divergent : int
         Number of divergent transitions.
+    coordinates : function () -> array of shape (draws, d)
+        Parameters of the draws, in the same order, without bounds where the sampler knows how.
+    theta : function (draws) -> arrays by name
+        Parameters of the draws with these indices, of any shape; None if they were not kept.
     """
 
     betas: Array
@@ -42,6 +46,8 @@ class Ladder:
     losses: Callable[[slice, NDArray[np.intp]], Array]
     replicates: bool
     divergent: int
+    coordinates: Callable[[], Array]
+    theta: Callable[[NDArray[np.intp]], Mapping[str, Array]] | None = None
 
 
 class Ladders(Protocol):
@@ -120,8 +126,10 @@ class SampledLadders:
         overlap: float = 0.5,
         report: Report | None = None,
     ) -> None:
+        # Parameters are many in some models: they are kept for posteriors, which are one pair.
+        keep = len(plan.test) == 1
         self._pairs = [
-            _OnePair(sampler, w, v, [seed, p], overlap, report)
+            _OnePair(sampler, w, v, [seed, p], overlap, report, keep)
             for p, (w, v) in enumerate(zip(plan.likelihood_weights, plan.test, strict=True))
         ]
 
@@ -144,14 +152,17 @@ class _OnePair:
         seeds: list[int],
         overlap: float,
         report: Report | None,
+        keep: bool,
     ) -> None:
         self.sampler, self.weights, self.tests = sampler, weights, tests
-        self.seeds, self.overlap, self.report = seeds, overlap, report
+        self.seeds, self.overlap, self.report, self.keep = seeds, overlap, report, keep
         self.betas: list[float] = []
         self.trained: list[Array] = []
         self.tested: list[Array] = []
         self.rows = np.flatnonzero(tests)
         self.kept: list[Array] = []
+        self.coordinates: list[Array] = []
+        self.theta: list[Mapping[str, Array]] = []
         self.divergent = 0
         self.end = None
 
@@ -171,6 +182,11 @@ class _OnePair:
         def losses(draws: slice, requested: NDArray[np.intp]) -> Array:
             return kept[draws][:, np.searchsorted(rows, requested)]
 
+        coordinates, theta = tuple(self.coordinates), tuple(self.theta)
+
+        def parameters(draws: NDArray[np.intp]) -> Mapping[str, Array]:
+            return {name: _by_index([rung[name] for rung in theta], draws) for name in theta[0]}
+
         return Ladder(
             np.array(self.betas),
             np.array(self.trained),
@@ -178,6 +194,8 @@ class _OnePair:
             losses,
             False,
             self.divergent,
+            lambda: np.concatenate(coordinates),
+            parameters if self.keep else None,
         )
 
     def _draw(self, beta: float) -> None:
@@ -189,6 +207,9 @@ class _OnePair:
         self.trained.append(_sum(draws.losses, self.weights))
         self.tested.append(_sum(draws.losses, self.tests))
         self.kept.append(draws.losses[..., self.rows].reshape(-1, len(self.rows)))
+        self.coordinates.append(draws.flat)
+        if self.keep:
+            self.theta.append(draws.theta)
         self.divergent += draws.divergent
         self.end = draws.end
 
@@ -199,6 +220,12 @@ def too_many_rungs(reached: float, upper: float) -> str:
         f"bounds must be narrower: {MOST_RUNGS} rungs reach beta = {reached:.3g}, not {upper:.3g}; "
         "or use a tighter prior"
     )
+
+
+def _by_index(rungs: Sequence[Array], draws: NDArray[np.intp]) -> Array:
+    """Return draws by flat index from arrays (chains, size, ...) of all rungs."""
+    flat = np.concatenate([rung.reshape(-1, *rung.shape[2:]) for rung in rungs])
+    return flat[draws]
 
 
 def _sum(losses: Array, weights: Array) -> Array:

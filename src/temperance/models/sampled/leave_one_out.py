@@ -71,28 +71,33 @@ class LeftOutDraws(FromDraws):
         self.factors = plan.exponents
         self.kept: Array | None = None
         self.known: dict[float, tuple[Array, Array, Array]] = {}
-        self.worst_k = np.empty(0)
+        self.worst_k = np.full(len(plan.weights), -np.inf)
+        self.checked = 0.0  # the highest rung whose tails are in worst_k
+        self.refitted = np.empty(0, dtype=np.intp)
         self.refits: PairedDraws | None = None
         self.reweighted = plan.weights  # 0 for rows with their own ladder
 
     def cover(self, beta: float) -> None:
         """Sample until ``beta`` is covered in the posteriors without each row."""
         super().cover(beta * float(self.factors.max()))
-        if not len(self.worst_k):
+        if self.checked < self.ladders[0].betas[-1]:
             self._check_tails()
 
     def clear_cache(self) -> None:
         """Clear what was cached from earlier draws."""
-        self.kept, self.worst_k = None, np.empty(0)
+        self.kept = None
         self.known.clear()
 
     def _check_tails(self) -> None:
-        """Find the rows that cannot be left out by weights, at every rung but the prior."""
-        rungs = self.ladders[0].betas[1:] / self.factors.max()
-        tails = [self._all_rows(float(rung))[2] for rung in rungs]
-        self.worst_k = np.max([np.full(len(self.plan.weights), -np.inf), *tails], axis=0)
-        self.refits, self.reweighted = None, self.plan.weights
+        """Find the rows that cannot be left out by weights, at every new rung but the prior."""
+        betas = self.ladders[0].betas
+        new = betas[betas > self.checked] / self.factors.max()
+        self.worst_k = np.max([self.worst_k, *(self._all_rows(float(b))[2] for b in new)], axis=0)
+        self.checked = float(betas[-1])
         heavy = rows_to_refit(self.worst_k, self.most_refits)
+        if np.array_equal(heavy, self.refitted):
+            return
+        self.refitted, self.refits, self.reweighted = heavy, None, self.plan.weights
         if len(heavy):
             pairs = self.plan.pairs()
             own = Plan(pairs.train[heavy], pairs.test[heavy], pairs.size, pairs.transfer)

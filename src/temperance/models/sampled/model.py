@@ -24,6 +24,7 @@ from temperance.models.sampled.draws import Draws, Sampler
 from temperance.models.sampled.information import InformationFromDraws
 from temperance.models.sampled.interrupted import Interrupted
 from temperance.models.sampled.ladder import Ladders, Report, SampledLadders
+from temperance.models.sampled.mixture import MixesDraws
 from temperance.models.sampled.own_rows import OwnRows
 from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import (
@@ -36,7 +37,7 @@ from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
 
 
-class SampledModel(InformationFromDraws):
+class SampledModel(MixesDraws, InformationFromDraws):
     """Base of models that provide a :class:`Sampler` of their tempered posteriors."""
 
     chains: int
@@ -46,7 +47,9 @@ class SampledModel(InformationFromDraws):
     seed: int
     progress: Report | bool | None = None
 
-    preferences: ClassVar[Preferences] = Preferences(only_curves=True)
+    preferences: ClassVar[Preferences] = Preferences(
+        leave_one_out=True, only_curves=True, curves_count=True
+    )
 
     def __post_init__(self) -> None:
         """Refuse invalid numbers of chains and draws."""
@@ -96,12 +99,20 @@ class SampledModel(InformationFromDraws):
         data = as_data(X, y, weights)
         beta = non_negative("alpha", alpha) / data.size
         require_arviz()
-        drawn = self.labelled(self.sampler(data).draw(beta * data.weights, self.seed), data)
+        drawn = self.sampler(data).draw(beta * data.weights, self.seed)
         reliability = _reliability(drawn)
         warn_of(reliability, reliability.draws)
-        temperature = {"alpha": float(alpha), "beta": beta, "size": data.size}
-        about = {"model": type(self).__name__, "seed": self.seed, "method": str(reliability)}
-        return arviz_tree(drawn, self.observed(data), temperature | about)
+        return self.as_posterior(drawn, data, beta, str(reliability))
+
+    def shape_of_posterior(self) -> tuple[int, int]:
+        """Return the number of chains and of draws of each."""
+        return self.chains, self.draws
+
+    def as_posterior(self, drawn: Draws, data: Data, beta: float, method: str) -> Any:
+        """Return draws as an ArviZ object."""
+        temperature = {"alpha": beta * data.size, "beta": beta, "size": data.size}
+        about = {"model": type(self).__name__, "seed": self.seed, "method": method}
+        return arviz_tree(self.labelled(drawn, data), self.observed(data), temperature | about)
 
 
 class CarriesData(OwnRows, SampledModel):

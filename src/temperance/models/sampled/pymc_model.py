@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.draws import Draws, side_by_side
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 from temperance.types import Array, Data
@@ -209,6 +209,9 @@ class PyMCSampler:
             losses,
             int(np.sum(trace.get_sampler_stats("diverging"))),
             end,
+            coordinates=side_by_side(self._values(trace, name) for name in free).reshape(
+                *losses.shape[:2], -1
+            ),
         )
 
     def _values(self, trace: Any, name: str) -> Array:

@@ -14,16 +14,18 @@ that scale near b0, and on a logarithmic scale far from it, so
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from temperance.curves import RiskCurve
 from temperance.models.sampled.information import LossesOfDraws
+from temperance.models.sampled.mixture import systematic
+from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.pareto import Smoothed, mean_excess, reliable_k, smooth
 from temperance.models.sampled.reliability import largest_spread, relative_efficiency
 from temperance.types import (
@@ -32,10 +34,14 @@ from temperance.types import (
     Data,
     Information,
     LeaveOneOutPlan,
+    Preferences,
     Risk,
     batches,
 )
 from temperance.validation import non_negative, shown
+
+if TYPE_CHECKING:
+    from temperance.models.sampled.reweighted_curve import ReweightedCurve
 
 LEAST_EFFECTIVE = 100  # smallest number of effective draws for a usable mean
 EQUAL = 1e-14  # relative difference below which losses are equal
@@ -80,12 +86,8 @@ class ReweightedDraws:
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Any:
         """Return indices of recorded draws, in the flattened shape, (size, 1)."""
-        # Systematic resampling: a draw of weight w occurs floor(size w) or ceil(size w) times.
         rng = np.random.default_rng(seed)
-        steps = (rng.random() + np.arange(size)) / size
-        ends = np.cumsum(self.weights.ravel())
-        chosen = np.searchsorted(ends / ends[-1], steps, side="right")
-        return rng.permutation(chosen)[:, None]
+        return systematic(self.weights.ravel(), size, rng)[:, None]
 
     def log_prob(self, theta: Any) -> Any:
         """Return the log weight of recorded draws by index, of shape (..., 1)."""
@@ -95,6 +97,22 @@ class ReweightedDraws:
     def predict(self, X: Any) -> Any:
         """Raise an error: recorded losses do not apply to new inputs."""
         raise ValueError("recorded draws cannot predict; predict with the draws of to_arviz()")
+
+    def mixed(self, shares: Array, others: Sequence[ReweightedDraws]) -> ReweightedDraws:
+        """Return the mixture with other posteriors of the same draws, ``beta`` its median."""
+        from temperance.calibration import BetaWeights
+
+        parts = (self, *others)
+        weights = np.tensordot(shares, [part.weights for part in parts], 1)
+        # Worth as many draws as the parts, and fewer where the mixture is more uneven.
+        efficiency = self.effective_size * float((self.weights**2).sum())
+        return ReweightedDraws(
+            BetaWeights(np.array([part.beta for part in parts]), shares).median,
+            weights,
+            max(part.pareto_k for part in parts),
+            efficiency / float((weights**2).sum()),
+            self.source,
+        )
 
     def to_arviz(self, seed: int = 0) -> Any:
         """Return as many resampled draws as an ArviZ object, with the temperature in ``attrs``."""
@@ -115,13 +133,17 @@ class RecordedDraws:
     """Losses (chains, size, n) of draws from the posterior at ``beta_of_draws``.
 
     As a model, its parameters are the indices of the draws.  ``dimension`` is the number of
-    parameters that they stand for, if it is known; rates need it.
+    parameters that they stand for, if it is known; rates need it.  ``parameters`` are the names of
+    those in the group ``posterior`` of ``source``, by default all; averages over beta need them.
     """
 
     losses: Array
     beta_of_draws: float = 1.0
     source: Any = None
     dimension: int | None = None
+    parameters: Sequence[str] | None = None
+
+    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True, curves_count=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -311,8 +333,6 @@ class RecordedDraws:
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the leave-one-out curve; draws of one posterior support no other plan."""
-        from temperance.models.sampled.reweighted_curve import ReweightedCurve
-
         if not isinstance(plan, LeaveOneOutPlan) or plan.transfer != "beta":
             raise ValueError("plan must be that of LeaveOneOut() for recorded draws")
         n = self.losses.shape[2]
@@ -321,7 +341,39 @@ class RecordedDraws:
                 f"weights must be 1 for each of the {n} rows of recorded draws, got "
                 f"{shown(plan.weights)}"
             )
-        return ReweightedCurve(self, (0.0, np.inf), risk).as_risk_curve()
+        return self.curve(risk).as_risk_curve()
+
+    def curve(self, risk: Risk) -> ReweightedCurve:
+        """Return the leave-one-out curve over all betas that the draws support."""
+        from temperance.models.sampled.reweighted_curve import ReweightedCurve
+
+        if risk not in self._curves:
+            self._curves[risk] = ReweightedCurve(self, (0.0, np.inf), risk)
+        return self._curves[risk]
+
+    @cached_property
+    def _curves(self) -> dict[Risk, ReweightedCurve]:
+        return {}
+
+    def count_parameters(self, betas: Array) -> Array:
+        """Return the effective number of parameters at each beta, from the parameters drawn."""
+        energy = self.total * self.spread
+        weights = [self.at(float(beta)).weights.ravel() for beta in betas]
+        counts = zip(weights, betas.tolist(), strict=True)
+        return np.array([parameters_used(energy, self.coordinates, w, beta) for w, beta in counts])
+
+    @cached_property
+    def coordinates(self) -> Array:
+        """Parameters of the draws as numbers, (draws, d)."""
+        from temperance.models.sampled.arviz_tree import parameters_in
+
+        drawn = None if self.source is None else parameters_in(self.source, self.parameters)
+        if drawn is None or drawn.shape[0] != self.size:
+            raise ValueError(
+                "log_likelihood must be an ArviZ object whose group posterior has the parameters "
+                "of the same draws to average over beta, got none"
+            )
+        return drawn
 
     def loss(self, theta: Array, X: Any, y: Any) -> Array:
         """Return losses (size, n) of recorded draws by their indices (size, 1)."""

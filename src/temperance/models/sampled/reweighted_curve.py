@@ -2,6 +2,8 @@ r"""The leave-one-out risk of recorded draws as a function of beta, in the suppo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +13,7 @@ from temperance.diagnostics import ParetoWarning, warn
 from temperance.models.sampled.recorded import RecordedDraws
 from temperance.models.sampled.support import node_at, supported_nodes
 from temperance.search.minimise import Minimum, rounding_of, span_of
-from temperance.types import Array, Risk
+from temperance.types import Array, Data, Risk
 
 STEP = 1e-3  # of t, for the central difference outside the supported range
 AT_END = 1e-8  # of t: a minimum closer to an end of the range counts as being there
@@ -30,6 +32,17 @@ class BetaReliability(NamedTuple):
     worst_k: Array
     rows_in_doubt: Array
     monte_carlo_error: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountingCurve(RiskCurve):
+    """A risk curve with the function that counts the effective parameters at betas."""
+
+    count: Callable[[Array], Array]
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return the effective number of parameters at each beta."""
+        return self.count(betas)
 
 
 class ReweightedCurve:
@@ -81,7 +94,8 @@ class ReweightedCurve:
 
     def as_risk_curve(self) -> RiskCurve:
         """Return the curve in the form that strategies use."""
-        return RiskCurve(self.evaluate, self.rows, self.method, error=self.error)
+        count = self.recorded.count_parameters
+        return CountingCurve(self.evaluate, self.rows, self.method, error=self.error, count=count)
 
     def minimum(self) -> Minimum:
         """Return the minimum of the spline over the supported range.

@@ -1,4 +1,4 @@
-r"""A model written in Stan, run by PyStan."""
+r"""A model written in Stan, run by PyStan or by CmdStanPy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from temperance.models.sampled.draws import Draws
+from temperance.models.sampled.cmdstan import CmdStanProgram, cmdstan_draws
+from temperance.models.sampled.draws import Draws, side_by_side
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 from temperance.types import Array, Data
@@ -41,7 +42,8 @@ class StanModel(CarriesData):
 
     Parameters
     ----------
-    program_code : str
+    program : str or cmdstanpy.CmdStanModel
+        The program as text is run by PyStan, a model of CmdStanPy by itself.
     data : mapping of names to values, without the weights
     response : name of the observed responses in ``data``
     weights, log_lik : names of the weights and of the log likelihoods in the program
@@ -52,7 +54,7 @@ class StanModel(CarriesData):
         Called at every rung; by default a line on a terminal or in a notebook.
     """
 
-    program_code: str
+    program: str | CmdStanProgram
     data: Mapping[str, Any]
     response: str = "y"
     weights: str = "weights"
@@ -67,15 +69,18 @@ class StanModel(CarriesData):
     def __post_init__(self) -> None:
         """Refuse a program without weights or log likelihoods, and data without responses."""
         super().__post_init__()
-        if not isinstance(self.program_code, str):
-            raise ValueError(f"program_code must be a Stan program, got {shown(self.program_code)}")
+        if not isinstance(self.program, str | CmdStanProgram):
+            raise ValueError(
+                "program must be a Stan program, as text or as a CmdStanModel of CmdStanPy, got "
+                f"{shown(self.program)}"
+            )
         for argument, name, declaration in (
             ("weights", self.weights, f"vector<lower=0>[n] {self.weights}; in its data"),
             ("log_lik", self.log_lik, f"vector[n] {self.log_lik}; in its generated quantities"),
         ):
-            if not re.search(rf"\b{re.escape(name)}\b", _without_comments(self.program_code)):
+            if not re.search(rf"\b{re.escape(name)}\b", self.code):
                 raise ValueError(
-                    f"program_code must declare {declaration}, or {argument} must say what it is "
+                    f"program must declare {declaration}, or {argument} must say what it is "
                     f"called there, got a program without {name!r}"
                 )
         if self.response not in self.data:
@@ -83,6 +88,12 @@ class StanModel(CarriesData):
                 f"response must be a name in data, one of {', '.join(self.data)}, got "
                 f"{self.response!r}"
             )
+
+    @cached_property
+    def code(self) -> str:
+        """The text of the program, without comments."""
+        text = self.program if isinstance(self.program, str) else self.program.code()
+        return re.sub(r"//[^\n]*|/\*.*?\*/", "", text or "", flags=re.DOTALL)
 
     @property
     def y(self) -> Array:
@@ -96,13 +107,14 @@ class StanModel(CarriesData):
 
     def own_sampler(self) -> StanSampler:
         """Return the sampler on the model's own data."""
-        _require_stan()
+        if isinstance(self.program, str):
+            _require_stan()
         return StanSampler(self)
 
 
 @dataclass(frozen=True, eq=False)
 class StanSampler:
-    """Stan's NUTS; PyStan caches the compiled program, so that a new run only sends new data."""
+    """Stan's NUTS, on one compiled program: a new run only sends new data."""
 
     settings: StanModel
 
@@ -110,8 +122,7 @@ class StanSampler:
         """Return draws for ``exponents`` (n,); ``start`` is the ``end`` of earlier draws."""
         settings = self.settings
         data = {**settings.data, settings.weights: exponents}
-        values = _stan().run(
-            program_code=settings.program_code,
+        request: dict[str, Any] = dict(
             data={name: np.asarray(value).tolist() for name, value in data.items()},
             seed=1 + seed % (2**31 - 2),  # Stan requires a seed from 1 to 2^31 - 1
             chains=settings.chains,
@@ -119,18 +130,23 @@ class StanSampler:
             warmup=settings.warmup,
             init=start,
         )
-        divergent = int(values.pop("divergent__"))
+        if isinstance(settings.program, str):
+            values = _stan().run(program_code=settings.program, **request)
+            divergent = int(values.pop("divergent__"))
+        else:
+            values, divergent = cmdstan_draws(settings.program, **request)
         if settings.log_lik not in values:
-            raise ValueError(
-                f"program_code must give {settings.log_lik} in its generated quantities"
-            )
+            raise ValueError(f"program must give {settings.log_lik} in its generated quantities")
         losses = -as_rows(settings.log_lik, values.pop(settings.log_lik), len(settings.y))
         refuse_nan(losses)
         end = [
             {name: value[chain, -1].tolist() for name, value in values.items()}
             for chain in range(settings.chains)
         ]
-        return Draws(values, losses, divergent, end)
+        names = parameters_of(settings.code)
+        latent = side_by_side(values[name] for name in names if name in values)
+        coordinates = latent.reshape(*losses.shape[:2], -1)
+        return Draws(values, losses, divergent, end, coordinates=coordinates)
 
 
 class _Stan:
@@ -193,8 +209,16 @@ def _stan() -> _Stan:
 
 def _require_stan() -> None:
     if find_spec("stan") is None:
-        raise ImportError("StanModel needs PyStan: pip install 'temperance[stan]'")
+        raise ImportError(
+            "StanModel needs PyStan, pip install 'temperance[stan]', or a CmdStanModel of CmdStanPy"
+        )
 
 
-def _without_comments(program: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?\*/", "", program, flags=re.DOTALL)
+def parameters_of(code: str) -> list[str]:
+    """Return the names in a program's block ``parameters``, without functions of them."""
+    block = re.search(r"(?<!\w)(?<!transformed )parameters\s*\{", code)
+    if block is None:
+        return []
+    # Bounds and sizes may hold names too: a declaration ends with its own.
+    declared = code[block.end() :].split("}")[0]
+    return re.findall(r"(\w+)\s*(?:\[[^\]]*\]\s*)?;", declared)
