@@ -40,10 +40,11 @@ calibration = calibrate(model, X, y, KFold(4), bounds=(0, 1.5))
 print(calibration)
 
 # %%
-# The left panel shows the risk of a draw from the posterior, estimated by four folds, with twice its
-# Monte Carlo error as a band. The right panel shows 95 % intervals of the rates; hospitals are sorted
-# by their true rate. The intervals of Bayes miss the truth too often. The tempered model pools more:
-# its estimates are closer to the common mean and to the truth, and its intervals cover.
+# The left panel shows the risk of a draw from the posterior, estimated by four folds, with twice
+# its Monte Carlo error as a band. The right panel shows 95 % intervals of the rates; hospitals are
+# sorted by their true rate. The intervals of Bayes miss the truth too often. The tempered model
+# pools more: its estimates are closer to the common mean and to the truth, and its intervals
+# cover.
 
 
 def rates(posterior):
