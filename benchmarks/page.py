@@ -7,8 +7,8 @@ from benchmarks.record import Record, Results
 INTRODUCTION = """\
 # Performance
 
-What does a calibration of n rows and d columns cost, beside what you would take instead?
-Times are the best of three on the processor's clock, of fewer if one takes seconds, with one thread
+How long does a calibration of n rows and d columns take, compared with what you would use instead?
+Times are processor times, the best of three runs (of fewer if one takes seconds), with one thread
 of BLAS. Alternatives are in italics; in brackets is the ratio of a time to that of its alternative.
 On another machine the times differ, the ratios much less.
 
@@ -16,9 +16,9 @@ On another machine the times differ, the ratios much less.
 .venv/bin/{command}
 ```
 
-measures all of it in about four minutes, stores it in [performance.json](performance.json), draws
-the figure and writes this page, in the environment that `make test` sets up. `--quick` takes small
-sizes and half a minute and writes to `build/benchmarks`; `--page` only writes the page again.
+measures everything in about four minutes, stores it in [performance.json](performance.json), draws
+the figure and writes this page, in the environment that `make test` sets up. `--quick` takes half a
+minute for small sizes and writes to `build/benchmarks`; `--page` only writes the page again.
 
 {machine}
 
@@ -27,21 +27,21 @@ sizes and half a minute and writes to `build/benchmarks`; `--page` only writes t
 ESTIMATORS = """
 ## Estimators
 
-As you call them, without options. A fit does more than its alternative: the prior learns its scale,
-and forecasts are averaged over beta, weighted by how well they do on rows held out.
+The estimators are called without options. A fit does more than its alternative: it learns the scale
+of the prior, and averages forecasts over beta, weighted by how well they do on held-out rows.
 """
 LINEAR = """
 ## Linear models
 
-The risk at every beta and its minimum. The noise variance is known and the risk is Gibbs' where
-nothing else is said; reference risk is then the default. Leave-one-out is beside `RidgeCV`, which
-is leave-one-out, too, and all others beside `BayesianRidge`. Standard errors are computed when you
-ask for them, and not in these times.
+These are times for the risk at every beta and its minimum. Unless the table says otherwise, the
+noise variance is known and the risk is the Gibbs risk, for which reference risk is the default.
+Leave-one-out is compared with `RidgeCV`, which is leave-one-out, too, and all others with
+`BayesianRidge`. Standard errors are computed on request, and not included in these times.
 """
 LOGISTIC = """
 ## Logistic models
 
-Four approximations of the posterior, beside five folds for each of ten penalties.
+Four approximations of the posterior, compared with five folds for each of ten penalties.
 """
 SAFE_BAYES = """
 ## SafeBayes
@@ -49,7 +49,7 @@ SAFE_BAYES = """
 The plain loop forecasts each row from those before it, for each beta that `scipy.optimize` tries.
 """
 FROM_DISK = """
-## Data that do not fit into memory
+## Data larger than memory
 
 `temperance.streaming.calibrate_blocks` sees every row once and keeps O(d²) numbers for each fold.
 """
@@ -121,9 +121,10 @@ def _machine(results: Results) -> str:
 def _from_disk(ours: Record, theirs: Record) -> str:
     numbers = ours.numbers
     return (
-        f"{ours.size} values, {numbers['bytes on disk'] / 1e6:.0f} MB on disk, by the clock on the "
-        f"wall: {duration(ours.seconds)} for {ours.work},\nbeside {duration(theirs.seconds)} for "
-        f"{theirs.work}. Peak memory {numbers['peak bytes'] / 1e6:.0f} MB.\n"
-        "Both curves are the same up to a relative difference of "
+        f"{ours.size} values, {numbers['bytes on disk'] / 1e6:.0f} MB on disk, take "
+        f"{duration(ours.seconds)} of wall-clock time for {ours.work},\nand "
+        f"{duration(theirs.seconds)} for {theirs.work}. "
+        f"Peak memory is {numbers['peak bytes'] / 1e6:.0f} MB.\n"
+        "Both curves agree to a relative difference of "
         f"{numbers['largest relative difference of the curves']:.0e}."
     )

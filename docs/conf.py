@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
     "filename_pattern": r"plot_.*\.py",
+    "ignore_pattern": r"heart_draws\.py",  # it runs Stan, once
     "download_all_examples": False,
     "show_signature": False,
     "remove_config_comments": True,

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -69,6 +70,18 @@ def run(*command: str | Path, cwd: Path) -> str:
     if done.returncode:
         pytest.fail(f"{command[:3]} exited with {done.returncode}:\n{done.stdout}", pytrace=False)
     return done.stdout
+
+
+@pytest.mark.parametrize("project", ["src/temperance_thesis/pyproject.toml", "CITATION.cff"])
+def test_one_version_everywhere(project):
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    lines = (ROOT / project).read_text().replace('"', "").replace(" = ", ": ").splitlines()
+    assert [line for line in lines if line.startswith("version:")] == [f"version: {version}"]
+
+
+def test_the_changelog_has_the_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_import_is_light(tmp_path):

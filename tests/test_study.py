@@ -555,7 +555,7 @@ class TestSummary:
         assert ratios[("a", "other")] == np.inf and ratios[("c", "other")] == 1
         line = overall(flat).set_index("strategy").loc["other"]
         assert line["worst_ratio"] == np.inf
-        # Infinite counts as 100, nothing in parts of nothing as 1.
+        # Infinite counts as 100, 0 / 0 as 1.
         assert line["ratio"] == pytest.approx((100 * 100 * 1) ** (1 / 3))
 
     def test_another_baseline(self, known):

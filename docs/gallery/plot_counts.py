@@ -1,9 +1,9 @@
 """
-Counts that scatter too much
-============================
+Overdispersed counts
+====================
 
-Counts whose variance is three times their mean, and a Poisson model, which believes that both are
-the same. Tempered, it no longer does.
+The variance of these counts is about three times their mean, but a Poisson model assumes that both
+are the same, so its intervals are too short. Tempering makes them cover.
 """
 
 import matplotlib.pyplot as plt
@@ -29,9 +29,9 @@ print(f"Poisson: beta {poisson.inverse_temperature_:.2f}")
 print(f"negative binomial: beta {negative_binomial.inverse_temperature_:.2f}")
 
 # %%
-# Intervals of the slopes. Those of Bayes under the Poisson model are far too short. With the rate
-# that makes them cover they are about as long as those of the negative binomial model, which has a
-# parameter for the scatter.
+# The picture shows 95 % intervals of the slopes. Those of the Poisson model at beta = 1 (Bayes) are
+# far too short. With a beta at which they cover, they are about as long as those of the negative
+# binomial model, which has a parameter for the overdispersion.
 
 laws = {
     "Poisson, Bayes": GibbsRegressor(loss="poisson", strategy="bayes", prior_scale=10.0)

@@ -1,10 +1,10 @@
 """
-Draws that you have, reweighted
-===============================
+Draws that you have already
+===========================
 
-You have draws from an ordinary posterior and the log likelihood of every row at every draw, from
-whatever sampler. That is enough for the leave-one-out risk at other betas: the draws are
-reweighted, and nothing is fitted again. Draws support betas around their own; where the risk
+Suppose you have draws from an ordinary posterior, from any sampler, and the log likelihood of every
+row at every draw. That is enough for the leave-one-out risk at other betas: the draws are
+reweighted, and nothing is fitted again. Draws support betas around their own; if the risk
 still falls at the end of that range, draw again there.
 """
 
@@ -39,9 +39,9 @@ while True:
 print(found[-1])
 
 # %%
-# Each set of draws gives a piece of the curve; refits without each row, in closed form here, give
-# the grey one. The pieces are off by their Monte Carlo errors. On the right, what 4000 draws are
-# worth away from their own beta.
+# Each set of draws gives a piece of the risk curve; the grey curve is exact, from refits without
+# each row, in closed form. The pieces differ from it by their Monte Carlo errors. The right panel
+# shows the effective number of independent draws, which falls away from the beta of the draws.
 
 exact = calibrate(model, X, y, "leave-one-out", risk="predictive")
 betas = np.geomspace(0.1, 3, 200)
@@ -57,7 +57,7 @@ for colour, each in zip(colours, found, strict=True):
     )
 left.plot(found[-1].beta, found[-1].risk, "o", color="#D55E00", markersize=9, label="choice")
 left.set(xlabel="β", ylabel="leave-one-out predictive risk")
-right.set(xlabel="β", ylabel="worth, in independent draws", ylim=(0, None))
+right.set(xlabel="β", ylabel="effective number of draws", ylim=(0, None))
 left.legend(frameon=False)
 for ax in (left, right):
     ax.set_xscale("log")

@@ -2,9 +2,9 @@
 A million rows from disk
 ========================
 
-The risk of a linear model depends on rows through their second moments alone, so that rows can
-stay on disk: one pass over blocks of them gives the whole curve over beta. Here are a million
-rows of 20 columns with heavy tails, in two files.
+The Gibbs risk of a linear model depends on the rows only through their second moments. So the rows
+can stay on disk: one pass over blocks of them gives the whole curve over beta. This example has a
+million rows of 20 columns, with heavy-tailed noise, in two files.
 """
 
 import tempfile
@@ -33,7 +33,7 @@ for start in range(0, ROWS, 100_000):
     response[start : start + 100_000] = block.sum(axis=1) + noise
 
 # %%
-# Calibrated on the first thousand rows, the first ten thousand, and so on:
+# We calibrate on the first thousand rows, the first ten thousand, and so on:
 
 warnings.simplefilter("ignore", BoundWarning)
 model = models.NormalInverseGammaLinear()
@@ -44,10 +44,10 @@ for n in (1_000, 10_000, 100_000, ROWS):
     print(f"{n:9,} rows: {time.perf_counter() - began:.2f} s")
 
 # %%
-# By how much the estimated risk is above its least, on a logarithmic axis. Every tenfold of the
-# rows divides what beta can gain or lose by ten: with a million rows and twenty columns no beta
-# near 1 makes a difference for draws, and Bayes will do. What is wrong with the noise is for
-# another model to mend.
+# The picture shows by how much the estimated risk exceeds its minimum, on a logarithmic axis. With
+# ten times as many rows, beta can gain or lose a tenth as much. With a million rows and twenty
+# columns no beta near 1 makes a difference for draws, so Bayes is good enough. To describe the
+# heavy-tailed noise, use another model.
 
 betas = np.geomspace(0.02, 2.5, 200)
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
@@ -61,7 +61,7 @@ ax.set(
     xscale="log",
     yscale="log",
     xlabel="β",
-    ylabel="risk above the least",
+    ylabel="risk above its minimum",
     ylim=(1e-7, 1),
     xlim=(0.018, 3.2),
 )

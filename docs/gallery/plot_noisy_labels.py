@@ -2,9 +2,9 @@
 Noisy labels
 ============
 
-Two classes on a plane, and three labels in ten are wrong. The model does not know that labels can
-be wrong: with sixty bumps for columns it explains many of them. Tempered, it believes each label
-less.
+Points on a plane belong to two classes, and three labels in ten are wrong. The model does not know
+that labels can be wrong. With sixty basis functions it fits many of the wrong ones. The tempered
+model trusts each label less.
 """
 
 import matplotlib.pyplot as plt
@@ -41,9 +41,9 @@ calibration = calibrate(model, bumps(points), y, risk="predictive", seed=0)
 print(calibration)
 
 # %%
-# Probabilities of the orange class. Bayes is nearly certain where seven of ten would be right,
-# and its forecasts of new labels are worth no more than those of a coin, whose log score is
-# -0.693. The average over beta is less sure, and better.
+# The panels show the probability of the orange class. Bayes is nearly certain where a probability
+# of seven in ten would be right, and its forecasts of new labels are no better than those of a
+# coin, whose log score is -0.693. The average over beta is less certain, and better.
 
 axis = np.linspace(-3.6, 3.6, 90)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

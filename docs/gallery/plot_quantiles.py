@@ -2,9 +2,9 @@
 Quantiles of food expenditure
 =============================
 
-Engel's 235 households, 1857: the poorer a family, the larger the share of its income that is spent
-on food. A quantile has no likelihood, so the rate of its Gibbs posterior is chosen so that credible
-sets cover.
+Engel's data from 1857 have the income of 235 households and their expenditure on food: the poorer a
+family, the larger the share of its income that it spends on food. A quantile has no likelihood, so
+beta is chosen such that credible sets cover.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ X, y = table[["income"]].to_numpy(), table["foodexp"].to_numpy()
 income = np.linspace(400, 3000, 80)[:, None]
 
 # %%
-# Three lines with 95 % bands. The bands are about the lines, not about households: a tenth of
-# these should lie below the lowest line, whatever its band.
+# The picture shows three quantile lines with 95 % bands. The bands are about the lines, not about
+# households: a tenth of the households should lie below the lowest line, however wide its band is.
 
 fig, ax = plt.subplots(figsize=(7.4, 4.8), layout="constrained")
 ax.scatter(X, y, s=14, color="#6E6E6E", alpha=0.55, linewidth=0)

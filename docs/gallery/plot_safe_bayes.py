@@ -2,12 +2,12 @@
 SafeBayes on Grünwald's example
 ===============================
 
-Half of the rows are easy: all inputs and the response are zero. The others have constant noise
-and only five coefficients that matter, of 51. The model, linear with unknown variance, contains
-the truth of each kind of row, but not of both: the easy rows make the noise look small. Grünwald
-and van Ommen (Bayesian Analysis 12, 2017) found that Bayes then gets *worse* as rows are added,
-up to more than a hundred of them, and that SafeBayes, which predicts each row from those before
-it, does not.
+Half of the rows are easy: all their inputs and the response are zero. The other rows have constant
+noise, and only five of 51 coefficients matter. The model is linear with unknown variance. It is
+right for each kind of row alone, but not for both together: the easy rows make the noise look
+small. Grünwald and van Ommen (Bayesian Analysis 12, 2017) found that Bayes then becomes *worse* as
+rows are added, up to more than a hundred of them. SafeBayes, which predicts each row from those
+before it, does not.
 """
 
 import matplotlib.pyplot as plt
@@ -40,8 +40,9 @@ for i, n in enumerate(sizes):
             distance[k, i, seed] = ((posterior.mean - theta) ** 2).sum()
 
 # %%
-# How far the posterior mean is from the truth, which is also its excess risk on hard rows: mean
-# of ten data sets, and two standard errors.
+# The left panel shows the squared distance of the posterior mean from the truth, which is also its
+# excess risk on hard rows: the mean of ten data sets, and two standard errors. The right panel
+# shows the beta that SafeBayes chooses.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(3, 2))
 for name, colour, values in zip(

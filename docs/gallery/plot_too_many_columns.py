@@ -2,9 +2,9 @@
 Too many columns
 ================
 
-Forty rows, forty columns, and a model that believes in an eighth of the noise that there is.
-Bayes' posterior follows the noise. What a draw from it costs on new rows is known here, so that
-every choice of beta can be judged: 60 data sets, and the true risk of each over beta.
+There are forty rows and forty columns, and the model assumes an eighth of the true noise variance,
+so the posterior of Bayes follows the noise. In this simulation the risk of a draw on new rows is
+known, and every choice of beta can be judged, on 60 data sets.
 """
 
 import warnings
@@ -46,7 +46,8 @@ for seed in range(60):
         excess[name].append(true_risk(X, y, theta, chosen) - curves[-1].min())
 
 # %%
-# The thin lines are data sets, the thick one is their mean. It is lowest far below Bayes.
+# On the left, each thin line is the true risk on one data set, and the thick line is their mean.
+# Its minimum is far below Bayes. On the right is how much risk each strategy loses by its choice.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(3, 2))
 left.plot(betas, np.transpose(curves), color="#0072B2", alpha=0.15, linewidth=1)
@@ -70,9 +71,9 @@ for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Rules that hold rows out do better than Bayes on most data sets, and badly on some, where forty
-# losses misled them. Reference risk reads two scales off the data instead of forty losses: on
-# average it misses the best beta by half as much.
+# Strategies that hold out rows do better than Bayes on most data sets, but badly on some, where
+# forty test losses mislead them. Reference risk estimates two scales from the data instead; on
+# average its excess risk is half as large.
 
 for name, values in excess.items():
     print(f"{name:15} mean {np.mean(values):.2f}, worst {np.max(values):.2f}")

@@ -55,7 +55,7 @@ def calibrate(
     weights : array of shape (n,), optional
         Observation weights; weight k means a row repeated k times.
     seed : int, Generator or None
-        Source of all randomness; the same seed gives the same result.
+        Seed of all random numbers; the same seed gives the same result.
     optimiser : {"deterministic", "stochastic"}
         Scan and refine the curve, or descend noisy covariance slopes from posterior draws (for
         models that can only be sampled; Gibbs risk only).
@@ -121,7 +121,7 @@ def expected_risk(
         Weight of the mean training risk; the number of training observations is Bayes.
     risk : {"gibbs", "predictive"}
     derivative : bool
-        Return also the derivative in alpha.
+        Whether to return the derivative in alpha as well.
     gradient : {"exact", "covariance"}
         The derivative of the risk itself, or the thesis' ``-Cov[r_train, r_test]`` under the
         posterior, from ``n_draws`` draws: the same for exact posteriors, wrong for variational

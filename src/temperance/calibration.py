@@ -171,13 +171,13 @@ class Calibration:
     at_bound : whether the choice lies at a bound
     curve : estimated risk as a function of beta, with slope on request; None if the strategy
         estimates no risk, and then risks and errors are nan
-    bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, its difference to the risk
+    bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, its difference from the risk
         at the choice, and the standard error of that difference, paired over the tested rows; nan
         if the loss is no likelihood, where beta = 1 is not Bayes
     average : the weights of betas, if the posterior is an average over them
     rate : the rule that gave beta, if there is no curve
-    seen : what the rows have decided of the prior or of the units of X, as phrases; a certificate
-        needs rows that decided nothing of these
+    seen : what was chosen from the rows in the prior or the units of X, as phrases; a certificate
+        needs rows from which nothing of these was chosen
     posterior : the posterior at ``alpha`` on all data, or the average
     """
 
@@ -284,21 +284,21 @@ class Calibration:
         return mixed(self.average.weights, [self.posterior_at(b) for b in self.average.betas])
 
     def posterior_at(self, beta: float) -> Any:
-        """Return the posterior at another beta on all data; of a likelihood Bayes is 1."""
+        """Return the posterior at another beta on all data; for a likelihood Bayes is 1."""
         alpha = non_negative("beta", beta) * self.data.size
         return self.model.posterior(self.data.X, self.data.y, alpha, self.data.weights)
 
     def sandwich(
         self, groups: ArrayLike | None = None, correction: Correction | None = None
     ) -> Any:
-        r"""Return a Gaussian that varies as the minimiser of the risk does, at any beta.
+        r"""Return a Gaussian with the sampling covariance of the minimiser of the risk.
 
         .. math:: N(\hat\theta, J^{-1} I J^{-1} / n),
 
         with the curvature J of the mean loss and the covariance I of its scores at the minimiser.
-        No scalar beta gives this covariance if the rates of the directions differ.  Of a sampled
-        model, the draws of ``posterior``, moved so that they have this covariance: theta becomes
-        theta_hat + Omega (theta - mean).
+        No scalar beta gives this covariance if the rates of the directions differ.  For a sampled
+        model the result is the draws of ``posterior``, moved so that they have this covariance:
+        theta becomes theta_hat + Omega (theta - mean).
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class Calibration:
         Parameters
         ----------
         loss : {"zero-one", "brier"}
-            Whether a draw misclassifies a row, or the square of y less the draw's probability.
+            Whether a draw misclassifies a row, or the square of y minus the draw's probability.
         confidence : float
             The probability that the bound holds.
         even_if_seen : bool

@@ -47,13 +47,13 @@ class Certificate:
     ----------
     bound : the expected loss of a draw from the posterior on a new row is at most this
     empirical_risk : the expected loss of a draw on the rows of the fit
-    kl : KL divergence of the posterior from the prior, in nats; of an average over beta the mean of
-        the KL divergences of its parts, which is an upper bound
+    kl : KL divergence of the posterior from the prior, in nats; for an average over beta the mean
+        of the KL divergences of its parts, which is an upper bound
     n : number of rows
     confidence : probability, over samples of n rows, that the bound holds
     loss : {"zero-one", "brier"}
-    seen : what the rows have decided of the prior or of the units of X; if anything, the bound is a
-        number without a guarantee
+    seen : what was chosen from the rows in the prior or the units of X; if anything, the bound has
+        no guarantee
     """
 
     bound: float

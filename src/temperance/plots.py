@@ -17,7 +17,7 @@ ERRORS_SHOWN = 25  # betas at which the Monte Carlo error of a curve is computed
 
 
 def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
-    """Draw the risk curve within the bounds, with the choice, and Bayes of a likelihood, marked.
+    """Draw the risk curve within the bounds, and mark the choice and, for a likelihood, Bayes.
 
     The axis is one of square roots, or logarithmic, if the choice would otherwise be too close to
     its left end.  A curve from draws has a band of two Monte Carlo errors.  Other valleys of the

@@ -55,16 +55,16 @@ def reproduce(
         Path | None,
         typer.Option(help="File of the verdicts.", show_default="OUT/reproduction.md"),
     ] = None,
-    seed: Annotated[int, whole_number("Same seed, same numbers.", least=0)] = 0,
-    jobs: Annotated[int, whole_number("Workers; -1 is one on each core.")] = -1,
+    seed: Annotated[int, whole_number("Seed of all random numbers.", least=0)] = 0,
+    jobs: Annotated[int, whole_number("Number of workers; -1 for one on each core.")] = -1,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Reproduce the figures of the thesis, and judge its claims.
 
-    Each figure is computed into a table first, and drawn from it second; tables
-    (CSV) and pictures (PNG, SVG) lie side by side. Results are stored as they
-    come: run the same command again after an interruption, and it goes on where
-    it was. One bar on a terminal shows the whole run.
+    Each figure is drawn from a table; tables (CSV) and pictures (PNG, SVG) are
+    written to the same directory. Results are stored as they come: after an
+    interruption the same command continues where it stopped. On a terminal one
+    bar shows the progress of the whole run.
 
     The thesis: L. Perrotta, Practical calibration of the temperature parameter
     in Gibbs posteriors, 2020, arXiv:2004.10522.

@@ -634,7 +634,7 @@ def test_the_page_is_complete(text):
         assert coded in ("same", "not measured") or re.search(r"\d", coded)
         assert (coded == "same") == (claim.one_version)
         assert re.search(r"[✓✗?]", support)
-    for heading in ("Verdicts", "Over all settings", "Does holding beta", "Which strategy"):
+    for heading in ("Verdicts", "Over all settings", "Is it better to keep beta", "Which strategy"):
         assert f"\n## {heading}" in text
     assert "```sh\ndo it\n```" in text
     told = "The run took 17 s of wall time with 2 workers: comparisons 12 s, the rest 4 s."

@@ -80,13 +80,13 @@ def _minimiser(setting: Any) -> Array:
 
 @dataclass(frozen=True)
 class MeanCoverage:
-    """Observations N(1, variance), whose model has the variance 1.
+    """Observations N(1, variance); the model assumes the variance 1.
 
     Parameters
     ----------
     n : int
     variance : float
-        The true one.
+        The true variance.
     """
 
     n: int

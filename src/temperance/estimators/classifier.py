@@ -261,7 +261,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         *,
         even_if_seen: bool = False,
     ) -> Certificate:
-        """Return that of the calibration, see :meth:`temperance.Calibration.certificate`."""
+        """Return the certificate of :meth:`temperance.Calibration.certificate`."""
         check_is_fitted(self)
         return self.calibration_.certificate(loss, confidence, even_if_seen=even_if_seen)
 
@@ -354,7 +354,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         return np.exp(self.predict_log_proba(X, beta=beta))
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class of each row, or that on its side of the margin."""
+        """Return the most probable class of each row, or the class on its side of the margin."""
         if not self.likelihood:
             check_is_fitted(self)
             return self.classes_[(self.decision_function(X) > 0).astype(int)]

@@ -305,17 +305,17 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     def fitted_value(self, X: ArrayLike, *, beta: float | None = None) -> StudentDistribution:
         """Return the posterior distribution of the linear predictor at ``X``.
 
-        It is the quantile of ``loss="quantile"``, the centre of the responses of other losses in
-        their units, the logarithm of the mean of counts.
+        It is the quantile for ``loss="quantile"``, the logarithm of the mean for counts, and the
+        centre of the responses for other losses.
         """
         law = self._posterior(beta).combination(self._rows(X))
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return the mean of new responses at ``X``, with ``return_std`` also their deviation.
+        """Return the mean of new responses at ``X``, and their standard deviation on request.
 
-        For a loss that is no likelihood these are mean and deviation of the fitted value.
+        For a loss that is no likelihood they are those of the fitted value.
         """
         law = self._law(X)
         return (law.mean, law.std) if return_std else law.mean
@@ -373,7 +373,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         return self._response.centre[0] + self._response.unit[0] * draws.T
 
     def parts(self) -> list[tuple[str, Calibration]]:
-        """Return the calibration, without a name."""
+        """Return the only calibration, under an empty name."""
         check_is_fitted(self)
         return [("", self.calibration_)]
 

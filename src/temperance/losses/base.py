@@ -115,7 +115,7 @@ class PredictorLoss(ExpectedLoss, TestedLoss, Protocol):
 class Loss(ABC):
     """A loss l(u, y) of a linear predictor u and a response y.
 
-    A subclass has to have ``value``, ``derivatives`` and, unless it has closed forms for
+    A subclass must define ``value``, ``derivatives`` and, unless it has closed forms for
     ``expected``, ``partials`` and (likelihoods only) ``log_predictive``, also ``bends``.  Means and
     variances of predictors are (m, n) or (n,), responses (n,) or (m, n); a variance may be 0.
 
@@ -126,11 +126,11 @@ class Loss(ABC):
     convex : bool
         Whether l is convex in u for every y.
     smooth : bool
-        Whether l'' says how l bends, everywhere: not at kinks.  Laplace's approximation needs it.
+        Whether l'' exists everywhere: not at kinks.  Laplace's approximation needs it.
     likelihood : bool
         Whether l is minus a log likelihood, with its constant.
     discrete : bool
-        Of a likelihood: whether responses are whole numbers.
+        For a likelihood: whether responses are whole numbers.
     method : str
         How risks are computed, in words.
     binary : bool
@@ -142,7 +142,7 @@ class Loss(ABC):
     predictor : str
         What the linear predictor is, in words.
     largest_predictor : float
-        The size of a predictor that is computed with, at most.
+        Largest absolute value of a predictor in computations.
     """
 
     name: ClassVar[str] = "loss"
@@ -171,7 +171,7 @@ class Loss(ABC):
         return self.value(u, y), first, second
 
     def bends(self, y: Array) -> tuple[Array, Array]:
-        """Return where l bends and how wide the bend is, (n,) each, or (k, n) for k bends.
+        """Return the places of the bends of l and their widths, (n,) each, or (k, n) for k bends.
 
         At a distance r from its nearest bend, of width w, l is as smooth as a power of
         sqrt(w^2 + r^2): an analytic function without singularities nearer than about that.  The
@@ -182,7 +182,7 @@ class Loss(ABC):
         )
 
     def check(self, y: Array) -> None:
-        """Refuse responses that the loss does not take; by default it takes all."""
+        """Refuse unsuitable responses; by default all are accepted."""
         return
 
     def typical(self, y: Array, offset: Array) -> Quadratic:
@@ -238,24 +238,24 @@ class Loss(ABC):
         return -log, -(by_mean * d_mean + by_variance * d_variance)
 
     def response_mean(self, u: Array) -> Array:
-        """Return E[Y | u], of a likelihood."""
+        """Return E[Y | u], for a likelihood."""
         raise self._no_likelihood("response_mean(u)")
 
     def response_variance(self, u: Array) -> Array:
-        """Return Var[Y | u], of a likelihood; infinite where there is none."""
+        """Return Var[Y | u], for a likelihood; it may be infinite."""
         raise self._no_likelihood("response_variance(u)")
 
     def sample(self, u: Array, rng: np.random.Generator) -> Array:
-        """Draw a response for each predictor, of a likelihood."""
+        """Draw a response for each predictor, for a likelihood."""
         raise self._no_likelihood("sample(u, rng)")
 
     def cdf(self, u: Array, y: Array) -> Array:
-        """Return P(Y <= y | u), of a likelihood."""
+        """Return P(Y <= y | u), for a likelihood."""
         raise self._no_likelihood("cdf(u, y)")
 
     @property
     def free(self) -> bool:
-        """Whether a parameter of the loss is still to be found, by ``fitted``."""
+        """Whether a parameter of the loss is still to be fitted, by ``fitted``."""
         return False
 
     def fitted(self, u: Array, y: Array, weights: Array) -> Self:

@@ -40,7 +40,7 @@ class Expectile(Loss):
         open_unit("quantile", self.quantile)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no number."""
+        """Refuse responses that are not numbers."""
         check_finite(y)
 
     def value(self, u: Array, y: Array) -> Array:
@@ -59,7 +59,7 @@ class Expectile(Loss):
         return y, np.zeros_like(y)
 
     def typical(self, y: Array, offset: Array) -> Quadratic:
-        """Return the square that weighs the same on both sides."""
+        """Return the square with the same weight on both sides."""
         return Quadratic(y, np.ones_like(y))
 
     def unit(self, y: Array) -> float:

@@ -22,7 +22,7 @@ class Huber(Loss):
     Parameters
     ----------
     delta : float or "auto"
-        Where the lines begin, or to be fitted: 1.345 times the spread of the residuals.
+        Residual at which the loss becomes linear; "auto" fits 1.345 times the residuals' spread.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Huber(Loss):
 
     @property
     def free(self) -> bool:
-        """Whether delta is still to be found."""
+        """Whether delta is still to be fitted."""
         return self.delta == AUTO
 
     @property
@@ -50,7 +50,7 @@ class Huber(Loss):
         return known("delta", self.delta)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no number."""
+        """Refuse responses that are not numbers."""
         check_finite(y)
 
     def fitted(self, u: Array, y: Array, weights: Array) -> Self:
@@ -72,7 +72,7 @@ class Huber(Loss):
         return first, (np.abs(residual) < self._delta) + 0.0, np.zeros_like(residual)
 
     def bends(self, y: Array) -> tuple[Array, Array]:
-        """Return where the lines begin, on either side."""
+        """Return where the loss becomes linear, on either side."""
         centres = np.stack([y - self._delta, y + self._delta])
         return centres, np.zeros_like(centres)
 

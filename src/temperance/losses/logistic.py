@@ -18,8 +18,8 @@ from temperance.types import Array, Risk
 class Logistic(Loss):
     r"""Loss log(1 + exp(u)) - y u of labels y in {0, 1}.
 
-    It is softplus(s u) with the sign s = 1 - 2 y.  By that no derivative is a difference from 1,
-    and those of rows far on the right side keep their digits.
+    It is softplus(s u) with the sign s = 1 - 2 y.  So no derivative is a difference from 1,
+    and those of rows far on the right side remain accurate.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Logistic(Loss):
         return value, p, odds
 
     def typical(self, y: Array, offset: Array) -> Quadratic:
-        """Return the largest curvature, where the predictor is without data."""
+        """Return the largest curvature, at the predictor 0."""
         return Quadratic(np.asarray(offset), np.full(np.shape(offset), 0.25))
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:

@@ -24,13 +24,13 @@ LARGE, WIDE = 100.0, 0.25
 class NegativeBinomial(Loss):
     r"""Loss k softplus(x) + y softplus(-x) + c(y), x = u - log k, of counts y with mean exp(u).
 
-    The variance of a count of mean m is m + m^2 / k: the larger the dispersion k, the nearer is
-    the law to Poisson's.  The constant is c(y) = log Gamma(k) + log y! - log Gamma(y + k).
+    The variance of a count with mean m is m + m^2 / k: as the dispersion k grows, the distribution
+    approaches Poisson's.  The constant is c(y) = log Gamma(k) + log y! - log Gamma(y + k).
 
     Parameters
     ----------
     dispersion : float or "auto"
-        k, or to be fitted.
+        k; "auto" fits it by maximum likelihood.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class NegativeBinomial(Loss):
 
     @property
     def free(self) -> bool:
-        """Whether the dispersion is still to be found."""
+        """Whether the dispersion is still to be fitted."""
         return self.dispersion == AUTO
 
     @property
@@ -61,7 +61,7 @@ class NegativeBinomial(Loss):
         return known("dispersion", self.dispersion)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no count."""
+        """Refuse responses that are not counts."""
         check_counts(y)
 
     def fitted(self, u: Array, y: Array, weights: Array) -> Self:
@@ -137,7 +137,7 @@ class NegativeBinomial(Loss):
         return mean + mean**2 / self._k
 
     def sample(self, u: Array, rng: np.random.Generator) -> Array:
-        """Draw counts: Poisson with rates from a Gamma law of shape k and mean exp(u)."""
+        """Draw counts: Poisson with Gamma distributed rates of shape k and mean exp(u)."""
         k = self._k
         return rng.poisson(rng.gamma(k, np.exp(u) / k)).astype(float)
 

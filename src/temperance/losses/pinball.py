@@ -41,7 +41,7 @@ class Pinball(Loss):
         open_unit("quantile", self.quantile)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no number."""
+        """Refuse responses that are not numbers."""
         check_finite(y)
 
     def value(self, u: Array, y: Array) -> Array:

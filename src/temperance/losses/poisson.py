@@ -20,7 +20,7 @@ LARGEST = 250.0  # logarithm of a rate whose derivatives are computed
 class Poisson(Loss):
     r"""Loss exp(u) - y u + log y! of counts y with rate exp(u).
 
-    It is computed as y (exp(d) - 1 - d) + c(y), d = u - log y, with the digits of large counts.
+    It is computed as y (exp(d) - 1 - d) + c(y), d = u - log y, which is accurate for large counts.
     Its expectation has exp(mu + v/2) in the place of exp(mu).
 
     Examples
@@ -39,7 +39,7 @@ class Poisson(Loss):
     method: ClassVar[str] = "Gaussian approximation, losses in closed form"
 
     def check(self, y: Array) -> None:
-        """Refuse what is no count."""
+        """Refuse responses that are not counts."""
         check_counts(y)
 
     def value(self, u: Array, y: Array) -> Array:

@@ -52,7 +52,7 @@ class Probit(Loss):
         return CENTRE * _sign(y), np.full_like(y, WIDTH)
 
     def typical(self, y: Array, offset: Array) -> Quadratic:
-        """Return the curvature 2 / pi at 0, where the predictor is without data."""
+        """Return the curvature 2 / pi at the predictor 0."""
         return Quadratic(np.asarray(offset), np.full(np.shape(offset), 2 / np.pi))
 
     def log_predictive(self, mean: Array, variance: Array, y: Array) -> tuple[Array, Array, Array]:

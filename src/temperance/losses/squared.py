@@ -39,7 +39,7 @@ class Squared(Loss):
         positive("noise_variance", self.noise_variance)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no number."""
+        """Refuse responses that are not numbers."""
         check_finite(y)
 
     def value(self, u: Array, y: Array) -> Array:
@@ -60,7 +60,7 @@ class Squared(Loss):
         return Quadratic(y, np.full_like(y, 1 / self.noise_variance))
 
     def unit(self, y: Array) -> float:
-        """Return the deviation of the noise."""
+        """Return the standard deviation of the noise."""
         return float(np.sqrt(self.noise_variance))
 
     def expected(self, mean: Array, variance: Array, y: Array) -> Array:

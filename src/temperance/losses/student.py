@@ -32,7 +32,7 @@ class StudentT(Loss):
     df : float
         Degrees of freedom.
     scale : float or "auto"
-        Of the noise, or to be fitted.
+        Scale of the noise; "auto" fits it by maximum likelihood.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class StudentT(Loss):
 
     @property
     def free(self) -> bool:
-        """Whether the scale is still to be found."""
+        """Whether the scale is still to be fitted."""
         return self.scale == AUTO
 
     @property
@@ -63,7 +63,7 @@ class StudentT(Loss):
         return known("scale", self.scale)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no number."""
+        """Refuse responses that are not numbers."""
         check_finite(y)
 
     def fitted(self, u: Array, y: Array, weights: Array) -> Self:
@@ -134,7 +134,7 @@ class StudentT(Loss):
         return u + self._scale * rng.standard_t(self.df, size=np.shape(u))
 
     def cdf(self, u: Array, y: Array) -> Array:
-        """Return the law of Student-t."""
+        """Return the distribution function of Student-t."""
         return stdtr(self.df, (y - u) / self._scale)
 
 

@@ -20,7 +20,7 @@ class Tukey(Loss):
     Parameters
     ----------
     c : float
-        Distance from which on a response counts for nothing, usually 4.685 deviations of noise.
+        Distance beyond which a response has no influence, usually 4.685 noise deviations.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Tukey(Loss):
         positive("c", self.c)
 
     def check(self, y: Array) -> None:
-        """Refuse what is no number."""
+        """Refuse responses that are not numbers."""
         check_finite(y)
 
     def value(self, u: Array, y: Array) -> Array:
@@ -60,14 +60,14 @@ class Tukey(Loss):
         )
 
     def bends(self, y: Array) -> tuple[Array, Array]:
-        """Return where the loss ends, on either side."""
+        """Return where the loss becomes constant, on either side."""
         centres = np.stack([y - self.c, y + self.c])
         return centres, np.zeros_like(centres)
 
     def typical(self, y: Array, offset: Array) -> Quadratic:
         """Return Huber's square, which the loss resembles near the response.
 
-        The loss has minima that are not the least: start where Huber's loss leads.
+        The loss has several minima, so the search starts at that of Huber's loss.
         """
         return Quadratic(y, np.ones_like(y))
 

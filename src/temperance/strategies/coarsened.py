@@ -25,7 +25,7 @@ class Coarsened(RateStrategy):
     Parameters
     ----------
     alpha : float
-        The number of observations from which on the model's errors show.
+        The number of observations at which the errors of the model begin to show.
 
     References
     ----------

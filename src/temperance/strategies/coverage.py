@@ -37,10 +37,10 @@ class Coverage(RateStrategy):
         \frac1B \sum_b 1\{\hat\theta \in C_{level}(\pi^{(b)}_\beta)\} = level
 
     where :math:`\pi^{(b)}_\beta` is the posterior of resample b of the rows, C the region of
-    highest density, and theta_hat the minimiser of the risk on all rows; if that does not exist,
-    or the prior excludes it at every beta, the posterior mean of all rows at the same beta.  The
-    resamples are the same for every beta, so that no stochastic approximation is needed: the
-    largest such beta is found by scaling beta, or by bisection.
+    highest density, and theta_hat the minimiser of the risk on all rows.  If the minimiser does not
+    exist, or the prior excludes it at every beta, theta_hat is the posterior mean of all rows at
+    the same beta.  The resamples are the same for every beta, so that no stochastic approximation
+    is needed: the largest such beta is found by scaling beta, or by bisection.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from temperance.validation import as_data
 
 @dataclass(frozen=True, eq=False)
 class Oracle(CurveStrategy):
-    r"""Train on all rows, test on fresh data: the curve R(alpha) itself, for simulations.
+    r"""Train on all rows, test on new data: the curve R(alpha) itself, for simulations.
 
     Parameters
     ----------

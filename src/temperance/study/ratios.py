@@ -14,9 +14,7 @@ from collections.abc import Iterable
 LEAST_RATIO = 0.01
 MOST_RATIO = 1 / LEAST_RATIO
 # The rule, as printed on pages.
-RULE = (
-    "where less than .01 counts as .01, more than 100 as 100, and nothing in parts of nothing as 1"
-)
+RULE = "where less than .01 counts as .01, more than 100 as 100, and 0 / 0 as 1"
 
 
 def ratio(excess: float, reference: float) -> float:

@@ -144,7 +144,7 @@ def _coverage(ax: Any, table: Any, places: dict[tuple[str, str], float]) -> None
     if len(regressions):
         ends = [y for (model, _), y in places.items() if model in set(regressions.model)]
         ax.plot([NOMINAL] * 2, [min(ends) - 0.6, max(ends) + 0.6], color="black", linewidth=1.0)
-    ax.set_title("Cover of 95 % intervals\n")
+    ax.set_title("Coverage of 95 % intervals\n")
     ax.set_xlabel("β by the predictive risk")
     ax.xaxis.set_major_locator(MultipleLocator(0.1, offset=0.05))
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f} %")

@@ -46,7 +46,7 @@ CLAIMS = (
         "bootstrap-not-worth",
         WHERE,
         "The bootstrap is not worth using.",
-        "its risk less that of the better of sample splitting and SafeBayes, paired, in all "
+        "its risk minus that of the better of sample splitting and SafeBayes, paired, in all "
         "settings; claimed above 0",
         bootstrap_loses,
     ),
@@ -54,7 +54,7 @@ CLAIMS = (
         "bootstrap-slower",
         WHERE,
         "The bootstrap is slower than sample splitting.",
-        "seconds of sample splitting in parts of the bootstrap's, median of the paired ratios in "
+        "seconds of sample splitting relative to the bootstrap's, median of the paired ratios in "
         "all settings; claimed below 1",
         lambda e: each(e, ALL, (SPLIT,), lambda v, k, s: e.speed(v, k, s, BOOTSTRAP), high=1.0),
         timed=True,
@@ -63,7 +63,7 @@ CLAIMS = (
         "bayes-fastest",
         WHERE,
         "Bayes is faster than the others.",
-        "Bayes' seconds in parts of those of each of the other four, median of the paired ratios; "
+        "Bayes' seconds relative to those of each of the other four, median of the paired ratios; "
         "claimed below 1",
         lambda e: each(
             e,
@@ -77,29 +77,29 @@ CLAIMS = (
     Claim(
         "beta-for-parts",
         OURS,
-        "Holding beta beats holding alpha for sample splitting and SafeBayes.",
-        "risk holding beta less risk holding alpha, paired, in all settings; claimed below 0",
+        "Keeping beta fixed beats keeping alpha fixed for sample splitting and SafeBayes.",
+        "risk with beta fixed minus risk with alpha fixed, paired, all settings; claimed below 0",
         lambda e: keeping_beta(e, ("sample splitting", "SafeBayes")),
     ),
     Claim(
         "beta-for-folds",
         OURS,
-        "Holding beta beats holding alpha for 5 folds, 10 folds and leave-one-out.",
-        "risk holding beta less risk holding alpha, paired, in all settings; claimed below 0",
+        "Keeping beta fixed beats keeping alpha fixed for 5 folds, 10 folds and leave-one-out.",
+        "risk with beta fixed minus risk with alpha fixed, paired, all settings; claimed below 0",
         lambda e: keeping_beta(e, ("5-fold", "10-fold", "leave-one-out")),
     ),
     Claim(
         "default-beats-bayes",
         OURS,
         "10 folds that hold beta, the default of most models, are better than Bayes.",
-        "risk less Bayes', paired, in all settings; claimed below 0",
+        "risk minus Bayes', paired, in all settings; claimed below 0",
         lambda e: beats(e, ALL, (DEFAULT,)),
     ),
     Claim(
         "default-beats-thesis",
         OURS,
         "10 folds that hold beta are better than the thesis' sample splitting and SafeBayes.",
-        "risk less that of each, paired, in all settings; claimed below 0",
+        "risk minus that of each, paired, in all settings; claimed below 0",
         lambda e: [
             Check(v, f"{k} {other}", e.difference(v, k, DEFAULT, other), high=0.0)
             for v, k in e.present(ALL)

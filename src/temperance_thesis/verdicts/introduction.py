@@ -53,21 +53,21 @@ CLAIMS = (
         "split-beats-bayes",
         WHERE,
         "In complex or misspecified models sample splitting does better than Bayes.",
-        "risk less Bayes', paired, in the ten settings that are not simple; claimed below 0",
+        "risk minus Bayes', paired, in the ten settings that are not simple; claimed below 0",
         lambda e: beats(e, COMPLEX, (SPLIT,)),
     ),
     Claim(
         "safe-beats-bayes",
         WHERE,
         "In complex or misspecified models SafeBayes does better than Bayes.",
-        "risk less Bayes', paired, in the ten settings that are not simple; claimed below 0",
+        "risk minus Bayes', paired, in the ten settings that are not simple; claimed below 0",
         lambda e: beats(e, COMPLEX, (SAFE,)),
     ),
     Claim(
         "best",
         WHERE,
         "In complex or misspecified models sample splitting and SafeBayes do best.",
-        "risk less that of the best among Bayes, naive and bootstrap, paired; claimed below 0",
+        "risk minus that of the best among Bayes, naive and bootstrap, paired; claimed below 0",
         lambda e: beats_best_of(e, COMPLEX, (SPLIT, SAFE), OTHERS),
     ),
     Claim(
@@ -81,7 +81,7 @@ CLAIMS = (
         "split-is-faster",
         "abstract, introduction, conclusion",
         "Sample splitting is faster than SafeBayes.",
-        "seconds of sample splitting in parts of SafeBayes', median of the paired ratios in all "
+        "seconds of sample splitting relative to SafeBayes', median of the paired ratios in all "
         "settings; claimed below 1",
         lambda e: each(e, ALL, (SPLIT,), lambda v, k, s: e.speed(v, k, s, SAFE), high=1.0),
         timed=True,
@@ -90,14 +90,14 @@ CLAIMS = (
         "split-is-safe",
         "abstract",
         "Sample splitting does as well as Bayes or better.",
-        "risk less Bayes' in parts of it, paired, in all settings; claimed below 0.05",
+        "risk minus Bayes' relative to it, paired, in all settings; claimed below 0.05",
         lambda e: each(e, ALL, (SPLIT,), lambda v, k, s: e.relative(v, k, s, BAYES), high=SMALL),
     ),
     Claim(
         "bootstrap-needs-rows",
         WHERE + ", conclusion",
         "The bootstrap does better when there are many observations.",
-        "excess risk in parts of Bayes' at n = 160 less that at n = 20, linear regression with "
+        "excess risk relative to Bayes' at n = 160 minus that at n = 20, linear regression with "
         "d = 40 and variance 8, 200 draws; claimed below 0",
         bootstrap_with_more_rows,
     ),
@@ -113,14 +113,14 @@ CLAIMS = (
         "naive-is-worst",
         WHERE,
         "In complex or misspecified models the naive strategy does worse than all others.",
-        "risk less that of the worst of the thesis' other four, paired; claimed above 0",
+        "risk minus that of the worst of the thesis' other four, paired; claimed above 0",
         lambda e: loses_to_all(e, COMPLEX, NAIVE, THESIS),
     ),
     Claim(
         "simple-similar",
         WHERE + ", conclusion",
         "In simple, well-specified models all strategies do similarly well.",
-        "excess risk in parts of the least risk, each of the five in the two simple settings; "
+        "excess risk relative to the least risk, each of the five in the two simple settings; "
         "claimed below 0.05",
         lambda e: each(e, SIMPLE, THESIS, e.relative_excess, high=SMALL),
     ),
@@ -135,7 +135,7 @@ CLAIMS = (
         "simple-bayes",
         WHERE,
         "In simple models Bayes is worse than the best, but hardly so.",
-        "Bayes' excess risk in parts of the least risk; claimed in (0, 0.05)",
+        "Bayes' excess risk relative to the least risk; claimed in (0, 0.05)",
         lambda e: each(e, SIMPLE, (BAYES,), e.relative_excess, 0.0, SMALL),
     ),
     Claim(

@@ -116,28 +116,28 @@ CLAIMS = (
         "middle-lower",
         WHERE,
         "With n = d = 40 and variance 8, sample splitting and SafeBayes do better than Bayes.",
-        "risk less Bayes', paired, in linear-40-40-8; claimed below 0",
+        "risk minus Bayes', paired, in linear-40-40-8; claimed below 0",
         lambda e: beats(e, (MIDDLE,), (SPLIT, SAFE)),
     ),
     Claim(
         "middle-close",
         WHERE,
         "In that case both are almost as good as the best beta.",
-        "excess risk in parts of Bayes'; claimed below 0.25",
+        "excess risk relative to Bayes'; claimed below 0.25",
         lambda e: each(e, (MIDDLE,), (SPLIT, SAFE), e.ratio, high=CLOSE),
     ),
     Claim(
         "middle-bootstrap",
         WHERE,
         "In that case the bootstrap is a little worse than both, and better than Bayes.",
-        "risk of the bootstrap less that of each, paired; claimed above 0, above 0, below 0",
+        "risk of the bootstrap minus that of each, paired; claimed above 0, above 0, below 0",
         bootstrap_between,
     ),
     Claim(
         "middle-least",
         WHERE,
         "In that case no strategy comes near the least risk of any parameter.",
-        "risk at the best beta less the least risk, in parts of the latter; claimed above 0.1",
+        "risk at the best beta minus the least risk, relative to the latter; claimed above 0.1",
         above_the_least,
     ),
     Claim(
@@ -151,14 +151,14 @@ CLAIMS = (
         "easy-safe-bayes",
         WHERE + ", many observations, little noise",
         "There SafeBayes chooses too small a beta.",
-        "SafeBayes' choice less the best beta, median; claimed below 0",
+        "SafeBayes' choice minus the best beta, median; claimed below 0",
         below_the_best,
     ),
     Claim(
         "easy-curves",
         WHERE + ", many observations, little noise",
         "There generalisation and empirical error are similar.",
-        "empirical error below the risk, in parts of the risk, up to 10 data sets; claimed within "
+        "empirical error below the risk, relative to the risk, up to 10 data sets; claimed within "
         "0.1",
         lambda e: underestimation(e, EASY, -GAP, GAP),
     ),
@@ -182,14 +182,14 @@ CLAIMS = (
         "noisy-many-bootstrap",
         WHERE + ", many observations, much noise",
         "There the bootstrap does well.",
-        "risk of the bootstrap less Bayes', paired; claimed below 0",
+        "risk of the bootstrap minus Bayes', paired; claimed below 0",
         lambda e: beats(e, (NOISY_MANY,), (BOOTSTRAP,)),
     ),
     Claim(
         "noisy-many-curves",
         WHERE + ", many observations, much noise",
         "There the empirical error does not underestimate the risk.",
-        "empirical error below the risk, in parts of the risk, up to 10 data sets; claimed below "
+        "empirical error below the risk, relative to the risk, up to 10 data sets; claimed below "
         "0.1",
         lambda e: underestimation(e, NOISY_MANY, -math.inf, GAP),
     ),
@@ -220,7 +220,7 @@ CLAIMS = (
         "noisy-few-curves",
         WHERE + ", few observations, much noise",
         "There the empirical error underestimates the risk.",
-        "empirical error below the risk, in parts of the risk, up to 10 data sets; claimed above "
+        "empirical error below the risk, relative to the risk, up to 10 data sets; claimed above "
         "0.1",
         lambda e: underestimation(e, NOISY_FEW, GAP, math.inf),
     ),
@@ -228,14 +228,14 @@ CLAIMS = (
         "accurate-few-split",
         WHERE + ", few observations, little noise",
         "With n = 16, d = 40 and variance 0.2 sample splitting does worse than all others.",
-        "risk less that of the worst of the thesis' other four, paired; claimed above 0",
+        "risk minus that of the worst of the thesis' other four, paired; claimed above 0",
         lambda e: loses_to_all(e, (ACCURATE_FEW,), SPLIT, THESIS),
     ),
     Claim(
         "accurate-few-curves",
         WHERE + ", few observations, little noise",
         "There the empirical error underestimates the risk.",
-        "empirical error below the risk, in parts of the risk, up to 10 data sets; claimed above "
+        "empirical error below the risk, relative to the risk, up to 10 data sets; claimed above "
         "0.1",
         lambda e: underestimation(e, ACCURATE_FEW, GAP, math.inf),
     ),

@@ -76,7 +76,7 @@ def slope_errors(evidence: Evidence) -> list[Check]:
     checks = []
     for version in VERSIONS:
         errors = evidence.variational[version].slope_error
-        means = f"{errors[MEAN_FIELD].mean():.2f} less {errors[JAAKKOLA].mean():.2f}:"
+        means = f"{errors[MEAN_FIELD].mean():.2f} minus {errors[JAAKKOLA].mean():.2f}:"
         difference = of_mean(_difference(errors, MEAN_FIELD, JAAKKOLA))
         checks.append(Check(version, means, difference, high=0.0))
     return checks
@@ -115,7 +115,7 @@ def near_the_least(evidence: Evidence) -> list[Check]:
 def lowest_risks(evidence: Evidence) -> list[Check]:
     """Return checks that two strategies are below the other three for mean-field."""
     return [
-        Check(check.version, f"{name} less {other}", check.estimate, check.low, check.high)
+        Check(check.version, f"{name} minus {other}", check.estimate, check.low, check.high)
         for name in (SPLIT, SAFE)
         for other in (BOOTSTRAP, BAYES, NAIVE)
         for check in beats(evidence, (MEAN_FIELD,), (name,), other)
@@ -140,7 +140,7 @@ CLAIMS = (
         "mean-field-generalises",
         WHERE,
         "The mean-field posterior has a lower generalisation error than Jaakkola's.",
-        "risk, mean-field less Jaakkola on the same data, up to 10 data sets; claimed below 0",
+        "risk, mean-field minus Jaakkola on the same data, up to 10 data sets; claimed below 0",
         lambda e: [
             *below(e, lambda found: found.generalisation, MEAN_FIELD, JAAKKOLA),
             *apart(e, lambda found: found.best_risk, "best beta:", high=0.0),
@@ -150,7 +150,7 @@ CLAIMS = (
         "jaakkola-fits",
         WHERE,
         "Jaakkola's posterior has a lower empirical error than the mean-field one.",
-        "empirical error, Jaakkola less mean-field on the same data, up to 10 data sets; claimed "
+        "empirical error, Jaakkola minus mean-field on the same data, up to 10 data sets; claimed "
         "below 0",
         lambda e: below(e, lambda found: found.empirical, JAAKKOLA, MEAN_FIELD),
     ),
@@ -158,7 +158,7 @@ CLAIMS = (
         "mean-field-distinct",
         WHERE,
         "The mean-field risk has a distinct minimum, Jaakkola's is flat.",
-        "rise of the risk from its minimum to beta = 0.5 and 3, mean-field less Jaakkola on the "
+        "rise of the risk from its minimum to beta = 0.5 and 3, mean-field minus Jaakkola on the "
         "same data; claimed above 0",
         rises,
     ),
@@ -173,7 +173,7 @@ CLAIMS = (
         "logistic-same-beta",
         WHERE,
         "The two posteriors have a similar best beta.",
-        "best beta, mean-field less Jaakkola on the same data; claimed within 0.3",
+        "best beta, mean-field minus Jaakkola on the same data; claimed within 0.3",
         lambda e: apart(e, lambda found: found.best, "difference", -SAME_BETA, SAME_BETA),
     ),
     Claim(
@@ -181,15 +181,15 @@ CLAIMS = (
         WHERE + ", proposition",
         "Minus the covariance is a better slope for mean-field than for Jaakkola's posterior.",
         "relative error as slope of the empirical error at beta = 1, against the exact implicit "
-        "derivative, mean-field less Jaakkola; claimed below 0",
+        "derivative, mean-field minus Jaakkola; claimed below 0",
         slope_errors,
     ),
     Claim(
         "covariance-choice",
         WHERE + ", proposition",
         "Where the covariance vanishes, mean-field is nearer to its best risk than Jaakkola.",
-        "excess risk there, by the rule of the figure logreg_boxplots, mean-field less Jaakkola on "
-        "the same data, up to 10 data sets; claimed below 0",
+        "excess risk there, by the rule of the figure logreg_boxplots, mean-field minus Jaakkola, "
+        "same data, up to 10 data sets; claimed below 0",
         covariance_choice,
     ),
     Claim(
@@ -197,7 +197,7 @@ CLAIMS = (
         WHERE,
         "For mean-field, sample splitting and SafeBayes have lower risks than bootstrap, Bayes and "
         "naive.",
-        "risk less that of each, paired, in logistic-mean-field; claimed below 0",
+        "risk minus that of each, paired, in logistic-mean-field; claimed below 0",
         lowest_risks,
     ),
     Claim(
@@ -205,7 +205,7 @@ CLAIMS = (
         WHERE,
         "The strategies' risks are close to the least of any parameter for mean-field, not for "
         "Jaakkola.",
-        "sample splitting's risk above the least risk, in parts of it; claimed below 0.25 for "
+        "sample splitting's risk above the least risk, relative to it; claimed below 0.25 for "
         "mean-field and above for Jaakkola",
         near_the_least,
     ),

@@ -42,7 +42,7 @@ def more_contrasted(evidence: Evidence) -> list[Check]:
     """Return checks of the strategies' spread, uniform minus normal noise as stated."""
     (version,) = {v for v, _ in evidence.present((UNIFORM,))}
     difference = spread(evidence, version, UNIFORM).minus(spread(evidence, version, GAUSSIAN))
-    return [Check(version, "uniform less Gaussian:", difference, low=0.0)]
+    return [Check(version, "uniform minus Gaussian:", difference, low=0.0)]
 
 
 def uniform_close(evidence: Evidence) -> list[Check]:
@@ -52,7 +52,7 @@ def uniform_close(evidence: Evidence) -> list[Check]:
     return [
         *(replace(c, where=f"{c.where}, part:", part="close to the best") for c in ratios),
         *(
-            replace(c, where=f"{c.where} less Bayes:", part="better than Bayes")
+            replace(c, where=f"{c.where} minus Bayes:", part="better than Bayes")
             for c in differences
         ),
     ]
@@ -73,7 +73,7 @@ CLAIMS = (
         "mean-no-winner",
         "results, Gaussian mean",
         "For a Gaussian mean no strategy has a notably lower risk than another.",
-        "risk less Bayes' in parts of it, paired, in mean-40-4; claimed within 0.02",
+        "risk minus Bayes' relative to it, paired, in mean-40-4; claimed within 0.02",
         lambda e: each(
             e,
             (MEAN,),
@@ -94,14 +94,14 @@ CLAIMS = (
         "polynomial-better",
         "introduction; results, polynomial regression",
         "Sample splitting is better than Bayes for the polynomial.",
-        "risk less Bayes', paired; claimed below 0",
+        "risk minus Bayes', paired; claimed below 0",
         lambda e: beats(e, (POLYNOMIAL,), (SPLIT,)),
     ),
     Claim(
         "polynomial-close",
         "results, polynomial regression",
         "There its risk is close to the least of any beta.",
-        "excess risk in parts of Bayes'; claimed below 0.25",
+        "excess risk relative to Bayes'; claimed below 0.25",
         lambda e: each(e, (POLYNOMIAL,), (SPLIT,), e.ratio, high=CLOSE),
     ),
     Claim(
@@ -130,7 +130,7 @@ CLAIMS = (
         UNKNOWN,
         "With Gaussian noise, as noise or dimension grow, sample splitting and SafeBayes are to be "
         "preferred to Bayes.",
-        "risk less Bayes', paired, at n = 60: noise variance 7 and 14 (as coded squared) with "
+        "risk minus Bayes', paired, at n = 60: noise variance 7 and 14 (as coded squared) with "
         "d = 40, and d = 60 and 80 with variance 3.5; claimed below 0",
         larger_noise_or_dimension,
     ),
@@ -138,14 +138,14 @@ CLAIMS = (
         "unknown-mixture",
         UNKNOWN,
         "With mixture noise, sample splitting, bootstrap and SafeBayes are better than Bayes.",
-        "risk less Bayes', paired, in unknown-mixture; claimed below 0",
+        "risk minus Bayes', paired, in unknown-mixture; claimed below 0",
         lambda e: beats(e, (MIXTURE,), (SPLIT, BOOTSTRAP, SAFE)),
     ),
     Claim(
         "mixture-not-worse",
         UNKNOWN,
         "Mixture noise is hardly worse than Gaussian noise of variance (sigma2 + delta2)/2.",
-        "mean excess risk under the one in parts of that under the other, other data; claimed "
+        "mean excess risk under the one relative to that under the other, other data; claimed "
         "below 1.5",
         mixture_against_gaussian,
     ),
@@ -154,7 +154,7 @@ CLAIMS = (
         UNKNOWN,
         "With uniform noise, sample splitting and SafeBayes are almost as good as the best beta "
         "and clearly better than Bayes.",
-        "excess risk in parts of Bayes' in unknown-uniform, claimed below 0.25; risk less Bayes', "
+        "excess risk relative to Bayes' in unknown-uniform, claimed below 0.25; risk minus Bayes', "
         "paired, claimed below 0",
         uniform_close,
         one_version=True,
@@ -163,7 +163,7 @@ CLAIMS = (
         "uniform-naive",
         UNKNOWN,
         "With uniform noise the naive strategy is notably worse than the others.",
-        "risk of the naive strategy less that of each, paired; claimed above 0",
+        "risk of the naive strategy minus that of each, paired; claimed above 0",
         naive_under_uniform,
         one_version=True,
     ),
@@ -171,7 +171,7 @@ CLAIMS = (
         "uniform-contrasted",
         UNKNOWN,
         "The strategies differ more under uniform than under Gaussian noise.",
-        "risk of the worst less that of the best of the five, paired, its difference between the "
+        "risk of the worst minus that of the best of the five, paired, its difference between the "
         "two noises; claimed above 0",
         more_contrasted,
         one_version=True,

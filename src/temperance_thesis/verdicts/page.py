@@ -71,7 +71,7 @@ def page(evidence: Evidence, run: Run | None = None) -> str:
         "## Over all settings",
         SUMMARY.format(ratios=ratios.RULE),
         _overall(evidence),
-        "## Does holding beta beat holding alpha?",
+        "## Is it better to keep beta fixed or alpha?",
         TRANSFER.format(ratios=ratios.RULE),
         table(*transfer_rows(evidence)),
         "## Which strategy should be the default of models without a reference?",

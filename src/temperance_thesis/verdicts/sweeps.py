@@ -82,7 +82,7 @@ def bootstrap_with_more_rows(evidence: Evidence) -> list[Check]:
         for n in (FEW, MANY):
             table = evidence.compare(_linear(n, version, evidence.seed))
             ratio[n] = of_ratio(*(column(table, name, "excess") for name in (BOOTSTRAP, BAYES)))
-        where = f"{ratio[MANY].mean:.2f} less {ratio[FEW].mean:.2f}:"
+        where = f"{ratio[MANY].mean:.2f} minus {ratio[FEW].mean:.2f}:"
         checks.append(Check(version, where, ratio[MANY].minus(ratio[FEW]), high=0.0))
     return checks
 

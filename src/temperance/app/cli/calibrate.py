@@ -49,7 +49,7 @@ def calibrate(
     data: Annotated[
         Path | None,
         typer.Argument(
-            help="CSV or Parquet file; without one, 442 diabetes patients that are bundled.",
+            help="CSV or Parquet file; by default bundled data of 442 diabetes patients.",
             show_default=False,
         ),
     ] = None,
@@ -96,8 +96,8 @@ def calibrate(
         LossName | None,
         typer.Option(
             metavar="NAME",
-            help="Of numbers: squared (default), quantile, huber or student-t; of counts: poisson "
-            "or negative-binomial; of two classes: logistic (default), probit or hinge.",
+            help="For numbers: squared (default), quantile, huber or student-t; for counts: "
+            "poisson or negative-binomial; for two classes: logistic (default), probit or hinge.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -133,7 +133,7 @@ def calibrate(
         str,
         number_or(
             "auto",
-            "Prior standard deviation of standardised coefficients; auto: the data decide.",
+            "Prior standard deviation of standardised coefficients; auto learns it from the data.",
             rich_help_panel=MODEL,
         ),
     ] = "auto",
@@ -183,14 +183,15 @@ def calibrate(
     transfer: Annotated[
         Literal["beta", "alpha"],
         typer.Option(
-            help="What is carried from a part of the rows to all of them.", rich_help_panel=CHOICE
+            help="What is kept fixed from some of the rows to all of them.",
+            rich_help_panel=CHOICE,
         ),
     ] = "beta",
     purpose: Annotated[
         Purpose | None,
         typer.Option(
             "--for",
-            help="What should be good. forecasts (default): intervals and probabilities of new "
+            help="What should be right. forecasts (default): intervals and probabilities of new "
             "rows (predictive risk). coefficients: their intervals cover (strategy coverage). "
             "draws: single draws from the posterior (Gibbs risk). The losses quantile, huber and "
             "hinge have no forecasts; for them the default is coefficients.",
@@ -201,22 +202,20 @@ def calibrate(
     bounds: Annotated[
         tuple[float, float] | None,
         real_number(
-            "Where beta may lie; Bayes is 1. By default 0 3, or 0 100 for several classes.",
+            "Range of beta; Bayes is 1. By default 0 3, or 0 100 for several classes.",
             "LOW HIGH",
             rich_help_panel=CHOICE,
         ),
     ] = None,
     seed: Annotated[
         int,
-        whole_number(
-            "Source of all randomness: same seed, same result.", least=0, rich_help_panel=CHOICE
-        ),
+        whole_number("Seed of all random numbers.", least=0, rich_help_panel=CHOICE),
     ] = 0,
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
-            help="Run all strategies and rank them by their risk on rows held out.",
+            help="Run all strategies and rank them by their risk on held-out rows.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -245,11 +244,11 @@ def calibrate(
         typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT),
     ] = False,
 ) -> None:
-    """Choose how much a model should trust a table of data; say what that changes.
+    """Calibrate how much a model trusts its likelihood, on a table of data.
 
     Fits a Bayesian regression of the target on all other columns, estimates
     the risk of every exponent beta on the likelihood (Bayes is 1), and averages
-    forecasts over beta or takes the beta with the smallest.
+    forecasts over beta or takes the beta with the smallest risk.
 
     \b
     temperance calibrate

@@ -49,15 +49,15 @@ def predict(
         bool,
         typer.Option(
             "--skip-unknown",
-            help="Leave out rows with missing values or with levels that the fit had not.",
+            help="Leave out rows with missing values or with levels that the fit did not see.",
         ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Forecast new rows by a choice that was saved.
+    """Forecast new rows from a saved choice.
 
-    Numbers are forecast by their mean and by intervals, classes by probabilities; by
-    a loss that is no likelihood, the fitted value with its credible band, or margins.
+    Numbers are forecast by their mean and intervals, classes by probabilities. A loss
+    that is no likelihood gives the fitted value with its credible band, or margins.
     Each line begins with the number of its row in the data.
 
     \b

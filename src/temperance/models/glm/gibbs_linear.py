@@ -38,7 +38,7 @@ PosteriorName = Literal["full-covariance", "mean-field", "laplace"]
 
 @dataclass(frozen=True, eq=False, init=False)
 class GibbsLinear(GibbsRegression):
-    r"""Gibbs posterior of the coefficients of a linear predictor, under any loss of it.
+    r"""Gibbs posterior of the coefficients of a linear predictor, for any loss.
 
     .. math:: \pi_\beta(\theta) \propto \exp\Big(-\beta \sum_i w_i
               l(o_i + z_i'\theta, y_i)\Big) N(\theta; \mu_0, S_0)
@@ -61,7 +61,7 @@ class GibbsLinear(GibbsRegression):
     Notes
     -----
     A free parameter of the loss (``StudentT(scale="auto")``) is fitted by maximum likelihood to all
-    rows, once; folds use the same value, so that the rows that they test have had a part in it.
+    rows, once.  Folds use the same value, so their test rows have influenced it.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class GibbsLinear(GibbsRegression):
 
     @property
     def preferences(self) -> Preferences:
-        """Averages over beta go farther from 1 where that may be far from Bayes."""
+        """How far averages go from beta = 1, where the posterior may be far from Bayes."""
         return Preferences(spread_of_beta=2.0) if self.kind == "laplace" else Preferences()
 
     def approximation(self, loss: PredictorLoss) -> Approximation:

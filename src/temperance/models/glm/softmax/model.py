@@ -41,24 +41,24 @@ from temperance.validation import as_data, non_negative, whole
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxLogistic(Regression):
-    r"""Classes 0 ... K - 1 with probabilities softmax(f) of the logits f_k = z'theta_k.
+    r"""Softmax regression for several classes, with one joint Laplace posterior.
 
     .. math::
 
         l(\theta, (z, y)) = \log \sum_k e^{z'\theta_k} - z'\theta_y, \qquad
         \theta_k \sim N(0, S_0) \text{ for every class,}
 
-    and the posterior is a Gaussian at its mode with the curvature there.  All classes have
-    coefficients, so that nothing depends on how they are named; along the mean of the classes,
-    which the loss does not see, the posterior is the prior.  With two classes it is
-    :class:`LaplaceLogistic` with the prior covariance 2 S_0.
+    for the classes y = 0, ..., K - 1; the posterior is a Gaussian at its mode with the curvature
+    there.  Every class has coefficients, so the order of the classes does not matter; the loss does
+    not depend on the mean over the classes, along which the posterior equals the prior.  With two
+    classes it is :class:`LaplaceLogistic` with the prior covariance 2 S_0.
 
     Parameters
     ----------
     prior_cov : float, variances of shape (d,), or matrix of shape (d, d)
         Prior covariance of the coefficients of one class.
     n_classes : int, optional
-        Number of classes, by default the largest label and one.
+        Number of classes; by default the largest label plus one.
 
     Notes
     -----
@@ -88,7 +88,7 @@ class SoftmaxLogistic(Regression):
         return gaussian_prior(0.0, self.prior_cov, dimension)
 
     def check(self, data: Data) -> None:
-        """Refuse strange labels, a class of which there is no row, inputs that do not fit."""
+        """Refuse labels other than 0, ..., K - 1, classes without rows, and unsuitable inputs."""
         K, present = self._count_classes(data.y), np.unique(data.y)
         if len(present) < 2:
             raise ValueError(f"y must hold at least two classes, got only {float(data.y[0])!r}")
@@ -139,7 +139,7 @@ class SoftmaxLogistic(Regression):
         return float(np.linalg.slogdet(root)[1] - system.objective(mode, beta)[0])
 
     def evidence_bound(self, data: Data, beta: float = 1.0) -> float:
-        r"""Return a lower bound of that logarithm, which the Gaussian posterior q gives.
+        r"""Return a lower bound of the log evidence, from the Gaussian posterior q.
 
         .. math:: -\beta \sum_i w_i E_q l_i - KL(q \,|\, \pi_0)
         """
@@ -154,7 +154,7 @@ class SoftmaxLogistic(Regression):
         return float(np.linalg.slogdet(root)[1] - apart - beta * (rows.weights[0] @ losses))
 
     def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return how many parameters the posterior takes from the data."""
+        """Return the effective number of parameters at each beta."""
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
         system = SoftmaxSystem(rows)
         used = np.empty(len(betas))
