@@ -392,9 +392,9 @@ class TestEstimators:
             (
                 np.arange(N),
                 {"strategy": "bootstrap"},
-                "groups are for the strategies 'average', 'k-fold', 'coverage' and "
-                "'sandwich'; give others a splitter by strategies.FromSplitter(splitter, "
-                "groups=...), got strategy 'bootstrap'",
+                "groups are for the strategies 'average', 'k-fold', 'coverage', 'sandwich', "
+                "'fisher-information' and 'fitted-coverage'; give others a splitter by "
+                "strategies.FromSplitter(splitter, groups=...), got strategy 'bootstrap'",
             ),
             (
                 np.arange(N),

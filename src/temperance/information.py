@@ -16,6 +16,7 @@ They are then what the minimiser moves by when the row or the group is left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +29,7 @@ Correction = Literal["HC0", "HC3"]
 CORRECTIONS = ("HC0", "HC3")
 FITTED = 1e-10  # 1 - h from which on a row determines a direction alone, and has no score there
 DIFFERENT = 3.0  # ratio of the rates of two directions from which no single rate fits both
+MOST_OBSERVATIONS = 1_000_000  # that are told apart when blocks of them are left out
 FEWEST_GROUPS = 20  # below which the covariance of their scores is not worth an estimate
 
 
@@ -53,14 +55,29 @@ class Units:
         np.add.at(sums, self.groups, weights[:, None] * scores)
         return sums
 
-    def without(self, units: Labels) -> Units:
-        """Return the other units; ``units`` are numbers of rows or groups."""
-        numbers = np.arange(len(self.rows)) if self.groups is None else self.groups
-        kept = ~np.isin(numbers, units)
-        part = Data(self.rows.X[kept], self.rows.y[kept], self.rows.weights[kept])
+    def without_blocks(self, most: int) -> Iterator[Units]:
+        """Yield the units without each of at most ``most`` random blocks of equal size.
+
+        A row of weight k is k observations, which may be in different blocks.
+        """
+        if self.groups is None:
+            thinned = MOST_OBSERVATIONS / max(self.rows.size, MOST_OBSERVATIONS)
+            copies = np.maximum(np.rint(self.rows.weights * thinned), 1).astype(int)
+            numbers = np.repeat(np.arange(len(self.rows)), copies)
+        else:
+            copies, numbers = np.ones(self.count, dtype=int), np.arange(self.count)
+        order = np.random.default_rng(0).permutation(numbers)
+        for block in np.array_split(order, min(most, len(order))):
+            yield self.kept(1 - np.bincount(block, minlength=len(copies)) / copies)
+
+    def kept(self, share: Array) -> Units:
+        """Return the units with these shares of their weights."""
+        weights = self.rows.weights * (share if self.groups is None else share[self.groups])
+        left = weights > 0
+        part = Data(self.rows.X[left], self.rows.y[left], weights[left])
         if self.groups is None:
             return Units(part)
-        return Units(part, np.unique(self.groups[kept], return_inverse=True)[1])
+        return Units(part, np.unique(self.groups[left], return_inverse=True)[1])
 
     @property
     def count(self) -> int:

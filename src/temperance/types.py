@@ -314,6 +314,14 @@ class NoMinimiserError(ValueError):
     """The risk on the data has no unique minimum without the prior."""
 
 
+class NoCurvatureError(NoMinimiserError):
+    """The risk has a minimum whose curvature the rows do not tell."""
+
+    def __init__(self, message: str, minimiser: Array) -> None:
+        super().__init__(message)
+        self.minimiser = minimiser
+
+
 class Information(NamedTuple):
     r"""Scores and curvature of the losses at the minimiser of their weighted mean.
 

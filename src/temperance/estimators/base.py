@@ -24,6 +24,7 @@ from temperance.estimators.inputs import (
 from temperance.estimators.losses import bounds_of_loss
 from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
+from temperance.information import Correction
 from temperance.strategies import (
     RATES,
     Average,
@@ -39,7 +40,6 @@ from temperance.strategies.selection import stack
 from temperance.types import (
     Array,
     Data,
-    HasInformation,
     Labels,
     Model,
     NoMinimiserError,
@@ -158,9 +158,22 @@ class GibbsEstimator(BaseEstimator):
         refuse_certainty(model, data.X, data.weights)
         strategy, seed = self.strategy, as_seed(self.random_state)
         if strategy is None and self._target() == "coefficients":
-            strategy = self.usual_strategy()
-            if isinstance(strategy, Sandwich) and not has_minimiser(model, data):
+            try:
+                return self._calibrated(self.usual_strategy(), model, data, weights, groups, seed)
+            except NoMinimiserError:
                 strategy = Coverage()  # which keeps the prior
+        return self._calibrated(strategy, model, data, weights, groups, seed)
+
+    def _calibrated(
+        self,
+        strategy: Strategy | str | None,
+        model: Model,
+        data: Data,
+        weights: Array,
+        groups: ArrayLike | None,
+        seed: Any,
+    ) -> Calibration:
+        """Return the choice of a strategy, with groups held out together if there are any."""
         if groups is not None:
             labels = as_groups(groups, weights)
             strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
@@ -195,6 +208,20 @@ class GibbsEstimator(BaseEstimator):
         """Return other rows and responses in the units of the model."""
         raise NotImplementedError(f"{type(self).__name__} must say what its model sees")
 
+    def _law_of(self, beta: float | None, sandwich: Correction | None) -> Any:
+        """Return the posterior of the model's parameters, or the Gaussian of the sandwich."""
+        if sandwich is None:
+            return self._posterior(beta)
+        if beta is not None:
+            raise ValueError(f"beta must be None with a sandwich, which has none, got {beta!r}")
+        return self.calibration_.sandwich(correction=sandwich)
+
+    def _posterior(self, beta: float | None = None) -> Any:
+        """Return the posterior of the model's parameters, at the choice or at another beta."""
+        check_is_fitted(self)
+        chosen = self.calibration_
+        return chosen.posterior if beta is None else chosen.posterior_at(beta)
+
     def gains(self, X: ArrayLike, y: ArrayLike) -> Array:
         r"""Return the loss of each row under Bayes' posterior minus that under the calibrated one.
 
@@ -211,6 +238,8 @@ class GibbsEstimator(BaseEstimator):
         array of shape (n,)
         """
         check_is_fitted(self)
+        if not self.likelihood:
+            raise ValueError("gains over Bayes are for likelihoods, and the loss is none")
         return _gains(self.calibration_, self._problem(self._rows(X), np.asarray(y)), self._risk())
 
     def _rows(self, X: ArrayLike) -> Array:
@@ -248,17 +277,6 @@ def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
     return (bayes - loss)[-len(new) :]
 
 
-def has_minimiser(model: Model, data: Data) -> bool:
-    """Tell whether the loss has a minimiser without the prior, as separable classes have not."""
-    if not isinstance(model, HasInformation):
-        return False
-    try:
-        model.information(data)
-    except NoMinimiserError:
-        return False
-    return True
-
-
 def as_strategy(
     strategy: Strategy | str | None, transfer: Transfer, model: Model, data: Data, risk: Risk
 ) -> Strategy:
@@ -285,9 +303,9 @@ def by_groups(
         return replace(cast(Any, strategy), groups=groups)
     if strategy not in (None, "k-fold", "average"):
         raise ValueError(
-            "groups are for the strategies 'average', 'k-fold', 'coverage' and 'sandwich'; give "
-            "others a splitter by strategies.FromSplitter(splitter, groups=...), got strategy "
-            f"{shown(strategy)}"
+            "groups are for the strategies 'average', 'k-fold', 'coverage', 'sandwich', "
+            "'fisher-information' and 'fitted-coverage'; give others a splitter by "
+            f"strategies.FromSplitter(splitter, groups=...), got strategy {shown(strategy)}"
         )
     if count < 2:
         raise ValueError(f"groups must hold at least 2 groups, got {count}")

@@ -25,6 +25,7 @@ from temperance.estimators.inputs import (
 )
 from temperance.estimators.losses import classification_loss, loss_model
 from temperance.estimators.prior_scale import most_predictive_classes
+from temperance.information import Correction
 from temperance.losses import Loss
 from temperance.models import (
     FullCovarianceLogistic,
@@ -86,8 +87,10 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         The loss of a row of two classes, or any loss of labels of :mod:`temperance.losses`.  The
         hinge loss is no likelihood: it gives classes and margins, and no probabilities.  For more
         than two classes the loss is the logistic one.
-    posterior : {"mean-field", "jaakkola", "laplace", "full"}
-        Gaussian approximation of the posterior for two classes; for more it is Laplace's.
+    posterior : {"mean-field", "jaakkola", "laplace", "full"} or None
+        Gaussian approximation of the posterior for two classes; for more it is Laplace's.  By
+        default the full covariance for coefficients, whose intervals a mean field would make too
+        narrow, and the mean field otherwise.
     degree : int
         Highest total degree of the powers and products of inputs.
     strategy : str, Strategy or None
@@ -176,7 +179,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def __init__(
         self,
         loss: str | Loss = "logistic",
-        posterior: Literal["mean-field", "jaakkola", "laplace", "full"] = "mean-field",
+        posterior: Literal["mean-field", "jaakkola", "laplace", "full"] | None = None,
         degree: int = 1,
         strategy: Strategy | str | None = None,
         transfer: Transfer = "beta",
@@ -225,7 +228,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         -------
         The estimator itself.
         """
-        one_of("posterior", self.posterior, POSTERIORS)
+        self._posterior_kind()
         inputs, labels = validated(self, X, y, ensure_min_samples=2)
         refuse_labels_of_several_kinds("y", labels)
         check_classification_targets(labels)
@@ -275,12 +278,19 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: other losses than the logistic one are of two classes."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._loss() is None
+        tags.classifier_tags.multi_class = isinstance(self.loss, str) and self.loss == "logistic"
         return tags
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the logistic one."""
         return classification_loss(self.loss)
+
+    def _posterior_kind(self) -> str:
+        """Return the name of the approximation of the posterior."""
+        if self.posterior is None:
+            return "full" if self._target() == "coefficients" else "mean-field"
+        one_of("posterior", self.posterior, POSTERIORS)
+        return self.posterior
 
     @property
     def smooth(self) -> bool:
@@ -314,17 +324,30 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         """Return the class of the model that is calibrated, or one like it."""
         loss = self._loss()
         if loss is not None:
-            one_of("posterior", self.posterior, OF_ANY_LOSS)
-            return GibbsLinear(loss, OF_ANY_LOSS[self.posterior])
+            kind = self._posterior_kind()
+            one_of("posterior", kind, OF_ANY_LOSS)
+            return GibbsLinear(loss, OF_ANY_LOSS[kind])
         several = len(getattr(self, "classes_", ())) > 2
-        return SoftmaxLogistic if several else POSTERIORS[self.posterior]
+        return SoftmaxLogistic if several else POSTERIORS[self._posterior_kind()]
 
-    def coefficients(self, k: int = 0, *, beta: float | None = None) -> StudentT | StudentMixture:
-        """Return the distribution of (intercept, coefficients) of the k-th row of ``coef_``.
+    def coefficients(
+        self, k: int = 0, *, beta: float | None = None, sandwich: Correction | None = None
+    ) -> StudentT | StudentMixture:
+        """Return the distributions of intercept and coefficients of the k-th row of ``coef_``.
 
-        At the chosen beta by default, or at another ``beta``.
+        Parameters
+        ----------
+        k : int
+            The class, if there are more than two.
+        beta : float, optional
+            Another beta than the choice.
+        sandwich : {"HC0", "HC3"} or None
+            For two classes: the covariance of the sandwich instead of the posterior's, see
+            :meth:`temperance.Calibration.sandwich`.
         """
         check_is_fitted(self)
+        if sandwich is not None:
+            return self.coordinates_.coefficients(self._law_of(beta, sandwich))
         rows = len(self.classes_) if len(self.classes_) > 2 else 1
         if whole("k", k, 0) >= rows:
             raise ValueError(f"k must be less than {rows}, got {k!r}")
@@ -382,6 +405,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             return special.expit(band)
         return loss.response_mean(band) if loss.likelihood else band
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws of classes at ``X``, shape (n, n_samples)."""
         size, rng = whole("n_samples", n_samples, 1), np.random.default_rng(as_seed(random_state))
@@ -403,8 +427,3 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
                 f"{shown(y[unknown][0])}"
             )
         return as_data(rows, np.searchsorted(self.classes_, y).astype(float))
-
-    def _posterior(self, beta: float | None = None) -> Any:
-        check_is_fitted(self)
-        chosen = self.calibration_
-        return chosen.posterior if beta is None else chosen.posterior_at(beta)

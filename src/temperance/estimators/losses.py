@@ -28,14 +28,16 @@ from temperance.losses import (
     StudentT,
 )
 from temperance.models import GibbsLinear
-from temperance.models.glm.nuisance import fitted_to_rows
+from temperance.models.glm.nuisance import fitted_to_rows, minimising_predictor
 from temperance.types import Data
 from temperance.validation import shown
 
+LEAST_MEAN = 1e-3  # of counts that are all 0
 DOF = 4.0  # degrees of freedom of loss="student-t"
 LEVEL = 10.0  # prior standard deviation of an intercept, in units of the response's
 
 FAR = 100.0  # upper bound of beta, in units of 1 / loss
+LEAST = 0.05  # share of the loss at the prior mean that counts as left at the minimiser
 
 REGRESSIONS: dict[str, Callable[[float], Loss]] = {
     "quantile": Pinball,
@@ -108,10 +110,14 @@ def loss_model(
 
 
 def bounds_of_loss(model: Any, data: Data) -> tuple[float, float]:
-    """Return (0, 100 / mean loss at the prior mean), as beta has the units of 1 / loss."""
-    predictor = model.design(data.X) @ model.prior_mean
-    size = float(np.average(model.row_loss.value(predictor, data.y), weights=data.weights))
-    return 0.0, FAR / (size or 1.0)
+    """Return (0, 100 / mean loss at its minimiser), as beta has the units of 1 / loss.
+
+    Where nearly no loss is left there, a twentieth of that at the prior mean takes its place.
+    """
+    Z, loss, none = model.design(data.X), model.row_loss, np.zeros(len(data))
+    predictors = Z @ model.prior_mean, minimising_predictor(loss, Z, none, data)
+    first, least = (np.average(loss.value(u, data.y), weights=data.weights) for u in predictors)
+    return 0.0, FAR / (max(float(least), LEAST * float(first)) or 1.0)
 
 
 def response_unit(loss: Loss, data: Data) -> float:
@@ -123,6 +129,8 @@ def response_unit(loss: Loss, data: Data) -> float:
 
 
 def level_of(loss: Loss, data: Data) -> float:
-    """Return the predictor of the mean response: where quadratics that resemble losses meet."""
+    """Return the predictor of the mean response, or where quadratics that resemble losses meet."""
+    if loss.discrete and not loss.binary:
+        return float(np.log(max(float(np.average(data.y, weights=data.weights)), LEAST_MEAN)))
     centre, curvature = loss.typical(data.y, np.zeros(len(data)))
     return float(np.average(centre, weights=data.weights * curvature))

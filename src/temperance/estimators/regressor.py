@@ -18,6 +18,7 @@ from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_uni
 from temperance.estimators.losses import loss_model, regression_loss
 from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
 from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
+from temperance.information import Correction
 from temperance.losses import Loss
 from temperance.models import (
     GaussianLinear,
@@ -35,6 +36,7 @@ from temperance.validation import (
     one_of,
     positive,
     refuse_non_finite,
+    shown,
     whole,
 )
 
@@ -207,6 +209,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         -------
         The estimator itself.
         """
+        self._refuse_unused()
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
         refuse_non_finite("y", response, ("row",))  # None in an object array is nan here
@@ -232,13 +235,27 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: counts are not negative."""
         tags = super().__sklearn_tags__()
-        loss = self._loss()
-        tags.target_tags.positive_only = loss is not None and loss.discrete
+        counts = ("poisson", "negative-binomial")
+        discrete = self.loss in counts if isinstance(self.loss, str) else self.loss.discrete
+        tags.target_tags.positive_only = bool(discrete)
         return tags
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the squared one."""
         return regression_loss(self.loss, self.quantile)
+
+    def _refuse_unused(self) -> None:
+        """Refuse arguments that the loss does not use."""
+        squared, name = self._loss() is None, shown(self.loss)
+        if self.quantile != 0.5 and not (isinstance(self.loss, str) and self.loss == "quantile"):
+            raise ValueError(
+                f"quantile is for loss='quantile', got {shown(self.quantile)} for loss={name}"
+            )
+        if not squared and self.noise_variance != "unknown":
+            raise ValueError(
+                f"noise_variance is for loss='squared', got {shown(self.noise_variance)} for "
+                f"loss={name}"
+            )
 
     def _model(self, rows: Array, y: Array, weights: Array) -> LinearModel | GibbsLinear:
         loss = self._loss()
@@ -287,10 +304,21 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
             )
         return variance
 
-    def coefficients(self, *, beta: float | None = None) -> StudentDistribution:
-        """Return the distribution of (intercept, coefficients), at the choice or another beta."""
+    def coefficients(
+        self, *, beta: float | None = None, sandwich: Correction | None = None
+    ) -> StudentDistribution:
+        """Return the distributions of intercept and coefficients, in units of X and y.
+
+        Parameters
+        ----------
+        beta : float, optional
+            Another beta than the choice.
+        sandwich : {"HC0", "HC3"} or None
+            Take the covariance of the sandwich instead of the posterior's, see
+            :meth:`temperance.Calibration.sandwich`: for where no single beta fits all directions.
+        """
         check_is_fitted(self)
-        return self.coordinates_.coefficients(self._posterior(beta), self._response)
+        return self.coordinates_.coefficients(self._law_of(beta, sandwich), self._response)
 
     def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Distribution:
         """Return the distribution of responses at ``X``, at the chosen or another ``beta``."""
@@ -380,10 +408,6 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     def _problem(self, rows: Array, y: Array) -> Data:
         response = as_numbers("y", y)[:, None]
         return as_data(rows, self._response(response)[:, 0])
-
-    def _posterior(self, beta: float | None = None) -> Any:
-        chosen = self.calibration_
-        return chosen.posterior if beta is None else chosen.posterior_at(beta)
 
 
 def _first_and_rest(values: Array) -> tuple[float, Array]:

@@ -51,6 +51,10 @@ class AbsentData:
 
     size: float
 
+    def __len__(self) -> int:
+        """Raise an error: the number of rows is not known."""
+        _refuse()
+
     @property
     def X(self) -> Array:
         """Raise an error: there are no inputs."""

@@ -18,6 +18,7 @@ from temperance.types import (
     HasCredibleLevels,
     HasInformation,
     Model,
+    NoCurvatureError,
     NoMinimiserError,
     preferences_of,
 )
@@ -108,6 +109,8 @@ def minimiser_of(model: Model, units: Units) -> Array | None:
         return None
     try:
         return model.information(units.rows).minimiser
+    except NoCurvatureError as error:
+        return error.minimiser
     except NoMinimiserError:
         return None
 

@@ -45,6 +45,8 @@ class FittedCoverage(InformationStrategy):
     def formula(self, model: Model, units: Units, information: Information) -> float:
         """Return the minimiser over beta, by a scan and a refinement."""
         loss, centre = divergence(self, model, units, information)
+        if not np.isfinite(centre):
+            return centre
         logs = np.log(centre) + np.linspace(-np.log(FAR), np.log(FAR), POINTS)
         values = [loss(float(np.exp(each))) for each in logs]
         best = int(np.argmin(values))
@@ -89,4 +91,5 @@ def divergence(
             return float(share @ np.sqrt(ratio - np.log(ratio)))
 
     total = np.trace(np.linalg.solve(n * C.T @ information.curvature @ C, U @ F @ U.T))
-    return loss, float(len(g) / total)
+    with np.errstate(divide="ignore"):
+        return loss, float(np.divide(len(g), total))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from temperance.calibration import Calibration, KnownErrors, Rate
 from temperance.diagnostics import BoundWarning, warn
 from temperance.duplicates import joined_rows
-from temperance.information import Units, as_groups, rates_by_direction
+from temperance.information import Correction, Units, as_groups, rates_by_direction
 from temperance.search.minimise import Minimum
 from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
@@ -23,6 +23,7 @@ from temperance.types import (
     HasInformation,
     Information,
     Model,
+    NoMinimiserError,
     Risk,
     preferences_of,
 )
@@ -59,9 +60,16 @@ class RateStrategy:
         units = Units(joined_rows(data)) if groups is None else Units(data, groups)
         rate = self.rate(model, units, bounds, rng)
         lower, upper = bounds
-        if not lower < rate.value < upper:
+        name = type(self).__name__
+        if rate.value in bounds:
             warn(
-                f"{type(self).__name__} gives beta = {rate.value:.3g}, which is not inside the "
+                f"{name} finds no beta inside the bounds [{lower:g}, {upper:g}] and takes "
+                f"{rate.value:g}, the nearer one",
+                BoundWarning,
+            )
+        elif not lower < rate.value < upper:
+            warn(
+                f"{name} gives beta = {rate.value:.3g}, which is not inside the "
                 f"bounds [{lower:g}, {upper:g}]; widen bounds to use it",
                 BoundWarning,
             )
@@ -105,6 +113,7 @@ class InformationStrategy(RateStrategy):
     """Base of rules that are formulae of a model's information; a subclass writes ``formula``."""
 
     by_direction: ClassVar[bool] = False  # whether the rates by direction are reported
+    correction: Correction = "HC0"
 
     def formula(self, model: Model, units: Units, information: Information) -> float:
         """Return the rule's beta."""
@@ -126,7 +135,7 @@ class InformationStrategy(RateStrategy):
         information = information_of(model, units.rows, self)
         found = self.formula(model, units, information)
         if not np.isfinite(found):
-            raise ValueError(
+            raise NoMinimiserError(
                 f"{type(self).__name__} needs scores that vary in all directions, got a rate of "
                 f"{found:g}: y is fitted exactly, or X has too many columns for its rows or groups"
             )
@@ -137,7 +146,7 @@ class InformationStrategy(RateStrategy):
             self.rule,
             None if sampled else partial(jackknife_range, self, model, units),
             "two standard errors, jackknife",
-            rates_by_direction(information, units) if self.by_direction else None,
+            rates_by_direction(information, units, self.correction) if self.by_direction else None,
         )
 
 
@@ -170,10 +179,8 @@ def jackknife_range(
     With the logarithms t_b of the rate without block b of m, the squared error is
     (m - 1)/m sum_b (t_b - mean t)^2.  None if a block leaves no minimiser.
     """
-    order = np.random.default_rng(0).permutation(units.count)
-    blocks = np.array_split(order, min(BLOCKS, units.count))
     try:
-        rates = [strategy.value(model, units.without(block)) for block in blocks]
+        rates = [strategy.value(model, part) for part in units.without_blocks(BLOCKS)]
     except ValueError:
         return None
     logs, m = np.log(rates), len(rates)

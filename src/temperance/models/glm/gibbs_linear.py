@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -94,14 +95,14 @@ class GibbsLinear(GibbsRegression):
                 f"posterior must be 'full-covariance' or 'mean-field' for the {loss.name}, which "
                 "has no curvature, got 'laplace'"
             )
-        if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int)):
+        if offset is not None and (isinstance(offset, bool) or not isinstance(offset, Integral)):
             raise ValueError(f"offset must be the index of a column of X, got {offset!r}")
         for name, value in (
             ("row_loss", loss),
             ("kind", posterior),
             ("prior_mean", prior_mean),
             ("prior_cov", prior_cov),
-            ("offset_column", offset),
+            ("offset_column", None if offset is None else int(offset)),
         ):
             object.__setattr__(self, name, value)
 

@@ -3,9 +3,9 @@ r"""Information of any loss of a linear predictor; see :mod:`temperance.models.i
 A loss with kinks has no curvature but at them.  Its mean over new rows has one: the density of the
 predictors at the kinks times the jump of the derivative.  With a kernel K_h,
 
-    J = sum_i w_i jump_i K_h(u_i - kink_i) z_i z_i' / sum_i w_i,
+    J = sum_i w_i [l''(u_i) + sum_k jump_ik K_h(u_i - kink_ik)] z_i z_i' / sum_i w_i,
 
-Powell's estimate for quantile regression, with the bandwidth of Hall and Sheather.
+for pinball losses Powell's estimate, with the bandwidth of Hall and Sheather.
 
 References
 ----------
@@ -23,9 +23,10 @@ from temperance.losses.base import Loss
 from temperance.models.glm.nuisance import minimising_predictor
 from temperance.models.glm.units import in_units
 from temperance.models.information import linear_predictor_information, orthonormal
-from temperance.types import Array, Data, Information, NoMinimiserError
+from temperance.types import Array, Data, Information, NoCurvatureError, NoMinimiserError
 
 NARROW = 1e3  # beta, in units of the loss, at which a Gaussian hardly smooths it
+FEWEST_BEYOND = 5  # rows on either side of a kink, beside one for each column
 LEVEL = 0.05  # of the intervals for which the bandwidth is best
 STEP = 1e-6  # of the predictor on either side of a kink, in units of the loss
 
@@ -57,33 +58,62 @@ def kinked_information(
     share = data.weights / data.weights.sum()
     u = minimising_predictor(loss, Z, offset, data, NARROW)
     theta = np.linalg.solve(R, Q.T @ (share * (u - offset))) / scale
+    if (close := rows_beyond(loss, u, data)) < len(theta) + FEWEST_BEYOND:
+        raise NoCurvatureError(
+            f"X and y must leave at least {len(theta) + FEWEST_BEYOND} rows on either side of each "
+            f"kink of the {loss.name} for an estimate of its curvature, got {close:.3g}; use "
+            "Coverage(), which needs none",
+            theta,
+        )
     second = kernel_curvature(loss, u, data)
     curvature = (Z.T * (share * second)) @ Z
     if not np.linalg.eigvalsh(curvature)[0] > 0:
-        raise NoMinimiserError(
+        raise NoCurvatureError(
             f"y must leave rows near the kink of the {loss.name} for an estimate of its curvature, "
-            "got too few; use Coverage(), which needs none"
+            "got too few; use Coverage(), which needs none",
+            theta,
         )
     scores, roots = loss.derivatives(u, data.y)[0][:, None] * Z, np.sqrt(second)[:, None] * Z
     return Information(theta, scores, curvature, prior_root, roots)
 
 
+def kinks_of(loss: Loss, y: Array) -> Array:
+    """Return the places at which derivatives jump, (kinks, n)."""
+    places, widths = (np.atleast_2d(each) for each in loss.bends(y))
+    return places[(widths == 0).all(axis=1)]
+
+
+def rows_beyond(loss: Loss, u: Array, data: Data) -> float:
+    """Return the weight of rows on the side of a kink on which there are fewest."""
+    above = (u > kinks_of(loss, data.y)) @ data.weights
+    return float(np.minimum(above, data.size - above).min())
+
+
 def kernel_curvature(loss: Loss, u: Array, data: Data) -> Array:
-    """Return the curvature of each row that a kernel estimates, (n,)."""
-    kinks, unit = np.atleast_2d(loss.bends(data.y)[0])[-1], loss.unit(data.y)
-    step = STEP * unit
-    after, before = (loss.derivatives(kinks + move, data.y)[0] for move in (step, -step))
-    distance = u - kinks
-    share = float(np.average(distance > 0, weights=data.weights))
-    width = bandwidth(distance, data.weights, float(np.clip(share, 0.05, 0.95)))
-    if not width > STEP * unit:
+    """Return the curvature of each row: its own, and that which a kernel estimates at kinks."""
+    total = loss.derivatives(u, data.y)[1]
+    for kink in kinks_of(loss, data.y):
+        total = total + jump(loss, kink, data.y) * kernel(u - kink, loss, data)
+    return total
+
+
+def jump(loss: Loss, kink: Array, y: Array) -> Array:
+    """Return the jumps of the derivatives at kinks, (n,)."""
+    step = STEP * loss.unit(y)
+    after, before = (loss.derivatives(kink + move, y)[0] for move in (step, -step))
+    return after - before
+
+
+def kernel(distance: Array, loss: Loss, data: Data) -> Array:
+    """Return Epanechnikov's kernel at the distances of rows from a kink, (n,)."""
+    above = float(np.average(distance > 0, weights=data.weights))
+    width = bandwidth(distance, data.weights, float(np.clip(above, 0.05, 0.95)))
+    if not width > STEP * loss.unit(data.y):
         raise NoMinimiserError(
             "y must have a density where the loss bends, got residuals that are all the same; use "
             "Coverage(), which keeps the prior"
         )
-    # Epanechnikov's kernel.
-    kernel = 0.75 * np.maximum(1 - (distance / width) ** 2, 0.0) / width
-    return (after - before) * kernel
+    return 0.75 * np.maximum(1 - (distance / width) ** 2, 0.0) / width
 
 
 def bandwidth(distance: Array, weights: Array, q: float) -> float:

@@ -22,6 +22,7 @@ from temperance.types import Array, Data
 
 MOST_ROUNDS = 50
 SETTLED = 1e-8  # relative change of the predictors
+EXACT = 1e-6  # of the range of y: residuals that count as none
 WEAK = 1e6  # prior standard deviation of a predictor, in units of the loss
 
 AnyLoss = TypeVar("AnyLoss", bound=Loss)
@@ -31,11 +32,26 @@ def fitted_to_rows(loss: AnyLoss, Z: Array, offset: Array, data: Data) -> AnyLos
     """Return the loss with its free parameter fitted to rows Z with an offset."""
     u = least_squares_predictor(loss, Z, offset, data)
     for _ in range(MOST_ROUNDS):
+        refuse_exact_fits(loss, u, data)
         fitted = loss.fitted(u, data.y, data.weights)
         before, u = u, minimising_predictor(fitted, Z, offset, data)
         if np.abs(u - before).max() <= SETTLED * (fitted.unit(data.y) + np.abs(u).max()):
             break
+    refuse_exact_fits(loss, u, data)
     return fitted
+
+
+def refuse_exact_fits(loss: Loss, u: Array, data: Data) -> None:
+    """Refuse responses most of which are fitted exactly: the likelihood grows without a bound."""
+    if not loss.location:
+        return
+    close = np.abs(data.y - u) <= EXACT * max(float(np.ptp(data.y)), EXACT)
+    if data.weights[close].sum() > 0.5 * data.size:
+        raise ValueError(
+            f"y must leave residuals from which the scale of the {loss.name} can be found, got "
+            f"{close.sum()} of {len(data)} rows fitted exactly; use a loss of "
+            "temperance.losses with a scale, or loss='squared'"
+        )
 
 
 def least_squares_predictor(loss: Loss, Z: Array, offset: Array, data: Data) -> Array:
