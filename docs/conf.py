@@ -95,12 +95,13 @@ ABOVE = {"README": "index", "CONTRIBUTING": "contributing", "CHANGELOG": "change
 
 
 def keep_inside(app, name, source):
-    """Read pages of the folder above, and show links to source code as their words."""
+    """Read pages of the folder above; link to examples as pages, show other code as words."""
     text = source[0]
     for above, page in ABOVE.items():
         if name == page != "index":
             text = re.sub(r"\]\((?!https?:|#)", "](../", (ROOT / f"{above}.md").read_text())
         text = text.replace(f"](../{above}.md", f"]({page}.md")
+    text = re.sub(r"\]\(gallery/(plot_\w+)\.py\)", r"](examples/\1.rst)", text)
     source[0] = OUTSIDE.sub(r"\1", text.replace("](../docs/", "]("))
 
 
