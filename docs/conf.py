@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("TEMPERANCE_CACHE", "off")  # a build leaves nothing in the user's cache
 
 project = "temperance"
 author = "The temperance developers"
