@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("TEMPERANCE_CACHE", "off")  # a build leaves nothing in the user's cache
 
 project = "temperance"
 author = "The temperance developers"
@@ -95,12 +96,13 @@ ABOVE = {"README": "index", "CONTRIBUTING": "contributing", "CHANGELOG": "change
 
 
 def keep_inside(app, name, source):
-    """Read pages of the folder above, and show links to source code as their words."""
+    """Read pages of the folder above; link to examples as pages, show other code as words."""
     text = source[0]
     for above, page in ABOVE.items():
         if name == page != "index":
             text = re.sub(r"\]\((?!https?:|#)", "](../", (ROOT / f"{above}.md").read_text())
         text = text.replace(f"](../{above}.md", f"]({page}.md")
+    text = re.sub(r"\]\(gallery/(plot_\w+)\.py\)", r"](examples/\1.rst)", text)
     source[0] = OUTSIDE.sub(r"\1", text.replace("](../docs/", "]("))
 
 

@@ -486,7 +486,7 @@ def fared(case, held):
 
 ERROR = f"{0.1 / np.sqrt(39):.4f}"
 INTERVALS = (
-    "On rows held out, Bayes' 95 % intervals held 50 % of the responses and those of the {} 90 %; "
+    "On held-out rows, Bayes' 95 % intervals held 50 % of the responses and those of the {} 90 %; "
     "the log score per row changed by"
 )
 AVERAGE, ONE = INTERVALS.format("average over β"), INTERVALS.format("chosen β")
@@ -520,13 +520,13 @@ FARED = {
     "classes": (
         "two classes",
         0.5,
-        f"On rows held out, the log score per row changed by 0.5000 ± {ERROR}: forecasts by "
+        f"On held-out rows, the log score per row changed by 0.5000 ± {ERROR}: forecasts by "
         "the average over β were clearly better.",
     ),
     "no difference": (
         "three classes",
         0.0,
-        f"On rows held out, the log score per row changed by 0.0000 ± {ERROR}, which is no clear "
+        f"On held-out rows, the log score per row changed by 0.0000 ± {ERROR}, which is no clear "
         "difference.",
     ),
 }
@@ -565,7 +565,7 @@ def choice(
 
 RANGE = "The data do not tell β from 0.03 to 4 apart."
 CLEAR = f"The estimated gain over Bayes, 0.3000 ± 0.0500 per observation, is clear. {RANGE}"
-NOTHING = f"is within two standard errors of nothing: the data do not tell. {RANGE}"
+NOTHING = f"is less than two standard errors from zero: the data do not tell. {RANGE}"
 EXPLAINED = {
     "given": (
         choice(1.0, searched=False),
@@ -601,7 +601,7 @@ EXPLAINED = {
     "lower bound": (
         choice(0.25, at_bound=True, bounds=(0.25, 3.0)),
         "The risk is smallest at the lower bound: each observation should count as 0.25 of one, or "
-        f"less; see wider bounds. {CLEAR}",
+        f"less; try wider bounds. {CLEAR}",
     ),
     "below one": (
         choice(0.04485),
@@ -629,7 +629,7 @@ EXPLAINED = {
     "one beta is left": (
         choice(0.9, gain=0.06, between=(0.9, 0.9)),
         "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.0600 ± "
-        "0.0500 per observation, is within two standard errors of nothing: the data do not tell.",
+        "0.0500 per observation, is less than two standard errors from zero: the data do not tell.",
     ),
     "about as well": (
         choice(0.9, gain=0.002, error=0.001 + 0.002),
@@ -641,9 +641,9 @@ EXPLAINED = {
             choice(1.2, searched=False, between=()),
             average=BetaWeights(np.array([0.6, 1.2, 2.4]), np.array([0.25, 0.5, 0.25])),
         ),
-        "Forecasts are averaged over β, by how they fared on rows held out: 95 % of the weight "
-        "lies between 0.6 and 2.4, half of it below 1.2. The estimated gain over Bayes, 0.3000 "
-        "± 0.0500 per observation, is clear.",
+        "Forecasts are averaged over β, weighted by how well each β forecast held-out rows: "
+        "95 % of the weight lies between 0.6 and 2.4, half of it below 1.2. The estimated gain "
+        "over Bayes, 0.3000 ± 0.0500 per observation, is clear.",
     ),
     "no error": (
         choice(0.5, error=np.nan),
@@ -692,8 +692,8 @@ def test_intervals_that_miss_are_told(shares, rows, told):
     first, second, third = (f"{100 * share:.0f}" for share in shares)
     assert said == (
         told
-        * f"Intervals of 50, 80 and 95 % held {first}, {second} and {third} % of the responses "
-        "of rows held out, which is not chance, and choosing β did not repair it: transform the "
+        * f"Intervals of 50, 80 and 95 % covered {first}, {second} and {third} % of the held-out "
+        "responses, which is not chance, and choosing β did not repair it: transform the "
         "response (its logarithm, say), or take a model whose noise has heavier tails or varies "
         "with the inputs."
     ) or (said == "" and not told)

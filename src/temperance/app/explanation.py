@@ -22,8 +22,8 @@ def explain(calibration: Calibration) -> str:
         low, high = calibration.beta_range or calibration.bounds
         gain = _sentence(_gain(calibration))
         return (
-            f"Forecasts are averaged over β, by how they fared on rows held out: 95 % of the "
-            f"weight lies between {low:.3g} and {high:.3g}, half of it below "
+            f"Forecasts are averaged over β, weighted by how well each β forecast held-out rows: "
+            f"95 % of the weight lies between {low:.3g} and {high:.3g}, half of it below "
             f"{calibration.beta:.3g}. {gain}{_better_repair(calibration)}"
         )
     if not calibration.minimum.searched:
@@ -68,7 +68,7 @@ def _rate(calibration: Calibration) -> str:
     if rate is not None and rate.no_single_rate and rate.by_direction is not None:
         least, most = rate.by_direction[[0, -1]]
         text += (
-            f" The directions of the coefficients would want rates from {least:.3g} to {most:.3g}, "
+            f" The directions of the coefficients call for rates from {least:.3g} to {most:.3g}, "
             "so no single β fits them all."
         )
     return text
@@ -101,8 +101,8 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     if isinstance(getattr(calibration.model, "row_loss", None), Poisson):
         remedy = "take the negative binomial loss, whose counts may vary more"
     return (
-        f"Intervals of {levels} % held {kept} % of the responses of rows held out, which is not "
-        f"chance, and choosing β did not repair it: {remedy}."
+        f"Intervals of {levels} % covered {kept} % of the held-out responses, which is not chance, "
+        f"and choosing β did not repair it: {remedy}."
     )
 
 
@@ -124,7 +124,7 @@ def modelled(fitted: Any, target: str) -> str:
 def fared(fitted: Any, held: HeldOut) -> str:
     """Return how the fitted values of a loss that is no likelihood did on rows held out."""
     loss = fitted.calibration_.model.row_loss
-    text = f"On rows held out, the {loss.name} was {with_error(*held.mean(held.calibrated.loss))}"
+    text = f"On held-out rows, the {loss.name} was {with_error(*held.mean(held.calibrated.loss))}"
     if held.calibrated.right is not None:
         right = held.mean(held.calibrated.right.astype(float))[0]
         return f"{text} per row, and {100 * right:.0f} % of the classes were guessed right."
@@ -182,7 +182,7 @@ def _at_bound(calibration: Calibration) -> str:
     amount = f"each observation should count as {beta:.3g} of one, or less"
     if not calibration.likelihood:
         amount = f"β = {beta:.3g}"
-    return f"The risk is smallest at the lower bound: {amount}; see wider bounds."
+    return f"The risk is smallest at the lower bound: {amount}; try wider bounds."
 
 
 def _meaning(calibration: Calibration) -> str:
@@ -213,5 +213,5 @@ def _gain(calibration: Calibration) -> str:
     if calibration.versus_bayes == "the same":
         return f"{size} is at most {NEGLIGIBLE_GAIN:g}: Bayes would do about as well."
     if calibration.versus_bayes == "unknown":
-        return f"{size} is within two standard errors of nothing: the data do not tell."
+        return f"{size} is less than two standard errors from zero: the data do not tell."
     return f"{size} is clear."

@@ -406,7 +406,7 @@ def _trial(
     steps.step()
     if not held:
         return Trial(name, fitted)
-    steps.say(f"{name} on rows held out")
+    steps.say(f"{name} on held-out rows")
     return Trial(
         name,
         fitted,

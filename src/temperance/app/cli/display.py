@@ -270,7 +270,7 @@ def _compared_in_words(trials: list[Trial]) -> str:
     ]
     found = "; ".join(clear) or "none differs clearly from Bayes"
     return (
-        "The chosen beta is that on all rows; the rest is from rows held out in turn, ± one "
+        "The chosen beta is from all rows; the rest is from rows held out in turn, ± one "
         f"standard error. {found[0].upper()}{found[1:]}."
     )
 

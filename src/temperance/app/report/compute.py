@@ -134,7 +134,7 @@ def _widths(calibration: Calibration, choice: str) -> str:
 def _band_in_words(fitted: Any) -> str:
     """Return what the line and the band along a single input are."""
     if hasattr(fitted, "classes_"):
-        return "Probability and its 95 % credible band. Points are spread a little, to be seen."
+        return "Probability and its 95 % credible band. Points are jittered."
     if fitted.likelihood:
         return "Mean and 95 % band of new responses."
     loss = fitted.calibration_.model.row_loss
@@ -390,7 +390,7 @@ def _comparison_in_words(held: held_out.HeldOut, risk: str, choice: str) -> str:
     with np.errstate(invalid="ignore"):  # -inf - (-inf) for a class without weight
         change = held.calibrated.log_score - without.log_score
     difference, error = held.mean(change)
-    text = "On rows held out, "
+    text = "On held-out rows, "
     if without.place is not None:
         bayes, calibrated = (
             held.mean(held_out.coverage(place, 0.95))[0]

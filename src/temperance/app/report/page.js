@@ -376,7 +376,7 @@ function drawCoefficients({ coefficients, n_coefficients: all }) {
 
 function drawReliability() {
   const { kind } = data.held_out;
-  const describe = "What was promised against what happened on rows held out, with the diagonal";
+  const describe = "Forecast against observed frequencies on held-out rows, with the diagonal";
   const widest = Math.min(byId("reliability-chart").parentElement.clientWidth, 440);
   const bottom = widest - 20;
   const { chart, width } = begin("reliability-chart", bottom + 40, describe, 440);

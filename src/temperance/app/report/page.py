@@ -141,14 +141,14 @@ def _notices(notices: list[str]) -> str:
 def _held_out(held_out: HeldOutSummary) -> str:
     rows = "1 row" if held_out.rows == 1 else f"{held_out.rows} rows"
     if held_out.kind == "losses":
-        return f"Fitted values for {rows} that had no part in them, with ± one standard error."
+        return f"Fitted values for {rows} that did not train the model, with ± one standard error."
     if held_out.kind == "intervals":
         what = "how often new responses fell inside central intervals of each level"
     else:
         what = "how often a class came among rows that were given similar probabilities"
     return (
-        f"Forecasts for {rows} that had no part in them: {what}, with ± one standard error. "
-        "On the diagonal, what was promised is what happened."
+        f"Forecasts for {rows} that did not train the model: {what}, with ± one standard error. "
+        "On the diagonal, forecasts and frequencies agree."
     )
 
 
@@ -176,7 +176,7 @@ def _ranking(ranking: list[tuple[str, ...]], bayes: bool) -> str:
     )
     measure = "gain over Bayes" if bayes else "loss"
     return (
-        f"<h3>All strategies, ranked by their {measure} on rows held out</h3>"
+        f"<h3>All strategies, ranked by their {measure} on held-out rows</h3>"
         f'<table class="ranking"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     )
 
