@@ -207,7 +207,7 @@ BAD = {
     ),
     "model": (
         lambda: calibrate_dask(models.Polynomial(3), X, Y),
-        "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic",
+        "model must be GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or",
     ),
     "folds": (lambda: calibrate_dask(MODEL, X, Y, n_folds=1), "n_folds must be at least 2, got 1"),
     "client": (

@@ -127,7 +127,7 @@ BAD = {
     "nan": (lambda: run((X, Y), (X * np.nan, Y)), "partition 1: X must be finite, got nan in row"),
     "columns": (
         lambda: run((X, Y), (X[:, :2], Y)),
-        "X must have the same columns in every partition, got 2 and 3",
+        "X must have 3 columns in every partition, got 2 in partition 1",
     ),
     "strategy": (
         lambda: run((X, Y), strategy=LeaveOneOut()),
