@@ -131,6 +131,7 @@ class TestCluster:
             (strategies.LeaveOneOut(), "predictive"),
             (strategies.ReferenceRisk(), "gibbs"),
             (strategies.KFold(), "predictive"),
+            (strategies.Average(strategies.KFold()), "predictive"),
         ):
             found = calibrate_dask(MODEL, *parts, client=client, strategy=strategy, risk=risk)
             same(found, calibrate_blocks(MODEL, BLOCKS, strategy, folds="blocks", risk=risk))
