@@ -51,7 +51,7 @@ from temperance.types import Array, Data, Risk
 from temperance.validation import non_negative, shown
 
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top
-CLOSE = 1e-7  # last step to a mode, in standard deviations of the posterior; its error is less
+CLOSE = 1e-9  # last step to a mode, in standard deviations of the posterior: Hessians are older
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
 DEGREE, WIDEST = 24, 4.5  # of the polynomials on a panel, and of panels: errors of 1e-10
