@@ -10,9 +10,10 @@ Hessian at all modes that have not been found (:mod:`temperance.streaming.mode_s
 these are the same at every beta, so that the first step of all takes one pass.  A step that does
 not make J smaller is shortened.
 
-The modes of all rows are found first: they are few.  Those of a fold of many rows are near them, at
-the beta of equally much information, and take two or three passes more.  The Hessians of all rows
-also tell which betas the panels of the folds need.
+The modes of all rows are found first: one training set costs a tenth of ten.  If rows are many,
+those of some rows come before.  The modes outside of a fold are near those of all rows at the beta
+of equally much information, where a pass gives the sums of every fold at once; two or three passes
+remain.  The Hessians of all rows also tell which betas the panels of the folds need.
 """
 
 from __future__ import annotations
