@@ -106,7 +106,7 @@ def newton_pass(n: int, d: int) -> Cost:
     print(f"Logistic model of {n} x {d}: {len(asked)} passes, {nodes} nodes", flush=True)
 
     def size(found: Any) -> int:
-        return sum(part.nbytes for part in found)
+        return sum(part.nbytes for part in found[1:])
 
     return cost(step, partition.block, n, d, size)
 

@@ -244,12 +244,12 @@ X, Y, _ = some_rows(30, 3)
 BAD = {
     "model": (
         lambda: calibrate_blocks(models.Polynomial(3), [(X, Y)]),
-        "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic to be cal",
+        "model must be GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or Gibbs",
     ),
     "strategy": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SafeBayes()),
         r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one "
-        r"pass over the rows, or LeaveOneOut or ReferenceRisk, which need several, got SafeBayes",
+        r"pass over the rows, or LeaveOneOut, ReferenceRisk or Average, which need several, got ",
     ),
     "halves": (
         lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SampleSplitting()),

@@ -131,6 +131,7 @@ class TestCluster:
             (strategies.LeaveOneOut(), "predictive"),
             (strategies.ReferenceRisk(), "gibbs"),
             (strategies.KFold(), "predictive"),
+            (strategies.Average(strategies.KFold()), "predictive"),
         ):
             found = calibrate_dask(MODEL, *parts, client=client, strategy=strategy, risk=risk)
             same(found, calibrate_blocks(MODEL, BLOCKS, strategy, folds="blocks", risk=risk))
@@ -207,7 +208,7 @@ BAD = {
     ),
     "model": (
         lambda: calibrate_dask(models.Polynomial(3), X, Y),
-        "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic",
+        "model must be GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or",
     ),
     "folds": (lambda: calibrate_dask(MODEL, X, Y, n_folds=1), "n_folds must be at least 2, got 1"),
     "client": (

@@ -93,7 +93,7 @@ def test_products_and_forms():
     Z, root = rng.standard_normal((7, 4)), rng.standard_normal((2, 4, 4))
     S = root @ root.swapaxes(1, 2)
     np.testing.assert_allclose(as_forms(S) @ products(Z), np.einsum("nj,mjk,nk->mn", Z, S, Z))
-    sums = ModeSums.zero(1, 1, 4)._replace(gradient=np.zeros((1, 7, 4)))
+    sums = ModeSums.zero(0, 1, 1, 4)._replace(gradient=np.zeros((1, 7, 4)))
     packed = sums._replace(packed=products(Z).T[None])
     np.testing.assert_array_equal(packed.hessian[0], Z[:, :, None] * Z[:, None])
 

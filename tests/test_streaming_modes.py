@@ -73,6 +73,19 @@ def test_folds_are_those_in_memory(model, steep, transfer, risk):
     assert "by passes over the rows" in repr(found)
 
 
+def test_hessians_are_those_at_the_modes_of_steep_classes():
+    rng = np.random.default_rng(12)
+    X = rng.standard_t(30.0, (107, 2)) * [9.14, 1.31]
+    u = 20.0 * X[:, 0] / np.abs(X[:, 0]).mean()
+    y = (rng.uniform(size=107) < 1 / (1 + np.exp(-np.clip(u, -500, 500)))).astype(float)
+    model, weights = models.LaplaceLogistic(0.0, 5.96), np.ones(107)
+    blocks = in_blocks(X, y, weights)
+    found = calibrate_blocks(model, blocks, KFold(4), risk="predictive", folds="blocks")
+    whole = calibrate(model, X, y, splits(107, 4, "beta"), risk="predictive")
+    assert blocks.passes <= 40
+    np.testing.assert_allclose(found.curve(BETAS), whole.curve(BETAS), rtol=2e-9)
+
+
 def test_steps_that_go_too_far_are_shortened():
     X, y, weights = problem(60, 3, steep=100.0)
     model, blocks = models.LaplaceLogistic(0.0, 1e6), in_blocks(X, y, weights)
@@ -127,7 +140,7 @@ BAD = {
     "nan": (lambda: run((X, Y), (X * np.nan, Y)), "partition 1: X must be finite, got nan in row"),
     "columns": (
         lambda: run((X, Y), (X[:, :2], Y)),
-        "X must have the same columns in every partition, got 2 and 3",
+        "X must have 3 columns in every partition, got 2 in partition 1",
     ),
     "strategy": (
         lambda: run((X, Y), strategy=LeaveOneOut()),

@@ -108,10 +108,11 @@ def calibrate_blocks(
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
         file (:func:`blocks_of_parquet`).  Blocks may be empty.  More than one pass needs a list, or
         an object whose ``__iter__`` begins anew.
-    strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut or ReferenceRisk
-        By default ten folds with ``transfer="beta"``.  Identical rows are not kept together.  The
-        first four take one pass for the Gibbs risk; others take two, and a third if some rows
-        determine a direction alone.
+    strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut, ReferenceRisk
+        Or an Average over KFold or LeaveOneOut.  By default ten folds with ``transfer="beta"``.
+        Identical rows are not kept together.  The first four take one pass for the Gibbs risk;
+        others take two, and a third if some rows determine a direction alone.  An average takes
+        one or two more than its source.
     bounds : (float, float)
         Range allowed for beta.
     risk : {"gibbs", "predictive"}

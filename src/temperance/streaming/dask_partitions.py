@@ -54,7 +54,8 @@ def calibrate_dask(
     client : distributed.Client, optional
         By default the current client, or Dask's own scheduler in threads of this process.
     strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut or ReferenceRisk
-        The first four take one pass over the rows for the Gibbs risk, others two to four.
+        Or an Average over KFold or LeaveOneOut.  The first four take one pass over the rows for
+        the Gibbs risk, others two to four, and an average one or two more than its source.
     bounds : (float, float)
         Range allowed for beta.
     risk : {"gibbs", "predictive"}

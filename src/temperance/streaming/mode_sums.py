@@ -27,8 +27,9 @@ LaplaceModel = LaplaceLogistic | GibbsLinear
 
 
 class ModeSums(NamedTuple):
-    """Sums over t sets of rows, at b points each."""
+    """Sums over t sets of rows, at b points each; ``partition`` is the first that they are of."""
 
+    partition: int
     rows: Array  # (t,): how many
     weight: Array  # (t,)
     labels: Array  # (t,): sum of the responses
@@ -37,10 +38,10 @@ class ModeSums(NamedTuple):
     packed: Array  # (t, b, k (k + 1) / 2): upper triangles of the Hessians
 
     @classmethod
-    def zero(cls, t: int, b: int, k: int) -> Self:
+    def zero(cls, partition: int, t: int, b: int, k: int) -> Self:
         """Return the sums over no rows."""
         points: list[tuple[int, ...]] = [(t, b), (t, b, k), (t, b, k * (k + 1) // 2)]
-        return cls(*(np.zeros(shape) for shape in [(t,)] * 3 + points))
+        return cls(partition, *(np.zeros(shape) for shape in [(t,)] * 3 + points))
 
     @property
     def hessian(self) -> Array:
@@ -54,27 +55,29 @@ class ModeSums(NamedTuple):
     @property
     def together(self) -> Self:
         """The sums over the rows of all sets, as one set."""
-        return type(self)(*(part.sum(axis=0, keepdims=True) for part in self))
+        return type(self)(self.partition, *(part.sum(axis=0, keepdims=True) for part in self[1:]))
 
     @property
     def others(self) -> Self:
         """The sums over the rows outside of each set."""
-        return type(self)(*(part.sum(axis=0) - part for part in self))
+        return type(self)(self.partition, *(part.sum(axis=0) - part for part in self[1:]))
 
     def repeated(self, times: int) -> Self:
         """Return the sums at one point as those at several that are the same."""
-        return type(self)(*self[:3], *(np.repeat(part, times, axis=1) for part in self[3:]))
+        return type(self)(*self[:4], *(np.repeat(part, times, axis=1) for part in self[4:]))
 
     def merge(self, *others: Self) -> Self:
         """Return the sums over the rows of all; those without rows do not matter."""
         parts = [each for each in (self, *others) if each.weight.any()] or [self]
-        columns = {each.gradient.shape[-1] for each in parts}
-        if len(columns) > 1:
-            raise ValueError(
-                f"X must have the same columns in every partition, got {min(columns)} and "
-                f"{max(columns)}"
-            )
-        return type(self)(*(np.sum(part, axis=0) for part in zip(*parts, strict=True)))
+        columns = [each.gradient.shape[-1] for each in parts]
+        for each, found in zip(parts, columns, strict=True):
+            if found != columns[0]:
+                raise ValueError(
+                    f"X must have {columns[0]} columns in every partition, got {found} in "
+                    f"partition {each.partition}"
+                )
+        sums = zip(*(each[1:] for each in parts), strict=True)
+        return type(self)(parts[0].partition, *(np.sum(part, axis=0) for part in sums))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +130,12 @@ class SumByFold(Modes):
 
     def __call__(self, partition: int, block: Any) -> ModeSums:
         """Return the sums of a partition (X, y) or (X, y, weights)."""
-        sums = ModeSums.zero(self.n_folds, *np.shape(_or_zero(self.theta, 1)))
+        sums = ModeSums.zero(partition, self.n_folds, *np.shape(_or_zero(self.theta, 1)))
         for data in checked(partition, block, self.columns):
             if self.theta is None:
                 self._refuse(partition, data)
             theta = _or_zero(self.theta, self.model.features(data.X[:1]).shape[1])
-            sums = ModeSums.zero(self.n_folds, *theta.shape)
+            sums = ModeSums.zero(partition, self.n_folds, *theta.shape)
             for fold, rows in self.by_fold(partition, data, 6 * len(theta)):
                 _add(sums, np.array([fold]), theta[None], self.loss, rows)
         return sums
@@ -153,7 +156,7 @@ class SumOutsideFolds(Modes):
 
     def __call__(self, partition: int, block: Any) -> ModeSums:
         """Return the sums of a partition (X, y) or (X, y, weights)."""
-        sums, folds = ModeSums.zero(*self.theta.shape), np.arange(self.n_folds)
+        sums, folds = ModeSums.zero(partition, *self.theta.shape), np.arange(self.n_folds)
         for data in checked(partition, block, self.columns):
             for fold, rows in self.by_fold(partition, data, 6 * self.theta[..., 0].size):
                 others = np.delete(folds, fold)

@@ -10,9 +10,10 @@ Hessian at all modes that have not been found (:mod:`temperance.streaming.mode_s
 these are the same at every beta, so that the first step of all takes one pass.  A step that does
 not make J smaller is shortened.
 
-The modes of all rows are found first: they are few.  Those of a fold of many rows are near them, at
-the beta of equally much information, and take two or three passes more.  The Hessians of all rows
-also tell which betas the panels of the folds need.
+The modes of all rows are found first: one training set costs a tenth of ten.  If rows are many,
+those of some rows come before.  The modes outside of a fold are near those of all rows at the beta
+of equally much information, where a pass gives the sums of every fold at once; two or three passes
+remain.  The Hessians of all rows also tell which betas the panels of the folds need.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from temperance.types import Array, Data, Risk
 from temperance.validation import non_negative, shown
 
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top
-CLOSE = 1e-7  # last step to a mode, in standard deviations of the posterior; its error is less
+CLOSE = 1e-9  # last step to a mode, in standard deviations of the posterior: Hessians are older
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
 DEGREE, WIDEST = 24, 4.5  # of the polynomials on a panel, and of panels: errors of 1e-10

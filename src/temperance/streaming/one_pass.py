@@ -56,8 +56,8 @@ def as_linear(model: Any) -> Linear:
     """Return the model; refuse those whose risk does not follow from sums over rows."""
     if not isinstance(model, GaussianLinear | NormalInverseGammaLinear):
         raise ValueError(
-            "model must be GaussianLinear, NormalInverseGammaLinear or LaplaceLogistic to be "
-            f"calibrated on blocks, got {shown(model)}"
+            "model must be GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or "
+            f"GibbsLinear(posterior='laplace') to be calibrated on blocks, got {shown(model)}"
         )
     return model
 

@@ -51,7 +51,7 @@ from temperance.streaming.row_losses import (
 from temperance.types import Array, Data, Plan, Risk, Transfer
 from temperance.validation import shown
 
-SEVERAL = "LeaveOneOut, ReferenceRisk or an Average over these folds, which need several"
+SEVERAL = "LeaveOneOut, ReferenceRisk or Average, which need several"
 METHOD = "closed form, by two passes over the rows"
 
 
