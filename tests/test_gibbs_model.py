@@ -155,7 +155,7 @@ class TestCalibration:
         assert "rungs of 512 draws, effective sample size" in repr(result)
         assert "  (predictive; constants as in loss)" in repr(result)
         reliability = result.curve.reliability(result.beta)
-        assert reliability.effective > 200 and reliability.rhat < 1.05
+        assert reliability.effective > 200 and reliability.rhat < reliability.rhat_limit
         assert reliability.divergent == 0 and reliability.overlap > 0.1
         assert result.curve.effective([0.5, 1.0]).shape == (2,)
 

@@ -327,7 +327,7 @@ def _differ(trained: Array) -> bool:
     """Return whether the training risk of islands (groups, size) differs more than by chance."""
     if not np.isfinite(trained).all():
         return False
-    return split_rhat(trained) > rhat_limit_of(trained.shape, 1)
+    return split_rhat(trained) > rhat_limit_of(trained.shape, 1, islands=True)
 
 
 def _key(part: Any) -> str:
