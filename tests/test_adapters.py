@@ -570,6 +570,12 @@ class TestCmdStan:
         assert second[4][3]["theta"] == drawn.theta["theta"][3, -1].tolist()
         assert data["weights"] == [0.5] * 24 and data["n"] == 24
 
+    def test_constants(self, model):
+        found = calibrate(model, model.X, model.y, strategies.KFold(2), bounds=(0, 0.5))
+        assert "  (gibbs; constants as in log_lik)" in repr(found)
+        assert "log_prob" in models.NumPyroModel.constants  # where the tests above find them
+        assert "logp" in models.PyMCModel.constants
+
     def test_draws_of_a_fit(self, program):
         """The two lines of the page: chains follow one another in CmdStanPy's arrays."""
         ones = {"n": 24, "weights": np.ones(24)}

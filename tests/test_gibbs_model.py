@@ -13,6 +13,7 @@ from scenarios import RISKS
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.diagnostics import BoundWarning
+from temperance.models.sampled import batched
 from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
@@ -120,6 +121,27 @@ def result():
         )
 
 
+def test_islands_that_differ_are_moved_again(monkeypatch):
+    programs, calls = MODEL._programs(1), []
+    moved = programs.rung
+    monkeypatch.setitem(programs.__dict__, "rung", lambda *a: calls.append(a[0]) or moved(*a))
+    plan = planned(strategies.KFold(2), SMALL).pairs()
+    counts = []
+    for apart in ([], [True, False, True, True] * 20):  # in the first pass two pairs, then one
+        differ = iter(apart)
+        monkeypatch.setattr(batched, "_differ", lambda u, differ=differ: next(differ, False))
+        ladders = BatchedLadders(programs, SMALL.X, SMALL.y, plan, 0, overlap=0.5).extend(0.02)
+        counts.append((len(ladders[0].betas), len(calls)))
+        calls.clear()
+    (rungs, plain), (_, more) = counts
+    assert plain == 2 * (rungs - 1) < more <= batched.MOST_PASSES * plain
+
+
+def test_particles_are_a_multiple_of_moves():
+    with pytest.raises(ValueError, match="particles must be a multiple of moves, 8, got 30"):
+        SMC(particles=30)
+
+
 @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
 class TestCalibration:
     def test_close_to_the_closed_form(self, result):
@@ -131,8 +153,9 @@ class TestCalibration:
 
     def test_says_how_and_how_reliable(self, result):
         assert "rungs of 512 draws, effective sample size" in repr(result)
+        assert "  (predictive; constants as in loss)" in repr(result)
         reliability = result.curve.reliability(result.beta)
-        assert reliability.effective > 200 and reliability.rhat < 1.05
+        assert reliability.effective > 200 and reliability.rhat < reliability.rhat_limit
         assert reliability.divergent == 0 and reliability.overlap > 0.1
         assert result.curve.effective([0.5, 1.0]).shape == (2,)
 

@@ -455,7 +455,7 @@ def test_the_largest_of_many_r_hats_is_judged_by_their_number():
     limits, worst = [], []
     for _ in range(20):
         drawn = rng.standard_normal((20, 17, 8, 32))
-        few = [Ladder(np.arange(17.0), each, each, np.take, True, 0) for each in drawn]
+        few = [Ladder(np.arange(17.0), each, each, np.take, True, 0, list) for each in drawn]
         limits.append(rhat_limit(few))
         worst.append(worst_rhat(few))
     assert np.mean(np.array(worst) > limits) < 0.2

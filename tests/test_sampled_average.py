@@ -202,6 +202,7 @@ class TestFromDraws:
         mean = np.tensordot(found.posterior.weights, chosen, 2)
         np.testing.assert_allclose(mean, known.posterior.mean, atol=0.02)
         assert "average over beta" in repr(found)
+        assert "  (predictive; constants as in log_likelihood)" in repr(found)
 
     def test_where_the_support_ends_is_a_warning(self, tree):
         with pytest.warns(ParetoWarning, match="weights of the average do not end; draw again at"):

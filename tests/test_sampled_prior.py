@@ -12,7 +12,7 @@ from temperance import models
 from temperance.models.sampled.loss_check import refuse_other_than_losses
 from temperance.models.sampled.precision import double_precision
 from temperance.models.sampled.prior import prior_from
-from temperance.models.sampled.prior_check import refuse_other_draws
+from temperance.models.sampled.prior_check import has_edge, refuse_other_draws
 from temperance.models.sampled.settings import SMC
 
 RNG = np.random.default_rng(0)
@@ -78,6 +78,48 @@ class TestDrawsAndDensity:
             refuse_other_draws(draws, products(draws), True)
             with pytest.raises(ValueError, match="draw_prior"):
                 refuse_other_draws(1.5 * draws, products(1.5 * draws), True)
+
+
+class TestEdges:
+    """A density that ends at an edge is not checked there, and is elsewhere."""
+
+    def log_prior(self, theta):
+        box = (theta[0] > 0) & (theta[0] < 1) & (theta[1] > 0)
+        return jnp.where(box, -0.5 * (theta[1] ** 2 + theta[2] ** 2), -jnp.inf)
+
+    def draws(self, scale):
+        uniform, half = RNG.random(3000), np.abs(RNG.standard_normal(3000))
+        return np.stack([uniform, half, scale * RNG.standard_normal(3000)], axis=1)
+
+    def test_are_found(self):
+        draws = self.draws(1.0)
+        log_density = jax.vmap(self.log_prior)
+        assert has_edge(draws, log_density).tolist() == [True, True, False]
+        assert not has_edge(draws, jax.vmap(log_normal)).any()
+
+    @pytest.mark.parametrize("scale", [1.0, 1.5])
+    def test_coordinates_without_one_are_checked(self, scale):
+        draws = self.draws(scale).reshape(1, 10, 300, 3)
+        products = draws * [0.0, -1.0, -1.0] * draws  # of a uniform, half normal and normal law
+        checked = np.array([False, False, True])
+        with pytest.raises(ValueError, match="of coordinate 0"):  # an edge, if it were checked
+            refuse_other_draws(draws, products, True)
+        if scale == 1.0:
+            refuse_other_draws(draws, products, True, checked)
+            refuse_other_draws(draws, products, True, np.zeros(3, dtype=bool))
+        else:
+            with pytest.raises(ValueError, match=r"per coordinate, got -2\.\d+ .* of coordinate 2"):
+                refuse_other_draws(draws, products, True, checked)
+
+    def test_a_model_with_edges_is_sampled(self):
+        def draw(key):
+            one, two, three = jax.random.split(key, 3)
+            half = jnp.abs(jax.random.normal(two))
+            return jnp.stack([jax.random.uniform(one), half, jax.random.normal(three)])
+
+        tree = begin(log_prior=self.log_prior, draw_prior=draw)
+        theta = tree["posterior"]["theta"].values.reshape(-1, 3)
+        assert theta[:, 0].max() < 1 and theta[:, :2].min() > 0
 
 
 class TestNumPyro:

@@ -24,6 +24,7 @@ from temperance.types import (
     MixesPosteriors,
     Model,
     Risk,
+    SaysConstants,
     Strategy,
     has_likelihood,
 )
@@ -377,7 +378,8 @@ class Calibration:
         ]
         if self.curve is not None:
             risk = with_error(self.risk, self.standard_error)
-            lines.append(f"  risk      {risk}  ({self.kind})")
+            constants = f"; {self.model.constants}" if isinstance(self.model, SaysConstants) else ""
+            lines.append(f"  risk      {risk}  ({self.kind}{constants})")
         if self.curve is not None and self.likelihood:
             gain = with_error(self.gain, self.gain_standard_error)
             lines.append(f"  Bayes     {with_error(self.bayes_risk)},  gain {gain}")

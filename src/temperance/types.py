@@ -470,6 +470,13 @@ class KnowsLikelihood(Protocol):
         ...
 
 
+@runtime_checkable
+class SaysConstants(Protocol):
+    """A model that says whether normalising constants of the likelihood are part of its loss."""
+
+    constants: ClassVar[str]
+
+
 class Preferences(NamedTuple):
     """Default strategies of a model, chosen by benchmarks.
 

@@ -17,12 +17,14 @@ from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.ladder import MOST_RUNGS, Ladder, Report, next_beta, too_many_rungs
 from temperance.models.sampled.loss_check import refuse_other_than_losses
 from temperance.models.sampled.precision import double_precision
-from temperance.models.sampled.prior_check import refuse_other_draws
+from temperance.models.sampled.prior_check import has_edge, refuse_other_draws
 from temperance.models.sampled.prior_draws import given_prior_draws, nuts_prior_draws
+from temperance.models.sampled.reliability import rhat_limit_of, split_rhat
 from temperance.models.sampled.smc import scalars, smc_rung
 from temperance.models.sampled.target import BLOCK, Target, Tree
 from temperance.types import Array, Plan, batches
 
+MOST_PASSES = 4  # of the moves at one beta, while islands differ
 TOGETHER = 2**24  # number of losses of the pairs that share their betas
 
 
@@ -88,6 +90,11 @@ class Programs:
             return flat * slope(flat)
 
         return jax.jit(jax.vmap(jax.vmap(jax.vmap(product))))
+
+    @cached_property
+    def log_densities(self) -> Callable[..., Any]:
+        """Function that returns the log prior of flat parameters (points, d)."""
+        return jax.jit(jax.vmap(self.target.log_density_of_prior))
 
     def losses(self, flat: Array, X: Tree, y: Tree) -> Array:
         """Return losses (draws, rows), computed in blocks of one shape."""
@@ -236,11 +243,36 @@ class _Batch:
                 self.programs.rung, keys, self.positions[-1], self.trained[-1], self.step, *at
             )
             self.divergent = self.divergent + divergent
+            if self.programs.sampler == "smc":
+                self._until_islands_agree(keys, beta, positions, trained, tested)
         self._refuse_nan(positions, trained + tested)
         self.betas.append(beta)
         self.positions.append(positions)
         self.trained.append(trained)
         self.tested.append(tested)
+
+    def _until_islands_agree(
+        self, keys: Any, beta: float, positions: Array, trained: Array, tested: Array
+    ) -> None:
+        """Move the particles of pairs again, at the same beta, while their islands differ."""
+        for again in range(1, MOST_PASSES):
+            apart = [p for p, u in enumerate(trained) if _differ(u)]
+            if not apart:
+                return
+            for p in apart:
+                state = positions[p], trained[p], self.step[p], np.float64(beta), np.float64(beta)
+                moved = self.programs.rung(
+                    jax.random.fold_in(keys[p], again),
+                    *state,
+                    self.weights[p],
+                    self.tests[p],
+                    self.X,
+                    self.y,
+                )
+                positions[p], trained[p], tested[p], self.step[p], divergent = map(
+                    np.asarray, moved
+                )
+                self.divergent[p] += divergent
 
     def _all_pairs(self, program: Callable[..., Any], *states: Any) -> tuple[Array, ...]:
         """Return the results of a program for every pair, each stacked."""
@@ -256,8 +288,9 @@ class _Batch:
         """Refuse a prior whose draws have another density, and a loss that is not one."""
         drawn = self.programs.target.prior.draw is not None
         products = np.asarray(self.programs.score_times_draw(positions))
-        refuse_other_draws(positions, products, drawn)
         flat = positions[0].reshape(-1, positions.shape[-1])
+        without_edge = ~has_edge(flat, self.programs.log_densities)
+        refuse_other_draws(positions, products, drawn, without_edge)
         refuse_other_than_losses(self.programs.losses, flat, self.X, self.y)
 
     def _refuse_nan(self, positions: Array, sums: Array) -> None:
@@ -288,6 +321,13 @@ class _Batch:
             return self.programs.losses(flat[draws], X, y)
 
         return losses
+
+
+def _differ(trained: Array) -> bool:
+    """Return whether the training risk of islands (groups, size) differs more than by chance."""
+    if not np.isfinite(trained).all():
+        return False
+    return split_rhat(trained) > rhat_limit_of(trained.shape, 1, islands=True)
 
 
 def _key(part: Any) -> str:

@@ -111,6 +111,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
     progress: Report | bool | None = None
     cache: bool = True
 
+    constants: ClassVar[str] = "constants as in loss"
     preferences: ClassVar[Preferences] = Preferences(
         leave_one_out=True, only_curves=True, curves_count=True
     )

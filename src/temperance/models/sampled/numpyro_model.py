@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class NumPyroModel(MayCarryRows, SampledModel):
     seed: int = 0
     progress: Report | bool | None = None
     cache: bool = True
+
+    constants: ClassVar[str] = "with the constants of NumPyro's log_prob"
 
     def __post_init__(self) -> None:
         """Refuse a model that is not a function."""

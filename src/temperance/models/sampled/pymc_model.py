@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class PyMCModel(CarriesData):
     overlap: float = 0.5
     seed: int = 0
     progress: Report | bool | None = None
+
+    constants: ClassVar[str] = "with the constants of PyMC's logp"
 
     def __post_init__(self) -> None:
         """Refuse other objects, and models without an observed variable."""

@@ -143,6 +143,7 @@ class RecordedDraws:
     dimension: int | None = None
     parameters: Sequence[str] | None = None
 
+    constants: ClassVar[str] = "constants as in log_likelihood"
     preferences: ClassVar[Preferences] = Preferences(leave_one_out=True, curves_count=True)
 
     @property

@@ -184,18 +184,24 @@ def worst_rhat(ladders: Sequence[Ladder]) -> float:
 
 
 def rhat_limit(ladders: Sequence[Ladder]) -> float:
-    r"""Return the limit for the largest R-hat of these ladders if all chains agree.
+    """Return the limit for the largest R-hat of these ladders if all chains agree."""
+    count = sum(len(ladder.trained) for ladder in ladders)
+    return rhat_limit_of(ladders[0].trained[0].shape, count, ladders[0].replicates)
+
+
+def rhat_limit_of(shape: tuple[int, ...], count: int, islands: bool) -> float:
+    r"""Return the limit for the largest R-hat of several rungs of (chains, size) if chains agree.
 
     With m half chains of N draws, R-hat squared is (N - 1 + F) / N, where F has the distribution
     F(m - 1, m (N - 1)) for independent draws.  The largest of c such values exceeds the quantile
-    1 - 1 / (200 c) with probability 1 / 200.
+    1 - 1 / (200 c) with probability 1 / 200.  An island has a few draws in a row of each of its
+    chains: they may have an autocorrelation time of 3, which multiplies F.
     """
-    groups, size = ladders[0].trained[0].shape
+    groups, size = shape
     m, N = 2 * groups, size // 2
-    count = sum(len(ladder.trained) for ladder in ladders)
     if N < 2:
         return LARGEST_RHAT
-    largest = special.fdtri(m - 1, m * (N - 1), 1 - 0.005 / count)
+    largest = special.fdtri(m - 1, m * (N - 1), 1 - 0.005 / count) * (3 if islands else 1)
     return max(LARGEST_RHAT, float(np.sqrt((N - 1 + largest) / N)))
 
 

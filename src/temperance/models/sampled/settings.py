@@ -23,14 +23,14 @@ class SMC:
         for a single pair, 24 for each of up to 10 pairs and for each of three ladders of a
         posterior, and 8 for each of more pairs, whose errors average out.
     particles : int
-        Number of particles of an island.
+        Number of particles of an island, a multiple of ``moves``.
     moves : int
-        Transitions of every particle at each rung.
+        Transitions in a row at each rung, each of which gives a particle.
     """
 
     islands: int | None = None
     particles: int = 32
-    moves: int = 5
+    moves: int = 8
 
     def __post_init__(self) -> None:
         """Refuse numbers that are too small."""
@@ -38,6 +38,10 @@ class SMC:
             whole("islands", self.islands, 2)
         whole("particles", self.particles, 4)
         whole("moves", self.moves, 1)
+        if self.particles % self.moves:
+            raise ValueError(
+                f"particles must be a multiple of moves, {self.moves}, got {self.particles}"
+            )
 
     kind = "smc"
 

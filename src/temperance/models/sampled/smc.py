@@ -1,8 +1,14 @@
-r"""Adaptive tempered sequential Monte Carlo: independent islands of particles.
+r"""Adaptive tempered sequential Monte Carlo: independent islands of particles, none wasted.
 
-At each rung the particles of an island are resampled by exp(-(beta' - beta) u) and moved by
-Hamiltonian Monte Carlo, preconditioned by the weighted covariance of all particles.  Islands never
-exchange particles, so that their scatter gives a valid error for any genealogy within them.
+At each rung a few particles of an island are drawn by their weights exp(-(beta' - beta) u), and
+each is moved several times by Hamiltonian Monte Carlo, preconditioned by the weighted covariance of
+all particles.  The states after every move are the island's next particles: a rung costs one move
+for each.  Islands never exchange particles, so that their scatter gives a valid error for any
+genealogy within them.
+
+References
+----------
+.. [1] H.-D. Dau and N. Chopin, Waste-free sequential Monte Carlo, JRSS B 84, 2022.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from typing import Any
 import blackjax
 import jax
 import jax.numpy as jnp
-from blackjax.smc import resampling, tempered
+from blackjax.smc import resampling
 
 from temperance.models.sampled.target import Target, weighted
 
@@ -37,35 +43,40 @@ def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
         X: Any,
         y: Any,
     ) -> Any:
-        islands, size, _ = positions.shape
+        islands, size, d = positions.shape
+        chains = size // moves
         log_weight = ascent(energy, old, beta)
         per_island = jax.nn.softmax(log_weight, axis=1)
-        key_jitter, key_moves = jax.random.split(key)
-        jitter = jax.random.uniform(key_jitter, (islands, size), minval=0.7, maxval=1.3)
-        length = jnp.clip(jnp.round(QUARTER_TURN / step), 1, MOST_STEPS).astype(int)
-        kernel = tempered.build_kernel(
-            target.log_density_of_prior,
-            lambda flat: -target.energy(flat, weights, X, y),
-            blackjax.hmc.build_kernel(),
-            blackjax.hmc.init,
-            resampling.systematic,
-        )
         scales = scales_of_others(positions, log_weight)
+        key_jitter, key_islands = jax.random.split(key)
+        jitter = jax.random.uniform(key_jitter, (islands, moves, chains), minval=0.7, maxval=1.3)
+        length = jnp.clip(jnp.round(QUARTER_TURN / step), 1, MOST_STEPS).astype(int)
+        kernel = blackjax.hmc.build_kernel()
+
+        def density(flat: Any) -> Any:
+            return target.log_density_of_prior(flat) - beta * target.energy(flat, weights, X, y)
 
         def island(key: Any, particles: Any, weight: Any, steps: Any, half: Any) -> Any:
-            parameters = {
-                "step_size": steps,
-                "inverse_mass_matrix": scales[half][None],
-                "num_integration_steps": length[None],
-            }
-            state = tempered.TemperedSMCState(particles, weight, beta)
-            state, info = kernel(key, state, moves, beta, parameters)
-            return state.particles, info.update_info
+            def move(state: Any, given: Any) -> Any:
+                own = jax.random.split(given[0], chains)
+                state, info = jax.vmap(
+                    lambda k, s, e: kernel(k, s, density, e, scales[half], length)
+                )(own, state, given[1])
+                return state, (state.position, info.acceptance_rate, info.is_divergent)
 
-        keys, halves = jax.random.split(key_moves, islands), jnp.arange(islands) % 2
-        positions, info = jax.vmap(island)(keys, positions, per_island, step * jitter, halves)
-        step = jnp.clip(step * jnp.exp(info.acceptance_rate.mean() - ACCEPTANCE), 1e-3, 2.0)
-        return (*scalars(target, positions, weights, tests, X, y), step, info.is_divergent.sum())
+            key_start, key_moves = jax.random.split(key)
+            start = particles[resampling.systematic(key_start, weight, chains)]
+            state = jax.vmap(lambda flat: blackjax.hmc.init(flat, density))(start)
+            given = (jax.random.split(key_moves, moves), steps)
+            _, (drawn, accepted, divergent) = jax.lax.scan(move, state, given)
+            return jnp.swapaxes(drawn, 0, 1).reshape(size, d), accepted, divergent
+
+        keys, halves = jax.random.split(key_islands, islands), jnp.arange(islands) % 2
+        positions, accepted, divergent = jax.vmap(island)(
+            keys, positions, per_island, step * jitter, halves
+        )
+        step = jnp.clip(step * jnp.exp(accepted.mean() - ACCEPTANCE), 1e-3, 2.0)
+        return (*scalars(target, positions, weights, tests, X, y), step, divergent.sum())
 
     return rung
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class StanModel(CarriesData):
     overlap: float = 0.5
     seed: int = 0
     progress: Report | bool | None = None
+
+    constants: ClassVar[str] = "constants as in log_lik"
 
     def __post_init__(self) -> None:
         """Refuse a program without weights or log likelihoods, and data without responses."""
