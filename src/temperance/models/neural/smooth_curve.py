@@ -22,7 +22,7 @@ from scipy.interpolate import CubicSpline
 from temperance.types import Array
 
 PENALTIES = np.logspace(-6, 6, 121)
-LEAST_KEPT_BACK = 0.2  # degrees of freedom by which a spline must fall short of interpolation
+LEAST_KEPT_BACK = 0.5  # degrees of freedom by which a spline must fall short of interpolation
 
 
 @dataclass(frozen=True, eq=False)
