@@ -24,14 +24,14 @@ from temperance.losses.quadrature import expectations
 from temperance.models.glm.model import GibbsRegression
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, GaussianPosterior, MixturePosterior
-from temperance.types import Array, Data, all_ones
+from temperance.types import Array, Certified, Data, HasCertifiedRisk, all_ones
 from temperance.validation import one_of, open_unit
 
 if TYPE_CHECKING:
     from temperance.calibration import Calibration
 
 CertifiedLoss = Literal["zero-one", "brier"]
-GUESSES = {"zero-one": 0.5, "brier": 0.25}  # the loss of a coin, and of the probability 1/2
+GUESS_OF_BRIER = 0.25  # the loss of the probability 1/2
 WORDS = {
     "zero-one": "share of the rows that a draw from the posterior misclassifies",
     "brier": "mean of (y - probability)^2 of a draw; that of the mean forecast is no larger",
@@ -46,14 +46,16 @@ class Certificate:
     Parameters
     ----------
     bound : the expected loss of a draw from the posterior on a new row is at most this
-    empirical_risk : the expected loss of a draw on the rows of the fit
-    kl : KL divergence of the posterior from the prior, in nats; for an average over beta the mean
-        of the KL divergences of its parts, which is an upper bound
+    empirical_risk : the expected loss of a draw on the rows of the fit; of a network, whose loss is
+        a mean over draws, an upper bound on it, which takes a part of 1 - ``confidence``
+    kl : KL divergence of the posterior from the prior, in nats; of an average over beta the mean of
+        the KL divergences of its parts, which is an upper bound
     n : number of rows
     confidence : probability, over samples of n rows, that the bound holds
     loss : {"zero-one", "brier"}
     seen : what was chosen from the rows in the prior or the units of X; if anything, the bound has
         no guarantee
+    classes : number of classes
     """
 
     bound: float
@@ -63,11 +65,13 @@ class Certificate:
     confidence: float
     loss: CertifiedLoss
     seen: tuple[str, ...] = ()
+    classes: int = 2
 
     @property
     def vacuous(self) -> bool:
         """Whether guessing has no larger risk than the bound."""
-        return self.bound >= GUESSES[self.loss]
+        guess = 1 - 1 / self.classes if self.loss == "zero-one" else GUESS_OF_BRIER
+        return self.bound >= guess
 
     def __repr__(self) -> str:
         """Return the bound, what it comes from and what it needs, a line each."""
@@ -105,12 +109,9 @@ def certify(
     one_of("even_if_seen", even_if_seen, (False, True))
     delta = 1 - open_unit("confidence", confidence)
     model, data = calibration.model, calibration.data
-    row_loss = certifiable(model, data, calibration.strategy)
-    if loss == "brier" and (not row_loss.likelihood or row_loss.free):
-        raise ValueError(
-            f"loss must be 'zero-one' for the {row_loss.name}, which gives no probabilities, got "
-            "'brier'"
-        )
+    refuse_dependent_rows(data, calibration.strategy)
+    if not isinstance(model, HasCertifiedRisk):
+        refuse_loss(model, loss)
     seen = calibration.seen or standardised_columns(data.X)
     if seen and not even_if_seen:
         raise ValueError(
@@ -118,26 +119,48 @@ def certify(
             f"that decided {joined(seen)}; take these from other rows (GibbsClassifier: "
             "certify=0.1), or pass even_if_seen=True"
         )
-    risk, kl, n = 0.0, 0.0, len(data)
+    if isinstance(model, HasCertifiedRisk):
+        found = model.certified(calibration.posterior, data, loss, delta)
+    else:
+        found = of_gaussians(model, calibration.posterior, data, loss)
+    n = len(data)
+    # What draws take of delta to bound the risk on the rows is no longer there for the rows.
+    budget = (found.kl + np.log(2 * np.sqrt(n) / (delta - found.spent))) / n
+    bound = largest_risk(found.risk, budget)
+    return Certificate(bound, found.risk, found.kl, n, float(confidence), loss, seen, found.classes)
+
+
+def of_gaussians(model: Any, posterior: Any, data: Data, loss: CertifiedLoss) -> Certified:
+    """Return risk on the rows and divergence from the prior of a Gaussian or a mixture of them."""
+    risk, kl = 0.0, 0.0
     # KL(sum_k w_k Q_k || P) <= sum_k w_k KL(Q_k || P): KL is convex.
-    for weight, part in mixture_parts(calibration.posterior):
+    for weight, part in mixture_parts(posterior):
         predictor = part.linear_predictor(data.X)
         losses = zero_one(*predictor, data.y)
         if loss == "brier":
-            losses = brier(row_loss, *predictor, data.y)
+            losses = brier(model.row_loss, *predictor, data.y)
         risk += weight * float(losses.mean())
-        kl += weight * gaussian_kl(part, model.prior(len(part.mean)))  # type: ignore[attr-defined]
-    bound = largest_risk(risk, (kl + np.log(2 * np.sqrt(n) / delta)) / n)
-    return Certificate(bound, risk, kl, n, float(confidence), loss, seen)
+        kl += weight * gaussian_kl(part, model.prior(len(part.mean)))
+    return Certified(risk, kl)
 
 
-def certifiable(model: Any, data: Data, strategy: Any) -> Loss:
-    """Return the loss of a model that can be certified on these data; refuse others."""
+def refuse_loss(model: Any, loss: CertifiedLoss) -> None:
+    """Refuse models without Gaussian posteriors of two classes, and losses that they lack."""
     if not (isinstance(model, GibbsRegression) and model.row_loss.binary):
         raise ValueError(
             "a certificate needs a Gaussian posterior of two classes, as the logistic models and "
             f"GibbsLinear with Hinge() have, got {type(model).__name__}"
         )
+    row_loss = model.row_loss
+    if loss == "brier" and (not row_loss.likelihood or row_loss.free):
+        raise ValueError(
+            f"loss must be 'zero-one' for the {row_loss.name}, which gives no probabilities, got "
+            "'brier'"
+        )
+
+
+def refuse_dependent_rows(data: Data, strategy: Any) -> None:
+    """Refuse rows that do not count as independent observations."""
     if not all_ones(data.weights):
         other = float(data.weights[data.weights != 1][0])
         raise ValueError(
@@ -150,7 +173,6 @@ def certifiable(model: Any, data: Data, strategy: Any) -> Loss:
                 "rows must be independent for a certificate, got groups, whose rows depend on each "
                 "other; fit one row of each group"
             )
-    return model.row_loss
 
 
 def standardised_columns(X: Array) -> tuple[str, ...]:

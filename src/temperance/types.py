@@ -278,7 +278,8 @@ class Model(Protocol):
     :class:`ChecksData`, :class:`CountsParameters`, :class:`HasInformation`,
     :class:`HasPriorInformation`, :class:`HasCredibleLevels`, :class:`HasDesign`,
     :class:`MovesDraws`, :class:`HasOtherLosses`, :class:`HasReference`,
-    :class:`HasPreferences`, :class:`HasNoiseVariance`, :class:`KnowsLikelihood`.
+    :class:`HasPreferences`, :class:`HasNoiseVariance`, :class:`KnowsLikelihood`,
+    :class:`HasCertifiedRisk`.
     """
 
     def posterior(
@@ -475,6 +476,34 @@ class SaysConstants(Protocol):
     """A model that says whether normalising constants of the likelihood are part of its loss."""
 
     constants: ClassVar[str]
+
+
+class Certified(NamedTuple):
+    """What a certificate needs of a posterior.
+
+    Parameters
+    ----------
+    risk : expected loss in [0, 1] of a draw on the rows, or an upper bound on it
+    kl : divergence of the posterior from the prior, or an upper bound on it
+    classes : number of classes
+    spent : probability with which an upper bound on the risk fails
+    """
+
+    risk: float
+    kl: float
+    classes: int = 2
+    spent: float = 0.0
+
+
+@runtime_checkable
+class HasCertifiedRisk(Protocol):
+    """A model that measures risk and divergence of its posteriors itself, for certificates."""
+
+    def certified(
+        self, posterior: Any, data: Data, loss: Literal["zero-one", "brier"], delta: float
+    ) -> Certified:
+        """Return both; an error if the loss is not among those that it can bound."""
+        ...
 
 
 class Preferences(NamedTuple):

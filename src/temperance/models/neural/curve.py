@@ -16,7 +16,7 @@ from temperance.models.neural.smooth_curve import SmoothCurve
 from temperance.search.log_scale import Scale
 from temperance.types import Array, Plan
 
-LEAST_KNOTS = 5  # of a spline that can tell errors from bends
+LEAST_KNOTS = 8  # with fewer, a spline cannot tell errors from bends
 MANY = 0.05  # share of networks that may not have settled
 LARGE_RHAT = 1.2
 

@@ -32,14 +32,9 @@ FEW_ROWS = 16  # on which linearity is tested
 class LastLayerLaplace:
     """A Gaussian for the last layer, at the mode of all parameters.
 
-    Parameters
-    ----------
-    last_layer : str, optional
-        Part of the path of the last layer's arrays in the pytree, such as "Dense_2".  By default
-        the last arrays of the pytree, as many as the outputs are linear in.
+    The last layer are the arrays that the outputs are linear in.
     """
 
-    last_layer: str | None = None
     members: ClassVar[int] = 1
     words: ClassVar[str] = "last-layer Laplace"
     unsettled: ClassVar[str] = "were still learning"
@@ -49,7 +44,7 @@ class LastLayerLaplace:
         self, network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
     ) -> Trained:
         """Return modes (F, d), places of the last layer, and axes and scales of its Gaussian."""
-        index = last_layer_places(network, task.prior, task.X, start[0], self.last_layer)
+        index = last_layer_places(network, task.prior, task.X, start[0])
         found = modes(network, task, training, start, seed, lanes)
         mode = found.variables[:, 0]
         # An accelerator's faster products of matrices are too coarse for curvatures.
@@ -85,50 +80,39 @@ class LastLayerLaplace:
         return -0.5 * (deviation**2).sum() - constant + others
 
 
-def last_layer_places(
-    network: Network, prior: Prior, X: Any, u: Any, named: str | None
-) -> NDArray[np.intp]:
-    """Return the places of the last layer's parameters in the vector."""
-    sizes = [prod(shape) for shape in network.shapes]
-    spans = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    if named is not None:
-        tree = jax.tree.unflatten(network.tree, list(range(len(spans))))
-        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(tree)]
-        chosen = [span for span, path in zip(spans, paths, strict=True) if named in path]
-        if not chosen:
-            raise ValueError(f"last_layer must be part of one of {', '.join(paths)}, got {named!r}")
-        places = np.concatenate(chosen)
-        if not _linear(network, prior, X, u, places):
-            raise ValueError(
-                f"last_layer must name a layer the outputs are linear in, got {named!r}"
-            )
-        return places
-    places = np.empty(0, dtype=int)
-    for span in reversed(spans):
-        longer = np.concatenate([span, places])
-        if not _linear(network, prior, X, u, longer):
-            break
-        places = longer
-    if not len(places):
-        raise ValueError(
-            "last_layer must be named, posterior=LastLayerLaplace(last_layer=...): outputs are not "
-            "linear in the last array of params"
-        )
-    return places
+def last_layer_places(network: Network, prior: Prior, X: Any, u: Any) -> NDArray[np.intp]:
+    """Return the places in the vector of arrays that the outputs are linear in, taken together.
 
-
-def _linear(network: Network, prior: Prior, X: Any, u: Any, places: NDArray[np.intp]) -> bool:
-    """Return whether outputs are linear in some parameters: f(u + h) + f(u - h) = 2 f(u)."""
+    Each array of the pytree is tried, from the last to the first.
+    """
     few = jax.tree.map(lambda part: part[:FEW_ROWS], X)
+    ends = np.cumsum([prod(shape) for shape in network.shapes])
+    chosen = np.zeros(network.size, dtype=np.float32)
+    for shape, end in zip(reversed(network.shapes), reversed(ends), strict=True):
+        tried = chosen.copy()
+        tried[end - prod(shape) : end] = 1.0
+        bend, size = _bend(network, prior, few, u, tried)
+        if float(bend) <= LINEAR * float(size):
+            chosen = tried
+    if not chosen.any():
+        raise ValueError(
+            "apply must return outputs that are linear in the last layer for "
+            "posterior='laplace-last-layer', got none that are linear in any array of params"
+        )
+    return np.flatnonzero(chosen)
+
+
+@partial(jax.jit, static_argnames=("network",))
+def _bend(network: Network, prior: Prior, X: Any, u: Any, chosen: Any) -> tuple[Any, Any]:
+    """Return the largest f(u + h) + f(u - h) - 2 f(u) of some parameters, and the size of f."""
     keys = jax.random.split(jax.random.key(0))
     middle = u + jax.random.normal(keys[0], u.shape)
-    move = jnp.zeros_like(u).at[places].set(jax.random.normal(keys[1], places.shape))
+    move = chosen * jax.random.normal(keys[1], u.shape)
     up, down, at = (
-        network.apply(network.params(prior.theta(point)), few)
+        network.apply(network.params(prior.theta(point)), X)
         for point in (middle + move, middle - move, middle)
     )
-    size = float(jnp.abs(up - at).max())
-    return float(jnp.abs(up + down - 2 * at).max()) <= LINEAR * (size + float(jnp.abs(at).max()))
+    return jnp.abs(up + down - 2 * at).max(), jnp.abs(at).max() + jnp.abs(up).max()
 
 
 @partial(jax.jit, static_argnames=("network",))

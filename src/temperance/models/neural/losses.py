@@ -35,6 +35,10 @@ class OutputLoss:
         """Return the forecast of all draws, from arrays (draws, n, ...)."""
         return forecasts.mean(axis=0), forecasts.std(axis=0)
 
+    def wrong(self, outputs: Any, y: Any) -> Any:
+        """Return whether the class of a draw is not y, if there are classes."""
+        raise NotImplementedError(f"{type(self).__name__} has no classes")
+
     def check(self, y: Any, shape: Any) -> None:
         """Refuse responses that do not fit outputs of this shape, (1, ...)."""
 
@@ -57,6 +61,10 @@ class SoftmaxLoss(OutputLoss):
     def summary(self, forecasts: Array) -> Array:
         """Return the mean of the probabilities."""
         return forecasts.mean(axis=0)
+
+    def wrong(self, outputs: Any, y: Any) -> Any:
+        """Return whether another logit is the largest."""
+        return outputs.argmax(axis=1) != y
 
     def check(self, y: Any, shape: Any) -> None:
         """Refuse labels other than 0 ... K - 1."""
@@ -84,6 +92,10 @@ class LogisticLoss(OutputLoss):
     def summary(self, forecasts: Array) -> Array:
         """Return the mean of the probabilities."""
         return forecasts.mean(axis=0)
+
+    def wrong(self, outputs: Any, y: Any) -> Any:
+        """Return whether the log odds have the other sign, or none."""
+        return (2 * y - 1) * outputs.reshape(len(y)) <= 0
 
     def check(self, y: Any, shape: Any) -> None:
         """Refuse labels other than 0 and 1."""

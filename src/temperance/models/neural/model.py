@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ except ImportError:
 import jax.numpy as jnp
 
 from temperance.curves import RiskCurve
+from temperance.models.neural.certificate import certified_risk
 from temperance.models.neural.curve import Found, Grid, NeuralRiskCurve
 from temperance.models.neural.ensemble import Ensemble
 from temperance.models.neural.hmc import HMC
@@ -33,7 +34,7 @@ from temperance.models.neural.risks import tested_losses
 from temperance.models.neural.training import Task, Trained, Training
 from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
-from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
+from temperance.types import AnyPlan, Array, Certified, Data, Plan, Preferences, Risk
 from temperance.validation import as_data, non_negative, positive, shown, whole
 
 METHODS: dict[str, type[Method]] = {
@@ -142,7 +143,7 @@ class NeuralNetwork(MayCarryRows):
         if training is not None and not isinstance(training, Training):
             raise ValueError(f"training must be Training(...), got {shown(training)}")
         method = method_named(posterior)
-        if isinstance(method, Ensemble) and not callable(params):
+        if isinstance(method, Ensemble) and not is_function(params):
             raise ValueError(
                 "params must be a function of a JAX key for posterior='ensemble', whose members "
                 f"have different starts, got {shown(type(params).__name__)}"
@@ -170,7 +171,7 @@ class NeuralNetwork(MayCarryRows):
 
     def starts(self, count: int) -> list[Any]:
         """Return so many pytrees of parameters at which training starts."""
-        if not callable(self.params):
+        if not is_function(self.params):
             return [self.params] * count
         key = jax.random.key(self.seed)
         return [self.params(jax.random.fold_in(key, each)) for each in range(count)]
@@ -259,6 +260,12 @@ class NeuralNetwork(MayCarryRows):
             self.network, self.method, task, variables, settled, self.draws, self.seed
         )
 
+    def certified(
+        self, posterior: Any, data: Data, loss: Literal["zero-one", "brier"], delta: float
+    ) -> Certified:
+        """Return risk on the rows and divergence from the prior, for a certificate."""
+        return certified_risk(posterior, *self.rows(data), loss, delta)
+
 
 @dataclass(frozen=True, eq=False)
 class NetworkFits:
@@ -308,6 +315,12 @@ def method_named(posterior: Any) -> Method:
         f"posterior must be one of {', '.join(map(repr, METHODS))}, or such an object with "
         f"settings, got {shown(posterior)}"
     )
+
+
+def is_function(params: Any) -> bool:
+    """Return whether parameters are given by a function; modules of Equinox are callable trees."""
+    leaves = jax.tree.leaves(params)
+    return callable(params) and len(leaves) == 1 and leaves[0] is params
 
 
 def _shapes(tree: Any) -> str:

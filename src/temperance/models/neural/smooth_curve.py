@@ -4,9 +4,10 @@ The spline minimises
 
     sum_j (r_j - s(t_j))^2 + penalty int s''(t)^2 dt,     t = log beta,
 
-with the penalty of largest restricted likelihood of the model in which s is an integrated Wiener
-process and the errors of the r_j are independent with one variance.  The smoothed values are
-linear in the r_j, so that losses of rows are smoothed as their mean is.  Below the least positive
+averaged over penalties with weights by the restricted likelihood of the model in which s is an
+integrated Wiener process and the errors of the r_j are independent with one variance.  Penalties so
+small that the spline would follow every error are left out.  Losses of rows are smoothed with the
+same weights as their mean.  Below the least positive
 beta the curve is the parabola in beta that meets the value at 0, and value and slope of the spline.
 """
 
@@ -20,7 +21,8 @@ from scipy.interpolate import CubicSpline
 
 from temperance.types import Array
 
-PENALTIES = np.logspace(-8, 6, 141)
+PENALTIES = np.logspace(-6, 6, 121)
+LEAST_KEPT_BACK = 0.5  # degrees of freedom by which a spline must fall short of interpolation
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class SmoothCurve:
 
     Parameters
     ----------
-    betas, values : arrays of shape (g,), ascending betas; three or more are positive
+    betas, values : arrays of shape (g,), ascending betas; four or more are positive
     """
 
     betas: Array
@@ -47,24 +49,30 @@ class SmoothCurve:
         return CubicSpline(np.log(positive), np.eye(len(positive)), bc_type="natural")
 
     @cached_property
-    def _fit(self) -> tuple[Array, float]:
-        """Return the matrix from values to smoothed values, and the variance of an error."""
+    def _fit(self) -> tuple[Array, Array]:
+        """Return the matrix from values to smoothed values, and the covariance of their errors."""
         t = self._basis.x
         bend, width = self._basis(t, 2), np.diff(t)
         # Second derivatives are linear between knots: int s''^2 = s'' M s'' with M tridiagonal.
         mass = np.diag(np.append(width, 0.0) + np.append(0.0, width)) / 3
         mass += (np.diag(width, 1) + np.diag(width, -1)) / 6
         rough, axes = np.linalg.eigh(bend.T @ mass @ bend)
-        seen = (axes.T @ self.values[self.zero :])[2:] ** 2  # straight lines are not penalised
-        likelihood, variance = [], []
-        for penalty in PENALTIES:
-            inflation = 1 + 1 / (penalty * rough[2:])
-            variance.append(float(np.mean(seen / inflation)))
-            size = max(variance[-1], np.finfo(float).tiny)
-            likelihood.append(-len(seen) * np.log(size) - np.log(inflation).sum())
-        best = int(np.argmax(likelihood))
-        shrunk = np.append([1.0, 1.0], 1 / (1 + PENALTIES[best] * rough[2:]))
-        return (axes * shrunk) @ axes.T, variance[best]
+        rough = rough[2:]  # straight lines are not penalised
+        seen = axes.T @ self.values[self.zero :]
+        kept = 1 / (1 + np.outer(PENALTIES, rough))  # shares of the axes, (penalties, axes)
+        kept = kept[kept.sum(axis=1) <= len(rough) - LEAST_KEPT_BACK]
+        # Along an axis the values have the variance s2 (1 + 1 / (penalty rough)), s2 of an error.
+        squares = (1 - kept) * seen[2:] ** 2
+        variance = np.maximum(squares.mean(axis=1), np.finfo(float).tiny)
+        likelihood = 0.5 * (np.log(1 - kept).sum(axis=1) - len(rough) * np.log(variance))
+        weight = np.exp(likelihood - likelihood.max())
+        weight /= weight.sum()
+        shares = np.append([1.0, 1.0], weight @ kept)
+        spread = np.append(np.full(2, weight @ variance), (weight * variance) @ kept)
+        moved = (kept - shares[2:]) * seen[2:]  # from penalty to penalty
+        across = np.zeros((len(t), len(t)))
+        across[2:, 2:] = moved.T @ (weight[:, None] * moved)
+        return (axes * shares) @ axes.T, (axes * spread) @ axes.T + axes @ across @ axes.T
 
     def weights(self, beta: Array) -> tuple[Array, Array]:
         """Return weights (m, g) of the values in the curve at ``beta`` (m,), and in its slope."""
@@ -92,11 +100,6 @@ class SmoothCurve:
         return value @ self.values, slope @ self.values
 
     def error(self, beta: Array) -> Array:
-        """Return the standard error of the smoothed curve, bias included.
-
-        That of the model: smoothed values have the covariance variance x smoother.
-        """
-        smoother, variance = self._fit
-        t = np.log(np.maximum(beta, self.betas[self.zero]))
-        at = self._basis(t)
-        return np.sqrt(variance * np.einsum("mi,ij,mj->m", at, smoother, at))
+        """Return the standard error of the smoothed curve, bias included, under the model."""
+        at = self._basis(np.log(np.maximum(beta, self.betas[self.zero])))
+        return np.sqrt(np.einsum("mi,ij,mj->m", at, self._fit[1], at))
