@@ -45,14 +45,14 @@ def naive_weights(calibration, betas, replicates=50_000, groups=None):
     losses = np.array([curve.rows(float(beta))[0] for beta in [*betas, 1.0]])
     used = model.parameters_used(data, np.array([*betas, 1.0]))
     free = np.maximum(1 - used / data.size, 0.02)
-    trust = np.minimum(free[:-1], free[-1]) ** 3
+    trust = np.minimum(free[:-1], free[-1])
     differences = losses[:-1] - losses[-1]
     # S' = S + sum_i g_i (difference_i - mean), with independent standard normals g_i.
     groups = np.arange(len(data.X)) if groups is None else groups  # of rows that go together
     noise = np.random.default_rng(1).standard_normal((replicates, groups.max() + 1))[:, groups]
     centred = differences - differences.mean(axis=1, keepdims=True)
     sums = differences.sum(axis=1) + noise @ centred.T
-    prior = np.log(betas) ** 2 / (2 * calibration.strategy.spread**2 * trust)
+    prior = np.log1p(np.log(betas) ** 2 / (calibration.strategy.spread**2 * trust))
     each = special.softmax(-trust * sums - prior, axis=1)
     return each.mean(axis=0), each.std(axis=0)
 

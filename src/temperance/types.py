@@ -513,7 +513,7 @@ class Preferences(NamedTuple):
     ----------
     reference : whether the reference risk does better than ten folds
     leave_one_out : whether leave-one-out is as fast as ten folds
-    spread_of_beta : standard deviation of log beta around Bayes in averages; larger if the
+    spread_of_beta : scale of the prior of log beta around Bayes in averages; larger if the
         posterior at beta = 1 is an approximation that may be far from Bayes
     only_curves : whether draws are too slow for the stochastic optimiser
     curves_count : whether risk curves count the parameters used, instead of the model
@@ -521,7 +521,7 @@ class Preferences(NamedTuple):
 
     reference: bool = False
     leave_one_out: bool = False
-    spread_of_beta: float = 0.5
+    spread_of_beta: float = 0.1
     only_curves: bool = False
     curves_count: bool = False
 

@@ -3,8 +3,8 @@ r"""Average the forecasts over beta, with weights from the losses of held-out ro
 With L_i(beta) the loss of row i when it is held out, and p(beta) the effective number of parameters
 of the posterior,
 
-    w(beta)  ∝  E exp(-f [S(beta) - S(1)]) exp(-(log beta)^2 / (2 tau^2 f)),
-    f  =  min(1 - p(beta)/n, 1 - p(1)/n)^3,
+    w(beta)  ∝  E exp(-f [S(beta) - S(1)]) / (1 + (log beta)^2 / (tau^2 f)),
+    f  =  min(1 - p(beta)/n, 1 - p(1)/n),
 
 where S is the sum of the losses.  The expectation over N(S, covariance of S) accounts for the
 sampling of the rows (the Bayesian bootstrap of pseudo-BMA+, in the normal limit).  If a posterior
@@ -54,8 +54,9 @@ REPLICATES = 500  # draws of the sums; their mirror images are used as well
 class Average(CurveStrategy):
     r"""Average forecasts over beta instead of choosing one.
 
-    The weights come from the losses of held-out rows and from a prior of log beta around Bayes,
-    N(0, spread^2): where the losses do not distinguish betas, the weights stay near Bayes.  The
+    The weights come from the losses of held-out rows and from a Cauchy prior of log beta around
+    Bayes: where the losses do not distinguish betas, the weights stay near Bayes, and where they do
+    the prior's tails let them go as far as the losses say.  The
     posterior is the mixture, and ``beta`` is the median of the weights.
 
     Parameters
@@ -63,17 +64,17 @@ class Average(CurveStrategy):
     source : CurveStrategy
         How rows are held out.
     spread : float
-        Prior standard deviation of log beta.
+        Scale of the prior of log beta.
 
     Notes
     -----
     With :math:`S` the sum of the losses, :math:`p(\beta)` the effective number of parameters of the
-    posterior, and :math:`f = \min(1 - p(\beta)/n, 1 - p(1)/n)^3`,
+    posterior, and :math:`f = \min(1 - p(\beta)/n, 1 - p(1)/n)`,
 
     .. math::
 
         w(\beta) \propto E_{S' \sim N(S, \mathrm{Cov}\, S)} e^{-f (S'(\beta) - S'(1))}
-        \; e^{-(\log \beta)^2 / (2 f \, \mathrm{spread}^2)}.
+        \; \Bigl(1 + \frac{(\log \beta)^2}{f\, \mathrm{spread}^2}\Bigr)^{-1}.
 
     References
     ----------
@@ -82,7 +83,7 @@ class Average(CurveStrategy):
     """
 
     source: CurveStrategy = field(default_factory=LeaveOneOut)
-    spread: float = 0.5
+    spread: float = 0.1
 
     def __post_init__(self) -> None:
         """Refuse a source without held-out rows, and a spread that is not positive."""
@@ -185,12 +186,12 @@ class HeldOutLosses:
         losses, share = self.rows(at)
         share = share / share.sum()
         free = np.clip(1 - self.used(at) / self.data.size, LEAST_FREE, 1.0)
-        tempering = np.minimum(free[:-1], free[-1]) ** 3
+        tempering = np.minimum(free[:-1], free[-1])
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
         deviations = self.deviations(differences - total[:, None], share)
         sums = total + _replicates(deviations @ deviations.T)
-        prior = np.log(betas) ** 2 / (2 * self.spread**2 * tempering)
+        prior = np.log1p(np.log(betas) ** 2 / (self.spread**2 * tempering))
         shares = special.softmax(-tempering * sums - prior, axis=1)
         return shares.mean(axis=0)
 
