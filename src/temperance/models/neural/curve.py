@@ -212,8 +212,8 @@ class NeuralRiskCurve(RiskCurve):
         error, over_rows = float(self._error(np.array([beta]))[0]), standard_error()
         if np.isfinite(over_rows) and error > over_rows > 0:
             warn(
-                f"the error of the smoothed curve is {error:.2g}, more than the standard error over "
-                f"rows, {over_rows:.2g}; use more draws, longer training or more betas_per_decade",
+                f"the error of the smoothed curve is {error:.2g}, more than the standard error "
+                f"over rows, {over_rows:.2g}; use more draws, more steps or more betas_per_decade",
                 DrawsWarning,
             )
 
