@@ -41,8 +41,7 @@ def certified_risk(
     @jax.jit
     def wrong_shares(key: Any) -> Any:
         def share(u: Any) -> Any:
-            outputs = network.apply(network.params(prior.theta(u)), rows)
-            return network.loss.wrong(outputs, labels).mean()
+            return network.loss.wrong(network.outputs(prior.theta(u), rows), labels).mean()
 
         return jax.lax.map(share, method.draws(posterior.variables, key, 2 * AT_ONCE))
 
@@ -52,7 +51,7 @@ def certified_risk(
     spent = SPENT * delta
     risk = largest_risk(float(shares.mean()), float(np.log(1 / spent)) / PAIRS)
     few = jax.tree.map(lambda part: part[:1], rows)
-    outputs = jax.eval_shape(lambda u: network.apply(network.params(u), few), prior.mean)
+    outputs = jax.eval_shape(lambda theta: network.outputs(theta, few), prior.mean)
     classes = int(np.prod(outputs.shape[1:]))
     return Certified(risk, divergence(posterior.variables), max(classes, 2), spent)
 

@@ -210,10 +210,10 @@ class NeuralRiskCurve(RiskCurve):
                 MixingWarning,
             )
         error, over_rows = float(self._error(np.array([beta]))[0]), standard_error()
-        if np.isfinite(over_rows) and error > 0.5 * over_rows > 0:
+        if np.isfinite(over_rows) and error > over_rows > 0:
             warn(
-                f"the error of the smoothed curve is {error:.2g}, more than half the standard "
-                f"error over rows, {over_rows:.2g}; use more draws, or longer training",
+                f"the error of the smoothed curve is {error:.2g}, more than the standard error "
+                f"over rows, {over_rows:.2g}; use more draws, more steps or more betas_per_decade",
                 DrawsWarning,
             )
 

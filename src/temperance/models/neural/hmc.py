@@ -18,7 +18,7 @@ import numpy as np
 from temperance.models.neural.method import energy
 from temperance.models.neural.network import Network
 from temperance.models.neural.point import modes
-from temperance.models.neural.training import Task, Trained, Training
+from temperance.models.neural.training import Task, Trained, Training, groups
 from temperance.validation import open_unit, whole
 
 FIRST_STEP = 0.02
@@ -81,8 +81,11 @@ class HMC:
         # An accelerator's faster products of matrices are too coarse for differences of energies.
         with jax.default_matmul_precision("highest"):
             parts = [
-                _chains(network, self, each.of(part), u[part], chain[part], key)
-                for part in (slice(at, at + lanes) for at in range(0, len(u), lanes))
+                [
+                    part[:kept]
+                    for part in _chains(network, self, each.of(index), u[index], chain[index], key)
+                ]
+                for index, kept in groups(len(u), lanes)
             ]
         draws, accepted = (jnp.concatenate(both) for both in zip(*parts, strict=True))
         shape = (len(task.betas), -1)

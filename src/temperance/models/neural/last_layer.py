@@ -109,8 +109,7 @@ def _bend(network: Network, prior: Prior, X: Any, u: Any, chosen: Any) -> tuple[
     middle = u + jax.random.normal(keys[0], u.shape)
     move = chosen * jax.random.normal(keys[1], u.shape)
     up, down, at = (
-        network.apply(network.params(prior.theta(point)), X)
-        for point in (middle + move, middle - move, middle)
+        network.outputs(prior.theta(point), X) for point in (middle + move, middle - move, middle)
     )
     return jnp.abs(up + down - 2 * at).max(), jnp.abs(at).max() + jnp.abs(up).max()
 

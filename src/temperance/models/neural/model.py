@@ -199,7 +199,7 @@ class NeuralNetwork(MayCarryRows):
         X, y = on_device(jax.tree.map(lambda part: part[:2], self.rows(data)))
         theta = np.zeros(self.network.size, dtype=np.float32)
         try:
-            outputs = jax.eval_shape(lambda t: self.apply(self.network.params(t), X), theta)
+            outputs = jax.eval_shape(lambda t: self.network.outputs(t, X), theta)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"apply must take params and X of {_shapes(X)}, got {_first_line(error)}"

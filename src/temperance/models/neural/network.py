@@ -55,13 +55,17 @@ class Network:
         """Return the parameters of the loss."""
         return theta[self.size - self.loss.parameters :]
 
+    def outputs(self, theta: Any, X: Any) -> Any:
+        """Return the outputs of each row."""
+        return self.apply(self.params(theta), X)
+
     def losses(self, theta: Any, X: Any, y: Any) -> Any:
         """Return the loss of each row."""
-        return self.loss.value(self.apply(self.params(theta), X), y, self.own(theta))
+        return self.loss.value(self.outputs(theta, X), y, self.own(theta))
 
     def forecast(self, theta: Any, X: Any) -> Any:
         """Return what a draw says of new responses."""
-        return self.loss.forecast(self.apply(self.params(theta), X), self.own(theta))
+        return self.loss.forecast(self.outputs(theta, X), self.own(theta))
 
 
 class Prior(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -76,30 +75,37 @@ class NeuralPosterior:
 
         Of a loss that is a function, mean and standard deviation of the outputs over draws.
         """
-        return self.network.loss.summary(self._over_draws(self.network.forecast, X))
+        return self.network.loss.summary(self._under_draws("forecast", X))
 
     def outputs(self, X: Any) -> Any:
         """Return the outputs of the network under each draw, (draws, n, ...)."""
-        return self._over_draws(
-            lambda theta, X: self.network.apply(self.network.params(theta), X), X
-        )
+        return self._under_draws("outputs", X)
 
     def losses(self, X: Any, y: Any) -> Array:
         """Return the loss of each draw (rows) at each observation (columns)."""
-        return self._over_draws(lambda theta, part: self.network.losses(theta, *part), (X, y))
+        return self._under_draws("losses", X, y)
 
-    def _over_draws(self, function: Callable[[Any, Any], Any], X: Any) -> Any:
-        """Return a function of parameters and rows under each draw, in double precision."""
-        rows = on_device(X)
+    def _under_draws(self, name: str, *rows: Any) -> Any:
+        """Return what a method of the network says of rows under each draw, as doubles."""
+        given = on_device(rows)
         key = jax.random.key(self.seed)
         theta = self.task.prior.theta(self.method.draws(self.variables, key, self.size))
-        each = jax.jit(lambda part: jax.lax.map(lambda at: function(at, part), theta))
-        count = len(jax.tree.leaves(rows)[0])
+        count = len(jax.tree.leaves(given)[0])
         parts = [
             jax.tree.map(
                 lambda leaf: np.asarray(leaf, dtype=float),
-                each(jax.tree.map(lambda leaf, at=at: leaf[at : at + ROWS_AT_ONCE], rows)),
+                _mapped(
+                    self.network,
+                    name,
+                    theta,
+                    jax.tree.map(lambda leaf, at=at: leaf[at : at + ROWS_AT_ONCE], given),
+                ),
             )
             for at in range(0, max(count, 1), ROWS_AT_ONCE)
         ]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
+
+
+@partial(jax.jit, static_argnames=("network", "name"))
+def _mapped(network: Network, name: str, theta: Any, rows: tuple[Any, ...]) -> Any:
+    return jax.lax.map(lambda each: getattr(network, name)(each, *rows), theta)

@@ -2,10 +2,12 @@ r"""A curve through values at a grid of betas: a smoothing spline in log beta.
 
 The spline minimises
 
-    sum_j (r_j - s(t_j))^2 + penalty int s''(t)^2 dt,     t = log beta,
+    sum_j ((r_j - s(t_j)) / h_j)^2 + penalty int s''(t)^2 dt,     t = log beta,
 
 averaged over penalties with weights by the restricted likelihood of the model in which s is an
-integrated Wiener process and the errors of the r_j are independent with one variance.  Penalties so
+integrated Wiener process and the errors of the r_j are independent with variances s2 h_j^2.  The
+heights h_j are 1 at the least r_j and 3/2 at the median: where a curve falls steeply, it may bend
+abruptly, which should not hide how smooth it is near its minimum.  Penalties so
 small that the spline would follow every error are left out.  Losses of rows are smoothed with the
 same weights as their mean.  Below the least positive
 beta the curve is the parabola in beta that meets the value at 0, and value and slope of the spline.
@@ -56,9 +58,13 @@ class SmoothCurve:
         # Second derivatives are linear between knots: int s''^2 = s'' M s'' with M tridiagonal.
         mass = np.diag(np.append(width, 0.0) + np.append(0.0, width)) / 3
         mass += (np.diag(width, 1) + np.diag(width, -1)) / 6
-        rough, axes = np.linalg.eigh(bend.T @ mass @ bend)
+        values = self.values[self.zero :]
+        above = values - values.min()
+        height = 1 + 0.5 * above / max(float(np.median(above)), np.finfo(float).tiny)
+        # In units of the height errors have one variance.
+        rough, axes = np.linalg.eigh(height[:, None] * (bend.T @ mass @ bend) * height)
         rough = rough[2:]  # straight lines are not penalised
-        seen = axes.T @ self.values[self.zero :]
+        seen = axes.T @ (values / height)
         kept = 1 / (1 + np.outer(PENALTIES, rough))  # shares of the axes, (penalties, axes)
         kept = kept[kept.sum(axis=1) <= len(rough) - LEAST_KEPT_BACK]
         # Along an axis the values have the variance s2 (1 + 1 / (penalty rough)), s2 of an error.
@@ -72,7 +78,10 @@ class SmoothCurve:
         moved = (kept - shares[2:]) * seen[2:]  # from penalty to penalty
         across = np.zeros((len(t), len(t)))
         across[2:, 2:] = moved.T @ (weight[:, None] * moved)
-        return (axes * shares) @ axes.T, (axes * spread) @ axes.T + axes @ across @ axes.T
+        smoother = (axes * shares) @ axes.T
+        covariance = (axes * spread) @ axes.T + axes @ across @ axes.T
+        outwards = height[:, None]
+        return outwards * smoother / height, outwards * covariance * height
 
     def weights(self, beta: Array) -> tuple[Array, Array]:
         """Return weights (m, g) of the values in the curve at ``beta`` (m,), and in its slope."""

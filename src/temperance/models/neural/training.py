@@ -8,6 +8,7 @@ that a network no longer moves.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from numpy.typing import NDArray
 
 from temperance.models.neural.network import Network, Prior
 from temperance.validation import positive, whole
@@ -89,7 +91,7 @@ class Task(NamedTuple):
         """Number of rows."""
         return int(self.weights.shape[1])
 
-    def of(self, part: slice) -> Task:
+    def of(self, part: NDArray[np.intp]) -> Task:
         """Return the task of some of the networks."""
         return self._replace(pair=self.pair[part], betas=self.betas[part])
 
@@ -165,12 +167,27 @@ def train(
     falls : how often a learning rate falls before its network counts as trained
     """
     parts = []
-    count = len(task.betas)
-    for begin in range(0, count, lanes):
-        part = slice(begin, min(begin + lanes, count))
-        first = jax.tree.map(lambda leaf, part=part: leaf[part], start)
-        parts.append(_train(network, method, task.of(part), training, first, seed, falls))
+    for index, kept in groups(len(task.betas), lanes):
+        some = jax.tree.map(lambda leaf, index=index: leaf[index], start)
+        found = _train(network, method, task.of(index), training, some, seed, falls)
+        parts.append(jax.tree.map(lambda leaf, kept=kept: leaf[:kept], found))
     return Trained(*jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts))
+
+
+def groups(count: int, lanes: int) -> Iterator[tuple[NDArray[np.intp], int]]:
+    """Yield indices in groups of one size, and how many of each are not repetitions.
+
+    The last group is filled up with its last member: one compiled program serves all.
+
+    Examples
+    --------
+    >>> [(index.tolist(), kept) for index, kept in groups(5, 4)]
+    [([0, 1, 2], 3), ([3, 4, 4], 2)]
+    """
+    size = -(-count // -(-count // lanes))
+    for begin in range(0, count, size):
+        index = np.arange(begin, begin + size)
+        yield np.minimum(index, count - 1), int((index < count).sum())
 
 
 def _train(
