@@ -16,7 +16,7 @@ from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights, KnownErrors, me
 from temperance.diagnostics import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
-from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut
+from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut, average
 from temperance.strategies.default import (
     average_for,
     default_strategy,
@@ -52,8 +52,13 @@ def naive_weights(calibration, betas, replicates=50_000, groups=None):
     noise = np.random.default_rng(1).standard_normal((replicates, groups.max() + 1))[:, groups]
     centred = differences - differences.mean(axis=1, keepdims=True)
     sums = differences.sum(axis=1) + noise @ centred.T
-    prior = np.log1p(np.log(betas) ** 2 / (calibration.strategy.spread**2 * trust))
-    each = special.softmax(-trust * sums - prior, axis=1)
+    spread = calibration.strategy.spread
+    place = np.log(betas) / np.sqrt(trust) / spread
+    below, above = stats.cauchy.logpdf(place), stats.norm(scale=0.5**0.5).logpdf(place)
+    prior = np.where(place < 0, below - stats.cauchy.logpdf(0), above + np.log(np.pi) / 2)
+    # The betas are evenly spaced in t with log beta = spread sinh(t).
+    prior += np.log(spread * np.cosh(np.arcsinh(np.log(betas) / spread)))
+    each = special.softmax(-trust * sums + prior, axis=1)
     return each.mean(axis=0), each.std(axis=0)
 
 
@@ -91,9 +96,17 @@ class TestWeights:
         rows = naive_weights(found, betas)[0]
         assert np.any(np.abs(weights - rows / rows.sum()) > error + 1e-3)
 
-    def test_betas_are_even_in_their_logarithm(self):
-        steps = np.diff(np.log(averaged().average.betas))
+    def test_betas_are_even_on_the_axis_of_the_prior(self):
+        steps = np.diff(np.arcsinh(np.log(averaged().average.betas) / 0.1))
         np.testing.assert_allclose(steps, steps[0])
+
+    @pytest.mark.parametrize("spread", [0.1, 2.0])
+    def test_few_betas_do_as_well_as_many(self, spread, monkeypatch):
+        found = averaged(strategy=Average(spread=spread))
+        monkeypatch.setattr(average, "POINTS", 400)
+        many = averaged(strategy=Average(spread=spread))
+        assert found.risk == pytest.approx(many.risk, abs=1e-3)
+        assert np.log(found.beta / many.beta) == pytest.approx(0.0, abs=0.05)
 
     def test_the_choice_is_their_median(self):
         found = averaged()
@@ -139,15 +152,18 @@ class TestWeights:
         model = models.GaussianLinear(noise_variance=1e-6)
         found = calibrate(model, wide, y, "average", risk="predictive")
         assert found.beta == pytest.approx(1.0, rel=0.02)
-        assert np.ptp(np.log(found.average.betas)) < 0.1
+        held = found.average
+        assert held.weights[np.abs(np.log(held.betas)) < 0.15].sum() > 0.95
         # Negative control: with as many rows as it takes, another beta is found.
         wide = rng.standard_normal((400, 4))
         many = calibrate(model, wide, wide[:, 0] + rng.standard_normal(400), risk="predictive")
         assert many.beta < 0.1
 
     def test_a_narrower_prior_stays_closer_to_bayes(self):
+        model = models.GaussianLinear(noise_variance=1.2)  # too small
         distances = [
-            abs(np.log(averaged(strategy=Average(spread=spread)).beta)) for spread in (0.05, 0.5, 5)
+            abs(np.log(averaged(model, strategy=Average(spread=spread)).beta))
+            for spread in (0.05, 0.5, 5)
         ]
         assert distances[0] < distances[1] < distances[2]
 

@@ -108,7 +108,7 @@ class RowErrors:
 
 @dataclass(frozen=True, eq=False)
 class BetaWeights:
-    """Weights of betas that are evenly spaced in log beta.
+    """Weights of betas.
 
     Parameters
     ----------

@@ -3,8 +3,9 @@ r"""Average the forecasts over beta, with weights from the losses of held-out ro
 With L_i(beta) the loss of row i when it is held out, and p(beta) the effective number of parameters
 of the posterior,
 
-    w(beta)  ∝  E exp(-f [S(beta) - S(1)]) / (1 + (log beta)^2 / (tau^2 f)),
+    w(beta)  ∝  E exp(-f [S(beta) - S(1)]) q(log beta / (tau sqrt f)),
     f  =  min(1 - p(beta)/n, 1 - p(1)/n),
+    q(x)  =  1 / (1 + x^2)  for x < 0,   exp(-x^2)  for x > 0,
 
 where S is the sum of the losses.  The expectation over N(S, covariance of S) accounts for the
 sampling of the rows (the Bayesian bootstrap of pseudo-BMA+, in the normal limit).  If a posterior
@@ -44,8 +45,8 @@ from temperance.types import (
 from temperance.validation import positive
 
 LEAST = 1e-4  # smallest beta whose forecast is averaged
-STEP = 0.5  # of log beta in the search for the ends of the weights
-POINTS = 11  # between these ends
+STEP = 0.5  # of arsinh(log beta / spread) in the search for the ends of the weights
+POINTS = 15  # between these ends
 NEGLIGIBLE = 1e-3  # weight, relative to the largest, below which a beta is left out
 REPLICATES = 500  # draws of the sums; their mirror images are used as well
 
@@ -54,9 +55,10 @@ REPLICATES = 500  # draws of the sums; their mirror images are used as well
 class Average(CurveStrategy):
     r"""Average forecasts over beta instead of choosing one.
 
-    The weights come from the losses of held-out rows and from a Cauchy prior of log beta around
-    Bayes: where the losses do not distinguish betas, the weights stay near Bayes, and where they do
-    the prior's tails let them go as far as the losses say.  The
+    The weights come from the losses of held-out rows and from a prior of log beta around Bayes.
+    Where the losses do not distinguish betas, the weights stay near Bayes.  To trust the likelihood
+    less than Bayes the losses must outweigh the tail of a Cauchy distribution; to trust it more,
+    that of a normal one.  The
     posterior is the mixture, and ``beta`` is the median of the weights.
 
     Parameters
@@ -74,7 +76,8 @@ class Average(CurveStrategy):
     .. math::
 
         w(\beta) \propto E_{S' \sim N(S, \mathrm{Cov}\, S)} e^{-f (S'(\beta) - S'(1))}
-        \; \Bigl(1 + \frac{(\log \beta)^2}{f\, \mathrm{spread}^2}\Bigr)^{-1}.
+        \; q\Bigl(\frac{\log \beta}{\mathrm{spread} \sqrt f}\Bigr), \qquad
+        q(x) = \begin{cases} 1 / (1 + x^2) & x < 0 \\ e^{-x^2} & x \ge 0 \end{cases}.
 
     References
     ----------
@@ -153,11 +156,41 @@ class Average(CurveStrategy):
             raise ValueError(f"bounds must reach beyond {LEAST:g} to average, got {bounds!r}")
 
 
-def _grid(bounds: tuple[float, float]) -> Array:
-    """Return betas evenly spaced in log beta, with 1 among them if bounds allow."""
-    low, high = np.log(max(bounds[0], LEAST)), np.log(bounds[1])
-    inside = STEP * np.arange(np.ceil(low / STEP), np.floor(high / STEP) + 1)
-    return np.exp(np.unique(np.concatenate([[low], inside, [high]])))
+def _log_prior(x: Array) -> Array:
+    """Return log q: Cauchy's tail below 0, a normal one above, with the same curvature at 0."""
+    return -np.where(x < 0, np.log1p(x**2), x**2)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The axis t = arsinh(log beta / spread), on which the prior and its tails are equally wide."""
+
+    spread: float
+
+    def place(self, betas: Array) -> Array:
+        """Return t."""
+        return np.arcsinh(np.log(betas) / self.spread)
+
+    def betas(self, places: Array) -> Array:
+        """Return beta."""
+        return np.exp(self.spread * np.sinh(places))
+
+    def log_stretch(self, betas: Array) -> Array:
+        """Return log(d log beta / dt)."""
+        return np.log(np.hypot(self.spread, np.log(betas)))
+
+    def grid(self, bounds: tuple[float, float]) -> Array:
+        """Return betas evenly spaced on the axis, with 1 among them if bounds allow."""
+        ends = np.array([max(bounds[0], LEAST), bounds[1]])
+        low, high = self.place(ends)
+        inside = self.betas(STEP * np.arange(np.floor(low / STEP) + 1, np.ceil(high / STEP)))
+        return np.unique(np.concatenate([ends[:1], inside, ends[1:]]))
+
+    def between(self, low: float, high: float) -> Array:
+        """Return the betas of an average, evenly spaced on the axis."""
+        first, last = self.place(np.array([low, high]))
+        inside = self.betas(np.linspace(first, last, POINTS)[1:-1])
+        return np.concatenate([[low], inside, [high]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,13 +208,13 @@ class HeldOutLosses:
 
     def average(self, bounds: tuple[float, float]) -> BetaWeights:
         """Return the betas within bounds whose weights are not negligible, and their weights."""
-        betas = self.support(_grid(bounds))
+        betas = self.support(_Axis(self.spread).grid(bounds))
         weights = self.weights(betas)
         kept = weights > NEGLIGIBLE * weights.max()
         return BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
 
     def weights(self, betas: Array) -> Array:
-        """Return the weights of betas that are evenly spaced in log beta."""
+        """Return the weights of betas that are evenly spaced in arsinh(log beta / spread)."""
         at = np.append(betas, 1.0)  # the others are compared with Bayes
         losses, share = self.rows(at)
         share = share / share.sum()
@@ -191,8 +224,9 @@ class HeldOutLosses:
         total = differences @ share
         deviations = self.deviations(differences - total[:, None], share)
         sums = total + _replicates(deviations @ deviations.T)
-        prior = np.log1p(np.log(betas) ** 2 / (self.spread**2 * tempering))
-        shares = special.softmax(-tempering * sums - prior, axis=1)
+        prior = _log_prior(np.log(betas) / (self.spread * np.sqrt(tempering)))
+        prior += _Axis(self.spread).log_stretch(betas)
+        shares = special.softmax(prior - tempering * sums, axis=1)
         return shares.mean(axis=0)
 
     def deviations(self, differences: Array, share: Array) -> Array:
@@ -203,7 +237,7 @@ class HeldOutLosses:
         return means * shares
 
     def support(self, grid: Array) -> Array:
-        """Return betas, evenly spaced in log beta, that cover the betas of non-negligible weight.
+        """Return evenly spaced betas that cover those of non-negligible weight.
 
         The search goes from Bayes outwards, on each side until the weight is negligible and the
         risk increases.
@@ -222,7 +256,7 @@ class HeldOutLosses:
             first, last = first - int(lower), last + int(higher)
         near = np.flatnonzero(~negligible)
         low, high = (betas[i] for i in (max(near[0] - 1, 0), min(near[-1] + 1, len(betas) - 1)))
-        return np.geomspace(low, high, POINTS) if high > low else betas[:1]
+        return _Axis(self.spread).between(low, high) if high > low else betas[:1]
 
     def mean_losses(self, betas: Array) -> Array:
         """Return the estimated risk at betas."""
