@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from temperance.models.neural.network import Network, Prior
 from temperance.models.neural.point import modes
 from temperance.models.neural.training import Task, Trained, Training
+from temperance.types import Array
 
 ROWS_AT_ONCE = 512  # rows whose Hessians are computed together
 LINEAR = 1e-3  # share of a change of the outputs that may be a rounding error
@@ -49,7 +50,8 @@ class LastLayerLaplace:
         mode = found.variables[:, 0]
         # An accelerator's faster products of matrices are too coarse for curvatures.
         with jax.default_matmul_precision("highest"):
-            axes, scale = _gaussians(network, task, mode, jnp.asarray(index))
+            hessians = _hessians(network, task, mode, jnp.asarray(index))
+        axes, scale = gaussians(np.asarray(hessians, dtype=float), np.asarray(task.betas))
         places = jnp.broadcast_to(jnp.asarray(index), (len(mode), len(index)))
         variables = {"mode": mode, "places": places, "axes": axes, "scale": scale}
         return Trained(variables, found.settled)
@@ -114,17 +116,28 @@ def _bend(network: Network, prior: Prior, X: Any, u: Any, chosen: Any) -> tuple[
     return jnp.abs(up + down - 2 * at).max(), jnp.abs(at).max() + jnp.abs(up).max()
 
 
+def gaussians(hessians: Array, betas: Array) -> tuple[Any, Any]:
+    """Return eigenvectors (F, v, v) and standard deviations (F, v) of (I + beta H)^-1.
+
+    In double precision on the host: Hessians of redundant outputs are singular, for which
+    accelerators may return nan.
+    """
+    curvature, axes = np.linalg.eigh(hessians)
+    scale = (1 + betas[:, None] * np.maximum(curvature, 0.0)) ** -0.5
+    return jnp.asarray(axes, dtype=jnp.float32), jnp.asarray(scale, dtype=jnp.float32)
+
+
 @partial(jax.jit, static_argnames=("network",))
-def _gaussians(network: Network, task: Task, mode: Any, places: Any) -> tuple[Any, Any]:
-    """Return eigenvectors (F, v, v) and standard deviations (F, v) of the last layers."""
+def _hessians(network: Network, task: Task, mode: Any, places: Any) -> Any:
+    """Return the Hessians of the weighted losses in the last layers, (F, v, v)."""
     rows = task.rows
     blocks = -(-rows // ROWS_AT_ONCE)
     # Blocks of equal size; what is added has weight 0.
     index = jnp.arange(blocks * ROWS_AT_ONCE) % rows
     counted = jnp.arange(blocks * ROWS_AT_ONCE) < rows
 
-    def one(part: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-        u, pair, beta = part
+    def one(part: tuple[Any, Any]) -> Any:
+        u, pair = part
 
         def block(total: Any, at: Any) -> tuple[Any, None]:
             here = index[at]
@@ -138,8 +151,6 @@ def _gaussians(network: Network, task: Task, mode: Any, places: Any) -> tuple[An
 
         nothing = jnp.zeros((len(places), len(places)))
         every = jnp.arange(len(index)).reshape(blocks, ROWS_AT_ONCE)
-        hessian, _ = jax.lax.scan(block, nothing, every)
-        curvature, axes = jnp.linalg.eigh(hessian)
-        return axes, (1 + beta * jnp.maximum(curvature, 0.0)) ** -0.5
+        return jax.lax.scan(block, nothing, every)[0]
 
-    return jax.lax.map(one, (mode, task.pair, task.betas))
+    return jax.lax.map(one, (mode, task.pair))
