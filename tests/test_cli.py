@@ -154,7 +154,7 @@ class TestWords:
         assert lines[:4] == [
             "data      data.csv, 40 rows; price from 2 columns",
             "model     linear regression, noise variance 100",
-            "strategy  Average(source=LeaveOneOut(transfer='beta'), spread=0.5)",
+            "strategy  Average(source=LeaveOneOut(transfer='beta'), spread=0.1)",
             "for       forecasts: predictive risk, closed form",
         ]
         printed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines[5:12])

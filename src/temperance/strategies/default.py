@@ -36,7 +36,7 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     >>> default_strategy(models.GaussianLinear())
     ReferenceRisk(veto=2.0, duplicates='auto')
     >>> default_strategy(models.GaussianLinear(), risk="predictive")
-    Average(source=LeaveOneOut(transfer='beta'), spread=0.5)
+    Average(source=LeaveOneOut(transfer='beta'), spread=0.1)
     """
     if transfer == "alpha":
         return KFold(transfer=transfer)
