@@ -27,6 +27,9 @@ from temperance.models.credible import gaussian_levels
 from temperance.models.sampled.arviz_tree import as_arviz, groups_of, pointwise
 from temperance.types import Array, Data, Information, Labels, NoMinimiserError
 
+MOST_MOVES = 6  # of the draws to the rate of the sandwich
+NEAR = 1.5  # factor between the two that is near enough
+FURTHER = 10.0  # factor to the next beta if draws are too wide for a minimiser
 DRAWS_PER_TERM = 5  # draws for each coefficient of a row's quadratic, at least
 
 
@@ -44,8 +47,8 @@ class Quadratics(NamedTuple):
             np.linalg.cholesky(H)
         except np.linalg.LinAlgError:
             raise NoMinimiserError(
-                "log_likelihood must have a maximum among the draws, got none: give dimension, or "
-                "draw more"
+                "losses must have a minimum among the draws, got none: draw at a larger beta, draw "
+                "more, or give dimension to calibrate_from_draws"
             ) from None
         return -np.linalg.solve(H, b[..., None])[..., 0], H
 
@@ -70,6 +73,17 @@ class LossesOfDraws:
         found = self.quadratics
         (theta,), (H,) = found.minimiser(self.weights[None])
         return Information(theta, found.slope + found.hessian @ theta, H / self.weights.sum())
+
+    def sandwich_rate(self, otherwise: float) -> float:
+        """Return p / tr(J^-1 I), or another number if there is no minimiser among the draws."""
+        try:
+            found = self.information()
+        except NoMinimiserError:
+            return otherwise
+        weighted = found.scores.T * (self.weights / self.weights.sum())
+        total = np.trace(np.linalg.solve(found.curvature, weighted @ found.scores))
+        rate = len(found.minimiser) / total if total > 0 else np.inf
+        return float(rate) if np.isfinite(rate) else otherwise
 
     def credible_levels(self, weights: Array) -> Callable[[float], Array]:
         """Return the levels of all rows' minimiser under posteriors of other weights (m, n)."""
@@ -115,7 +129,11 @@ class LossesOfDraws:
 
 
 class InformationFromDraws:
-    """Base of sampled models: information from draws of the posterior at beta = 1."""
+    """Base of sampled models: information from draws near the minimiser.
+
+    The quadratics hold best where credible sets cover: draws begin at beta = 1 and move to the rate
+    of the sandwich until they are near it, so that the unit of the loss does not matter.
+    """
 
     def posterior(
         self, X: ArrayLike | None, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
@@ -138,8 +156,15 @@ class InformationFromDraws:
         return moved_draws(posterior, data, groups)
 
     def _near_minimiser(self, data: Data) -> LossesOfDraws:
-        drawn = self.posterior(data.X, data.y, data.size, data.weights)
-        return losses_of(drawn, data.weights)
+        beta = 1.0
+        for _ in range(MOST_MOVES):
+            drawn = self.posterior(data.X, data.y, beta * data.size, data.weights)
+            near = losses_of(drawn, data.weights)
+            rate = near.sandwich_rate(beta * FURTHER)
+            if max(rate / beta, beta / rate) < NEAR:
+                break
+            beta = rate
+        return near
 
 
 def losses_of(posterior: Any, weights: Array) -> LossesOfDraws:
