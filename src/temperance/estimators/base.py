@@ -52,6 +52,7 @@ from temperance.validation import LARGEST, as_data, one_of, positive, shown, who
 
 Target = Literal["forecasts", "coefficients", "draws"]
 MANY_COLUMNS = 2  # rows for each column, at most, with which the prior matters
+FEW_RESAMPLES = 100  # of losses with kinks
 BOUNDS, FAR_BOUNDS = (0.0, 3.0), (0.0, 100.0)
 # The risk that belongs to each target; for coefficients it judges, and does not choose.
 RISKS: dict[str, Risk] = {"forecasts": "predictive", "coefficients": "gibbs", "draws": "gibbs"}
@@ -161,7 +162,8 @@ class GibbsEstimator(BaseEstimator):
             try:
                 return self._calibrated(self.usual_strategy(), model, data, weights, groups, seed)
             except NoMinimiserError:
-                strategy = Coverage()  # which keeps the prior
+                # It keeps the prior; a fit with kinks takes its time.
+                strategy = Coverage() if self.smooth else Coverage(n_draws=FEW_RESAMPLES)
         return self._calibrated(strategy, model, data, weights, groups, seed)
 
     def _calibrated(
