@@ -26,7 +26,7 @@ from temperance.validation import open_unit, whole
 
 HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta
 MOST_SCALINGS, SETTLED = 10, 1e-5  # scalings of beta, and the last one's logarithm
-MOST_STEPS = 50  # by factors of 2, from the upper bound downwards
+MOST_STEPS = 50  # by factors of 2, downwards
 
 
 @dataclass(frozen=True)
@@ -180,18 +180,22 @@ def largest_covering(
         return bool(np.mean(levels(beta) <= level) >= level)
 
     lower, upper = bounds
-    if covers(upper):
-        return upper
-    inside = upper
-    for _ in range(MOST_STEPS):
-        outside, inside = inside, max(inside / 2, lower)
-        if covers(inside):
-            break
-        if inside == lower:
-            inside = 0.0
-            break
-    if inside == 0.0 or not covers(inside):
-        return None
+    inside = float(np.clip(1.0, lower, upper))
+    if covers(inside):  # upwards: posteriors at large betas take longest
+        while inside < upper:
+            outside = min(2 * inside, upper)
+            if not covers(outside):
+                break
+            inside = outside
+        else:
+            return upper
+    else:
+        for _ in range(MOST_STEPS):
+            outside, inside = inside, max(inside / 2, lower)
+            if inside in (0.0, lower) or covers(inside):
+                break
+        if inside == 0.0 or not covers(inside):
+            return None
     for _ in range(HALVINGS):
         middle = float(np.sqrt(inside * outside))
         inside, outside = (middle, outside) if covers(middle) else (inside, middle)
