@@ -17,7 +17,7 @@ from temperance.models.sampled import batched
 from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
-from temperance.types import Data
+from temperance.types import Data, has_likelihood
 
 NOISE_VARIANCE = 2.0
 EXACT = models.GaussianLinear(noise_variance=NOISE_VARIANCE)
@@ -135,6 +135,16 @@ def test_islands_that_differ_are_moved_again(monkeypatch):
         calls.clear()
     (rungs, plain), (_, more) = counts
     assert plain == 2 * (rungs - 1) < more <= batched.MOST_PASSES * plain
+
+
+def test_a_loss_may_be_no_likelihood():
+    model = linear_model(2, likelihood=False)
+    assert not has_likelihood(model) and has_likelihood(linear_model(2))
+    data = linear_data(10, 2)
+    with pytest.raises(ValueError, match="risk must be 'gibbs' with likelihood=False"):
+        calibrate(model, data.X, data.y, "leave-one-out", risk="predictive")
+    with pytest.raises(ValueError, match="likelihood must be"):
+        linear_model(2, likelihood="no")
 
 
 def test_particles_are_a_multiple_of_moves():

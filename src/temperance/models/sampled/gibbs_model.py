@@ -33,7 +33,7 @@ from temperance.models.sampled.reliability import warn_of
 from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sampler_named
 from temperance.models.sampled.target import Target
 from temperance.types import AnyPlan, Data, Plan, Preferences, Risk
-from temperance.validation import as_data, non_negative, open_unit, shown, whole
+from temperance.validation import as_data, non_negative, one_of, open_unit, shown, whole
 
 CHAINS = 4  # number of chains into which islands are joined in a posterior
 KEPT_PROGRAMS = 16  # sets of compiled functions that stay in memory
@@ -65,6 +65,9 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
         are refused.  Without it the prior is sampled by NUTS.
     init : pytree
         A parameter at which that sampler starts, beside ``log_prior`` without ``draw_prior``.
+    likelihood : bool
+        Whether the loss is minus a log likelihood, so that beta = 1 is Bayes.  If not, say so:
+        nothing is compared with beta = 1, and there is no predictive risk.
     data : pair (X, y), optional
         Rows that no matrix holds: arrays of any shape (images, sequences, integers) or pytrees of
         arrays, n rows each.  Then ``calibrate(model, model.X, model.y)``.
@@ -104,6 +107,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
     log_prior: Callable[[Any], Any] | None = None
     draw_prior: Callable[[Any], Any] | None = None
     init: Any = None
+    likelihood: bool = True
     data: tuple[Any, Any] | None = None
     sampler: SMC | NUTS | str = "smc"
     overlap: float = 0.5
@@ -122,6 +126,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
             raise ValueError(f"loss must be a function, got {shown(self.loss)}")
         object.__setattr__(self, "data", as_rows_of(self.data))
         sampler_named(self.sampler)
+        one_of("likelihood", self.likelihood, (True, False))
         open_unit("overlap", self.overlap)
         whole("seed", self.seed, 0)
         _ = self.target
@@ -158,6 +163,8 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates, from draws."""
+        if risk == "predictive" and not self.likelihood:
+            raise ValueError("risk must be 'gibbs' with likelihood=False, got 'predictive'")
         self.check(data)
 
         def ladders(pairs: Plan) -> Ladders:
