@@ -396,7 +396,7 @@ def test_residuals_that_are_all_the_same_have_no_density():
     model = models.GibbsLinear(losses.Pinball(0.5))
     for y in (np.ones(30), X[:, 0]):
         rows = np.column_stack([np.ones(30), X])
-        with pytest.raises(ValueError, match="^y must have a density where the loss bends"):
+        with pytest.raises(ValueError, match="^X and y must leave at least 8 rows on either side"):
             model.information(Data(rows, y, np.ones(30)))
 
 

@@ -7,10 +7,10 @@ of the posterior,
     f  =  min(1 - p(beta)/n, 1 - p(1)/n),
     q(x)  =  1 / (1 + x^2)  for x < 0,   exp(-x^2)  for x > 0,
 
-where S is the sum of the losses.  The expectation over N(S, covariance of S) accounts for the
-sampling of the rows (the Bayesian bootstrap of pseudo-BMA+, in the normal limit).  If a posterior
-uses as many parameters as there are rows, held-out losses carry no information: f is 0 and only
-beta = 1 remains.
+where S is the sum of the losses and n counts copies of a row once.  The expectation over N(S,
+covariance of S) accounts for the sampling of the rows (the Bayesian bootstrap of pseudo-BMA+, in
+the normal limit).  If a posterior uses as many parameters as there are rows, held-out losses carry
+no information: f is 0 and only beta = 1 remains.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 from scipy import special
 
 from temperance.calibration import (
-    LEAST_FREE,
     BetaWeights,
     Calibration,
     RowErrors,
@@ -30,6 +29,7 @@ from temperance.calibration import (
     pooled,
 )
 from temperance.curves import RiskCurve
+from temperance.duplicates import joined_rows
 from temperance.search.minimise import Minimum
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.selection import CurveStrategy, groups_of
@@ -44,6 +44,7 @@ from temperance.types import (
 )
 from temperance.validation import positive
 
+LEAST_FREE = 1e-6  # smallest value used for 1 - p/n
 LEAST = 1e-4  # smallest beta whose forecast is averaged
 STEP = 0.5  # of arsinh(log beta / spread) in the search for the ends of the weights
 POINTS = 15  # between these ends
@@ -130,7 +131,9 @@ class Average(CurveStrategy):
         counter = model if isinstance(model, CountsParameters) else held_out
         assert isinstance(counter, CountsParameters)
         groups = groups_of(self.source)
-        found = HeldOutLosses(held_out, counter, data, rows.weights, self.spread, groups)
+        # Copies of rows do not free parameters.
+        distinct = min(data.size, float(len(joined_rows(data))))
+        found = HeldOutLosses(held_out, counter, data, rows.weights, self.spread, groups, distinct)
         average = found.average(bounds)
         parts, share = found.rows(average.betas)
         losses = average.mixed(parts)
@@ -203,6 +206,7 @@ class HeldOutLosses:
     multiplicity: Array
     spread: float
     groups: Array | None = None  # labels of rows that depend on each other
+    distinct: float | None = None  # number of observations without copies, if it is known
     row_losses: dict[float, tuple[Array, Array]] = field(default_factory=dict)
     parameters: dict[float, float] = field(default_factory=dict)
 
@@ -218,7 +222,8 @@ class HeldOutLosses:
         at = np.append(betas, 1.0)  # the others are compared with Bayes
         losses, share = self.rows(at)
         share = share / share.sum()
-        free = np.clip(1 - self.used(at) / self.data.size, LEAST_FREE, 1.0)
+        rows = self.data.size if self.distinct is None else self.distinct
+        free = np.clip(1 - self.used(at) / rows, LEAST_FREE, 1.0)
         tempering = np.minimum(free[:-1], free[-1])
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
