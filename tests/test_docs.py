@@ -37,6 +37,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SLOW = {
     "any-model.md",
     "command-line.md",
+    "from-draws.md",
+    "groups-and-time.md",
     "losses.md",
     "neural-networks.md",
     "numpyro.md",
