@@ -7,7 +7,6 @@ standard normal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -142,19 +141,6 @@ class Regression:
     def prior(self, dimension: int) -> GaussianPrior:
         """Return the prior of ``dimension`` coefficients."""
         return gaussian_prior(self.prior_mean, self.prior_cov, dimension)
-
-    def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return the effective number of parameters, d - tr(S_0^-1 S), at each beta."""
-        prior = self.prior(self.features(data.X[:1]).shape[1])
-        alphas = betas * data.size
-        posteriors = (self.posterior(data.X, data.y, a, data.weights) for a in alphas.tolist())
-        return np.array([posterior.root.decided_by_data(prior.root) for posterior in posteriors])
-
-    def posterior(
-        self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
-    ) -> Any:
-        """Return the Gaussian posterior at ``alpha``."""
-        raise NotImplementedError(f"{type(self).__name__} must have a posterior")
 
     def check(self, data: Data) -> None:
         """Refuse inputs that do not fit the design or the prior."""

@@ -47,6 +47,7 @@ from temperance.validation import positive
 LEAST_FREE = 1e-6  # smallest value used for 1 - p/n
 LEAST = 1e-4  # smallest beta whose forecast is averaged
 STEP = 0.5  # of arsinh(log beta / spread) in the search for the ends of the weights
+AROUND = 4  # points on each side of Bayes with which it begins
 POINTS = 15  # between these ends
 NEGLIGIBLE = 1e-3  # weight, relative to the largest, below which a beta is left out
 REPLICATES = 500  # draws of the sums; their mirror images are used as well
@@ -248,7 +249,7 @@ class HeldOutLosses:
         risk increases.
         """
         start = int(np.argmin(np.abs(np.log(grid))))
-        first, last = max(start - 1, 0), min(start + 1, len(grid) - 1)
+        first, last = max(start - AROUND, 0), min(start + AROUND, len(grid) - 1)
         while True:
             betas = grid[first : last + 1]
             weights = self.weights(betas)

@@ -17,7 +17,7 @@ from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.other_losses import KnownVarianceLoss
 from temperance.models.linear.plain import plain_curve
-from temperance.models.linear.posterior import linear_posterior
+from temperance.models.linear.posterior import linear_posterior, parameters_used
 from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.models.prior_information import gaussian_prior_information
@@ -48,6 +48,11 @@ class KnownVarianceRegression(Regression):
         rows, basis, prior = self._rows(data)
         fit = linear_posterior(rows, basis, data.weights, weight, prior)
         return GaussianRegressionPosterior(fit.mean, fit.root, self.design, self.noise_variance)
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return the effective number of parameters at each beta."""
+        rows, _, _ = self._rows(data)
+        return parameters_used(rows, data.weights, betas)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Return (y - z'theta)^2 / (2 s2) of each draw at each observation."""

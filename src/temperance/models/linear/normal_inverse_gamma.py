@@ -18,7 +18,7 @@ from temperance.models.linear.fast import choose
 from temperance.models.linear.noise import InverseGammaVariance
 from temperance.models.linear.other_losses import InverseGammaLoss
 from temperance.models.linear.plain import plain_curve
-from temperance.models.linear.posterior import linear_posterior
+from temperance.models.linear.posterior import linear_posterior, parameters_used
 from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.models.prior_information import gaussian_prior_information
@@ -86,6 +86,11 @@ class NormalInverseGammaLinear(Regression):
         return NormalInverseGammaPosterior(
             fit.mean, fit.root, self.a + weight / 2, self.b + fit.misfit / 2, self.design
         )
+
+    def parameters_used(self, data: Data, betas: Array) -> Array:
+        """Return the effective number of parameters at each beta."""
+        rows, _, _ = self._rows(data)
+        return parameters_used(rows, data.weights, betas)
 
     def loss(self, theta: Array, X: Array, y: Array) -> Array:
         r"""Return (y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2; s2 is the last column."""

@@ -28,13 +28,23 @@ def linear_posterior(
 ) -> LinearPosterior:
     r"""Posterior ∝ exp(-alpha sum_i w_i (y_i - z_i'theta)^2 / 2 sum_i w_i) N(theta; mu_0, S_0)."""
     limits.refuse_alpha(alpha)
+    return posterior_of(_spectrum(rows, weights), basis, alpha / total_weight(weights), prior)
+
+
+def parameters_used(rows: WhitenedRows, weights: Array, betas: Array) -> Array:
+    r"""Return sum_j beta s_j^2 / (1 + beta s_j^2), where s are the singular values."""
+    scaled = betas[:, None] * _spectrum(rows, weights).sigma[0] ** 2
+    return (scaled / (1 + scaled)).sum(axis=1)
+
+
+def _spectrum(rows: WhitenedRows, weights: Array) -> Eigenbasis:
+    """Return the decomposition of all rows."""
     unequal_weights = None if all_ones(weights) else weights
-    spectrum = guarded_eigenbasis(
+    return guarded_eigenbasis(
         rows.gram(weights=unequal_weights)[None],
         np.array([len(rows)]),
         lambda _: triangle(rows.take(slice(None), unequal_weights)),
     )
-    return posterior_of(spectrum, basis, alpha / total_weight(weights), prior)
 
 
 def posterior_of(
