@@ -13,7 +13,7 @@ from temperance.models.sampled import model as sampled_model
 from temperance.models.sampled import stan_model
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
-from temperance.types import Plan
+from temperance.plans import Plan
 from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,10 +12,11 @@ from scipy import optimize, sparse, special, stats
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
-from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights, KnownErrors, mean_and_error
+from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights
 from temperance.diagnostics import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
+from temperance.standard_errors import KnownErrors, mean_and_error
 from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut, average
 from temperance.strategies.default import (
     average_for,

@@ -12,7 +12,7 @@ from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance import resources as memory
-from temperance.types import Plan
+from temperance.plans import Plan
 from temperance.validation import as_data
 
 rng = np.random.default_rng(0)

@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from temperance import Calibration, calibrate, expected_risk, models, strategies
 from temperance import resources as threads
-from temperance.calibration import KnownErrors, error_inflation, mean_and_error
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.search.minimise import Minimum
+from temperance.standard_errors import KnownErrors, error_inflation, mean_and_error
 
 matplotlib.use("Agg")
 

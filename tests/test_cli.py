@@ -28,7 +28,7 @@ import temperance
 import temperance.app.report
 from temperance import estimators
 from temperance import resources as memory
-from temperance.app.cli import calibrate, console, installed, main
+from temperance.app.cli import console, installed, main, trials
 from temperance.app.cli.request import Request, as_written
 from temperance.app.explanation import explain
 from temperance.app.held_out import coverage, hold_out
@@ -69,14 +69,14 @@ def plain_surroundings(monkeypatch, tmp_path):
 @pytest.fixture
 def few_strategies(monkeypatch):
     """Compare two strategies only, where the others would say nothing more."""
-    monkeypatch.setattr(calibrate, "NAMES", ("k-fold", "bayes"))
+    monkeypatch.setattr(trials, "NAMES", ("k-fold", "bayes"))
 
 
 @pytest.fixture
 def command(monkeypatch, capsys):
     """Run the command in this process."""
-    monkeypatch.setattr(calibrate, "RESAMPLES_BESIDE", 10)
-    monkeypatch.setattr(calibrate, "N_HELD_OUT_FOLDS", 2)
+    monkeypatch.setattr(trials, "RESAMPLES_BESIDE", 10)
+    monkeypatch.setattr(trials, "N_HELD_OUT_FOLDS", 2)
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["temperance", *map(str, words)])
@@ -581,11 +581,11 @@ class TestComparison:
     def test_how_much_is_too_much(self, name, asked, rows, columns, left_out):
         inputs = pd.DataFrame(np.arange(rows * columns).reshape(rows, columns) / 7)
         table = Table("table", inputs, np.arange(rows) % 2, "y", "classification", None, ())
-        reason = calibrate._reason_against(name, Request(**asked), table)
+        reason = trials._reason_against(name, Request(**asked), table)
         assert (reason is not None) is left_out
 
     def test_what_would_take_too_long_is_left_out_and_said(self, on, monkeypatch):
-        monkeypatch.setattr(calibrate, "MOST_COST_COMPARED", 0)
+        monkeypatch.setattr(trials, "MOST_COST_COMPARED", 0)
         frame = visits(24)[["dose", "healed"]]
         done = self.compare(on, *LAPLACE, frame=frame)
         assert (
@@ -1018,7 +1018,7 @@ class TestReportsThatCannotBeWritten:
     @pytest.fixture(autouse=True)
     def idle(self, monkeypatch):
         """Fail if any work is done."""
-        monkeypatch.setattr(calibrate, "_trial", pytest.fail)
+        monkeypatch.setattr(trials, "_trial", pytest.fail)
 
     @pytest.mark.parametrize(
         "path", ["nowhere/page.html", ".", "pipe", "data.csv", "/proc/page.html"]
@@ -1068,7 +1068,7 @@ def test_the_unexpected_gets_one_line_and_a_code_of_its_own(command, monkeypatch
     def broken(*arguments):
         raise RuntimeError("two\n  lines of [bold]trouble[/bold]")
 
-    monkeypatch.setattr(calibrate, "_trial", broken)
+    monkeypatch.setattr(trials, "_trial", broken)
     message = (
         "unexpected RuntimeError: two lines of [bold]trouble[/bold]; --debug shows where it came "
         "from"
@@ -1154,15 +1154,15 @@ class TestFile:
 
 SLOWED = """
 import sys, time
-from temperance.app.cli import calibrate, console, main
+from temperance.app.cli import console, main, trials
 
-console.QUIET_SECONDS, trial = 0.2, calibrate._trial
+console.QUIET_SECONDS, trial = 0.2, trials._trial
 
 def slowly(*arguments):
     time.sleep(0.8)
     return trial(*arguments)
 
-calibrate._trial = slowly
+trials._trial = slowly
 main()
 """
 
@@ -1263,23 +1263,23 @@ class TestProgress:
             def step(self):
                 counted.append(1)
 
-        monkeypatch.setattr(calibrate, "Steps", Steps)
+        monkeypatch.setattr(trials, "Steps", Steps)
         assert command(*self.WORDS, *words).code == 0
         assert counted[0] == len(counted) - 1
 
 
 INTERRUPTED = """
 import signal
-from temperance.app.cli import calibrate, console, installed, main
+from temperance.app.cli import console, installed, main, trials
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-trial = calibrate._trial
+trial = trials._trial
 
 def announced(*arguments):
     print("working", flush=True)
     return trial(*arguments)
 
-calibrate._trial = announced
+trials._trial = announced
 main()
 """
 

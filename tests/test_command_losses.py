@@ -14,7 +14,7 @@ import pytest
 from browser import Visit
 from scipy import stats
 
-from temperance.app.cli import calibrate, main
+from temperance.app.cli import main, trials
 from temperance.app.cli.predict import forecasts
 from temperance.app.held_out import coverage, hold_out
 from temperance.app.saved import choice
@@ -44,8 +44,8 @@ def command(monkeypatch, capsys, tmp_path):
     """Run the command in this process on the table, with few strategies and folds."""
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(calibrate, "NAMES", ("k-fold", "bayes"))
-    monkeypatch.setattr(calibrate, "N_HELD_OUT_FOLDS", 2)
+    monkeypatch.setattr(trials, "NAMES", ("k-fold", "bayes"))
+    monkeypatch.setattr(trials, "N_HELD_OUT_FOLDS", 2)
     monkeypatch.setattr(rate, "BLOCKS", 2)
     table().to_csv("table.csv", index=False)
 

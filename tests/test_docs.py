@@ -20,6 +20,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 import temperance
 from temperance import calibrate, diagnostics, expected_risk, models, strategies
+from temperance.protocols import Model, Posterior, Strategy
 from temperance.strategies import (
     Bootstrap,
     FromSplitter,
@@ -30,7 +31,6 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
-from temperance.types import Model, Posterior, Strategy
 from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]

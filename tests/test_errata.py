@@ -19,8 +19,8 @@ from scipy.special import expit
 from sklearn.datasets import make_classification
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.plans import Plan
 from temperance.strategies.selection import minimum_of
-from temperance.types import Plan
 from temperance.validation import as_data
 
 ENTRIES = (

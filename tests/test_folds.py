@@ -16,9 +16,10 @@ from temperance.models.glm.fast import fold_sketch
 from temperance.models.glm.fast.fold_rows import fold_rows
 from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
+from temperance.plans import FoldPlan
 from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
-from temperance.types import Data, FoldPlan
+from temperance.types import Data
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field"]
 BETAS = np.array([0.0, 1e-3, 0.02, 0.3, 1.0, 3.0])

@@ -9,7 +9,8 @@ from scipy import optimize, special
 
 from temperance import calibrate, losses, models, strategies
 from temperance.models.glm import fast, plain
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.plans import FoldPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.types import Data
 
 KINDS = ("full-covariance", "mean-field", "laplace")
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")

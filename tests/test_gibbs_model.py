@@ -17,7 +17,8 @@ from temperance.models.sampled import batched
 from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
-from temperance.types import Data, has_likelihood
+from temperance.protocols import has_likelihood
+from temperance.types import Data
 
 NOISE_VARIANCE = 2.0
 EXACT = models.GaussianLinear(noise_variance=NOISE_VARIANCE)

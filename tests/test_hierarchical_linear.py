@@ -8,7 +8,8 @@ from scipy import special, stats
 
 from temperance import calibrate, models, strategies
 from temperance.models.hierarchical.model import PRIOR_LEVEL
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.types import Data
 
 SCALES = (0.03, 0.3, 1.0, 30.0)
 RISKS = ("gibbs", "predictive")

@@ -18,9 +18,9 @@ from temperance.models.linear.fast.interpolant import (
 )
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.rows import WhitenedRows
+from temperance.plans import LeaveOneOutPlan
 from temperance.search.log_scale import Ruler
 from temperance.search.with_floor import minimise_above_floor
-from temperance.types import LeaveOneOutPlan
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 

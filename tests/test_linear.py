@@ -15,9 +15,10 @@ from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import WhitenedRows
+from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.types import Data
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 

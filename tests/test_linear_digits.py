@@ -14,8 +14,9 @@ from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.models.linear.plain import PlainMoments
 from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear.singular import singular_values
+from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 from temperance.search.log_scale import Scale
-from temperance.types import Data, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.types import Data
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 

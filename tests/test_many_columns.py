@@ -15,7 +15,8 @@ from temperance import GibbsClassifier, GibbsRegressor, models
 from temperance import duplicates as grouping
 from temperance import resources as memory
 from temperance.duplicates import number_distinct, number_rows
-from temperance.types import Data, LeaveOneOutPlan
+from temperance.plans import LeaveOneOutPlan
+from temperance.types import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

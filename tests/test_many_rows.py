@@ -12,7 +12,8 @@ from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import leave_one_out, prefixes
 from temperance.models.glm.laplace import LaplaceSystem
-from temperance.types import Data, LeaveOneOutPlan, PrefixPlan
+from temperance.plans import LeaveOneOutPlan, PrefixPlan
+from temperance.types import Data
 
 NAMES = ("jaakkola", "full", "laplace", "mean-field")
 BETAS = np.array([0.0, 0.2, 1.0, 3.0])

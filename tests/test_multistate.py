@@ -26,8 +26,9 @@ from temperance.models.sampled.reliability import (
     warn_of_pareto,
     worst_rhat,
 )
+from temperance.plans import Plan
 from temperance.search.log_scale import HUGE
-from temperance.types import Data, Plan
+from temperance.types import Data
 
 SHAPE, RATE = 4.0, 0.05  # u ~ Gamma(SHAPE, RATE + beta): exp(-beta u) times a Gamma prior
 LADDER = np.array([0.0, 0.05, 0.15, 0.4, 1.0, 2.0])

@@ -18,8 +18,8 @@ from temperance.diagnostics import ConvergenceWarning
 from temperance.models.neural import HMC, Ensemble, LastLayerLaplace, MeanField, Training
 from temperance.models.neural.last_layer import last_layer_places
 from temperance.models.neural.smooth_curve import SmoothCurve
+from temperance.protocols import Model, Posterior
 from temperance.strategies import Bootstrap, KFold, SampleSplitting
-from temperance.types import Model, Posterior
 from temperance.validation import as_data
 
 RNG = np.random.default_rng(0)

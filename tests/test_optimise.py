@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from temperance.plans import Plan
 from temperance.search.log_scale import Cubics, Point, Ruler, Scale
 from temperance.search.minimise import (
     THOROUGH,
@@ -21,7 +22,6 @@ from temperance.search.minimise import (
     stochastic_minimise,
 )
 from temperance.strategies import selection
-from temperance.types import Plan
 
 TINY = 1e-200
 RULER = Ruler(0.0, 3.0, 0.1)

@@ -13,15 +13,8 @@ from temperance.duplicates import distinct_rows, joined_rows, number_distinct, t
 from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.rows import WhitenedRows
-from temperance.types import (
-    Data,
-    FoldPlan,
-    LeaveOneOutPlan,
-    Plan,
-    PrefixPlan,
-    all_ones,
-    total_weight,
-)
+from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.types import Data, all_ones, total_weight
 from temperance.validation import as_data
 
 # Where the minimum lies is not the question here.

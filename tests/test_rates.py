@@ -895,8 +895,8 @@ class TestWithoutACurve:
         frame.to_csv(tmp_path / "data.csv", index=False)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("COLUMNS", "300")
-        monkeypatch.setattr("temperance.app.cli.calibrate.NAMES", ("bayes",))
-        monkeypatch.setattr("temperance.app.cli.calibrate.N_HELD_OUT_FOLDS", 2)
+        monkeypatch.setattr("temperance.app.cli.trials.NAMES", ("bayes",))
+        monkeypatch.setattr("temperance.app.cli.trials.N_HELD_OUT_FOLDS", 2)
         command = ["temperance", "calibrate", "data.csv", "--target", "y", "-s", "sandwich"]
         command += ["--report", "page.html", "--save", "choice.json", "--compare", *words]
         monkeypatch.setattr(sys, "argv", command)

@@ -8,8 +8,8 @@ from temperance.diagnostics import ParetoWarning
 from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws, LossesOfDraws
+from temperance.protocols import Preferences, preferences_of
 from temperance.strategies import Coverage, Sandwich
-from temperance.types import Preferences, preferences_of
 
 MODEL = models.GaussianLinear(1.5, prior_cov=100.0)
 quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.ParetoWarning")

@@ -19,9 +19,10 @@ from temperance.app.explanation import explain, name_of_choice, unrepaired
 from temperance.app.held_out import Forecasts, HeldOut, hold_out
 from temperance.app.report.compute import _comparison_in_words
 from temperance.app.tables import prepare
-from temperance.calibration import BetaWeights, Calibration, KnownErrors
+from temperance.calibration import BetaWeights, Calibration
 from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
+from temperance.standard_errors import KnownErrors
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

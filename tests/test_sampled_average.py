@@ -12,9 +12,9 @@ from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
 from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.stan_model import StanModel, parameters_of
+from temperance.plans import Plan
 from temperance.strategies import Average, KFold, LeaveOneOut
 from temperance.strategies.default import default_strategy
-from temperance.types import Plan
 from temperance.validation import as_data
 
 NOISE = 0.4

@@ -11,9 +11,9 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.diagnostics import TemperanceWarning
+from temperance.plans import FoldPlan
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, ReferenceRisk, SafeBayes
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import FoldPlan
 
 FACTORS = [1e-12, 1e-3, 1e12]
 LINEAR = {

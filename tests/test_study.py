@@ -22,6 +22,7 @@ from temperance.datasets import (
 )
 from temperance.datasets.truth import representative_rows
 from temperance.diagnostics import StoreWarning, TemperanceWarning
+from temperance.plans import PrefixPlan
 from temperance.strategies import (
     Average,
     Bayes,
@@ -36,7 +37,6 @@ from temperance.strategies import (
 from temperance.study import STRATEGIES, Ledger, by_setting, compare, overall
 from temperance.study.identity import canonical, digest, generator
 from temperance.study.ledger import NUMBERS as NUMBERS_OF_THE_STUDY
-from temperance.types import PrefixPlan
 from temperance_thesis.safe_bayes import SafeBayesAsCoded
 from temperance_thesis.settings import thesis_settings
 

@@ -24,8 +24,9 @@ from temperance.models.glm import rows as glm_rows
 from temperance.models.glm.fast import leave_one_out
 from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
+from temperance.plans import LeaveOneOutPlan
 from temperance.quadrature import softplus_expectations
-from temperance.types import Data, LeaveOneOutPlan
+from temperance.types import Data
 
 MODELS = {
     "jaakkola": models.JaakkolaLogistic,

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration
 from temperance.models.sampled.risk_of_draws import covariance_slope
+from temperance.protocols import ChecksData, Model, SamplingModel, Strategy, preferences_of
 from temperance.resources import threads_for
 from temperance.strategies import KFold, default_strategy, strategy_named
 from temperance.strategies.default import average_for, with_feasible_folds
 from temperance.strategies.selection import stack
-from temperance.types import ChecksData, Data, Model, Risk, SamplingModel, Strategy, preferences_of
+from temperance.types import Data, Risk
 from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
 
 

@@ -24,7 +24,8 @@ from temperance.losses.quadrature import expectations
 from temperance.models.glm.model import GibbsRegression
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, GaussianPosterior, MixturePosterior
-from temperance.types import Array, Certified, Data, HasCertifiedRisk, all_ones
+from temperance.protocols import Certified, HasCertifiedRisk
+from temperance.types import Array, Data, all_ones
 from temperance.validation import one_of, open_unit
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temperance.plans import Plan
 from temperance.search.log_scale import Ruler, Scale
 from temperance.search.minimise import THOROUGH, THRIFTY, Search, ruler_for
-from temperance.types import Array, Plan
+from temperance.types import Array
 from temperance.validation import as_non_negative
 
 Losses = Callable[[float], tuple[Array, Array]]
@@ -113,7 +114,7 @@ def curve_of_losses(
         How the numbers were obtained, as a phrase.
     index : array of shape (pairs, rows), optional
         Rows to which ``losses`` refers, if not all; see
-        :meth:`temperance.types.Plan.tested_rows`.
+        :meth:`temperance.plans.Plan.tested_rows`.
     sketch : function of one beta, optional
         As ``losses``, but cheaper and accurate to a few digits; see :class:`RiskCurve`.
     """

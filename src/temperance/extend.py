@@ -3,19 +3,13 @@
 >>> from temperance.extend import CurveStrategy, Data, Plan, RiskCurve
 """
 
-from temperance.calibration import Calibration, Rate, mean_and_error
+from temperance.calibration import Calibration, Rate
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.sampled.risk_of_draws import sampled_risk_curve
-from temperance.search.minimise import Minimum
-from temperance.strategies.rate import RateStrategy
-from temperance.strategies.selection import CurveStrategy, conclude
-from temperance.types import (
-    AnyPlan,
-    Array,
+from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, Transfer
+from temperance.protocols import (
     ChecksData,
     CountsParameters,
-    Data,
-    FoldPlan,
     HasCredibleLevels,
     HasInformation,
     HasNoiseVariance,
@@ -24,18 +18,18 @@ from temperance.types import (
     HasPriorInformation,
     HasReference,
     Information,
-    LeaveOneOutPlan,
     Model,
     NoMinimiserError,
-    Plan,
     Posterior,
     Preferences,
-    PrefixPlan,
-    Risk,
     SamplingModel,
     Strategy,
-    Transfer,
 )
+from temperance.search.minimise import Minimum
+from temperance.standard_errors import mean_and_error
+from temperance.strategies.rate import RateStrategy
+from temperance.strategies.selection import CurveStrategy, conclude
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, as_inputs, non_negative, one_of, positive, whole
 
 __all__ = [

@@ -10,7 +10,8 @@ import numpy as np
 from temperance.datasets.logistic import APPROXIMATIONS
 from temperance.datasets.logistic_risk import GaussianInputs
 from temperance.datasets.settings import Rows, Version, frozen
-from temperance.types import Array, Model
+from temperance.protocols import Model
+from temperance.types import Array
 from temperance.validation import one_of
 
 STORED_AS = "temperance.datasets.noisy_labels"  # module path that studies store

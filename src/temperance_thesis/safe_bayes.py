@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.plans import Plan
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, Plan
+from temperance.types import Data
 
 STORED_AS = "temperance.study.strategies"  # module path that studies store
 

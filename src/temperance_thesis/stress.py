@@ -11,7 +11,8 @@ import numpy as np
 from temperance import models
 from temperance.datasets.noise import Noise
 from temperance.datasets.settings import Rows, Version, frozen
-from temperance.types import Array, Model
+from temperance.protocols import Model
+from temperance.types import Array
 from temperance.validation import one_of
 from temperance_thesis.inputs import GaussianRows, Inputs
 

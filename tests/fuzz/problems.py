@@ -12,7 +12,8 @@ from scipy import special
 from sklearn import model_selection
 
 from temperance import models, strategies
-from temperance.types import Data, Model, Risk, Strategy
+from temperance.protocols import Model, Strategy
+from temperance.types import Data, Risk
 from temperance.validation import as_data
 
 Array = NDArray[np.float64]

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, models
+from temperance.plans import LeaveOneOutPlan
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, LeaveOneOut, ReferenceRisk
 from temperance.strategies.selection import minimum_of
-from temperance.types import Data, LeaveOneOutPlan
+from temperance.types import Data
 from temperance_thesis.defaults import rivals
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")

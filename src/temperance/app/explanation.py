@@ -8,8 +8,8 @@ from typing import Any
 from temperance.app.held_out import HeldOut, missed
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
 from temperance.losses import Pinball, Poisson
+from temperance.protocols import known_noise_variance
 from temperance.strategies.selection import suspects
-from temperance.types import known_noise_variance
 
 NO_LANDMARK = "The loss is no likelihood: the size of β depends on its units, and 1 is no landmark."
 

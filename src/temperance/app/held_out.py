@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import mean_and_error
 from temperance.duplicates import distinct_rows, takes_few_values
+from temperance.standard_errors import mean_and_error
 from temperance.types import Array, Data
 from temperance.validation import shown
 

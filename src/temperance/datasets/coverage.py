@@ -17,7 +17,8 @@ from scipy import special, stats
 
 from temperance import losses, models
 from temperance.datasets.settings import Setting, frozen
-from temperance.types import Array, Data, HasInformation, Labels, Model
+from temperance.protocols import HasInformation, Model
+from temperance.types import Array, Data, Labels
 
 POINTS = 2**16  # inputs of the population of a setting without a closed form
 NEGLIGIBLE = 1e-12  # weight of a row of that population

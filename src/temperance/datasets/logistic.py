@@ -10,7 +10,8 @@ import numpy as np
 from temperance import models
 from temperance.datasets.logistic_risk import GaussianInputs
 from temperance.datasets.settings import AS_STATED, Rows, Version, coded, frozen
-from temperance.types import Array, Model
+from temperance.protocols import Model
+from temperance.types import Array
 from temperance.validation import one_of
 
 POINTS = 1024  # of the population; a power of 2 keeps a Sobol sequence balanced

@@ -16,7 +16,8 @@ import numpy as np
 
 from temperance import models
 from temperance.datasets.noise import Noise
-from temperance.types import Array, Model
+from temperance.protocols import Model
+from temperance.types import Array
 
 Rows = tuple[Array | None, Array, Array]
 Version = Literal["as-stated", "as-coded"]

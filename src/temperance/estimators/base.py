@@ -25,6 +25,8 @@ from temperance.estimators.losses import bounds_of_loss
 from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
 from temperance.information import Correction
+from temperance.plans import Transfer
+from temperance.protocols import Model, NoMinimiserError, Strategy, preferences_of
 from temperance.strategies import (
     RATES,
     Average,
@@ -37,17 +39,7 @@ from temperance.strategies import (
 )
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
-from temperance.types import (
-    Array,
-    Data,
-    Labels,
-    Model,
-    NoMinimiserError,
-    Risk,
-    Strategy,
-    Transfer,
-    preferences_of,
-)
+from temperance.types import Array, Data, Labels, Risk
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "coefficients", "draws"]

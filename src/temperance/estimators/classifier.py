@@ -35,9 +35,11 @@ from temperance.models import (
     MeanFieldLogistic,
     SoftmaxLogistic,
 )
+from temperance.plans import Transfer
 from temperance.posteriors import StudentMixture, StudentT
+from temperance.protocols import Strategy
 from temperance.resources import threads_for
-from temperance.types import Array, Data, Strategy, Transfer
+from temperance.types import Array, Data
 from temperance.validation import as_data, one_of, shown, whole
 
 if TYPE_CHECKING:

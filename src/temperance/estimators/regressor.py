@@ -26,10 +26,12 @@ from temperance.models import (
     HierarchicalLinear,
     NormalInverseGammaLinear,
 )
+from temperance.plans import Transfer
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.student import Distribution
+from temperance.protocols import Strategy
 from temperance.resources import threads_for
-from temperance.types import Array, Data, Strategy, Transfer
+from temperance.types import Array, Data
 from temperance.validation import (
     as_data,
     as_numbers,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
-from temperance.calibration import Calibration, KnownErrors
+from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
+from temperance.standard_errors import KnownErrors
 from temperance.types import Array, Data
 
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from temperance.information import CORRECTIONS, Correction, Units, as_groups, sandwich_root
 from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.gaussian import GaussianPosterior
-from temperance.types import Data, HasDesign, HasInformation, Model, MovesDraws
+from temperance.protocols import HasDesign, HasInformation, Model, MovesDraws
+from temperance.types import Data
 from temperance.validation import one_of
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from temperance.calibration import mean_and_error
 from temperance.curves import RiskCurve
 from temperance.search.compressed import compress
 from temperance.search.log_scale import Ruler
+from temperance.standard_errors import mean_and_error
 from temperance.types import Array
 
 ERRORS = 2.0  # standard errors by which the risk of a beta must be larger to be excluded

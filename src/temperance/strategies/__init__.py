@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from temperance.protocols import Strategy
 from temperance.strategies.average import Average
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
@@ -22,7 +23,6 @@ from temperance.strategies.safe_bayes import SafeBayes
 from temperance.strategies.sample_splitting import SampleSplitting
 from temperance.strategies.sandwich import Sandwich
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Strategy
 
 __all__ = [
     "Average",

@@ -21,27 +21,16 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from temperance.calibration import (
-    BetaWeights,
-    Calibration,
-    RowErrors,
-    error_inflation,
-    pooled,
-)
+from temperance.calibration import BetaWeights, Calibration
 from temperance.curves import RiskCurve
 from temperance.duplicates import joined_rows
+from temperance.plans import AnyPlan
+from temperance.protocols import CountsParameters, Model, counts_parameters
 from temperance.search.minimise import Minimum
+from temperance.standard_errors import RowErrors, error_inflation, pooled
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.selection import CurveStrategy, groups_of
-from temperance.types import (
-    AnyPlan,
-    Array,
-    CountsParameters,
-    Data,
-    Model,
-    Risk,
-    counts_parameters,
-)
+from temperance.types import Array, Data, Risk
 from temperance.validation import positive
 
 LEAST_FREE = 1e-6  # smallest value used for 1 - p/n

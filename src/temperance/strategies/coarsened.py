@@ -8,8 +8,8 @@ import numpy as np
 
 from temperance.calibration import Rate
 from temperance.information import Units
+from temperance.protocols import Model
 from temperance.strategies.rate import RateStrategy
-from temperance.types import Model
 from temperance.validation import positive
 
 

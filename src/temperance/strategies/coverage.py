@@ -12,9 +12,7 @@ from scipy import special
 
 from temperance.calibration import Rate
 from temperance.information import Units
-from temperance.strategies.rate import RateStrategy
-from temperance.types import (
-    Array,
+from temperance.protocols import (
     HasCredibleLevels,
     HasInformation,
     Model,
@@ -22,6 +20,8 @@ from temperance.types import (
     NoMinimiserError,
     preferences_of,
 )
+from temperance.strategies.rate import RateStrategy
+from temperance.types import Array
 from temperance.validation import open_unit, whole
 
 HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta

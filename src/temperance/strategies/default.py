@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from temperance.plans import Transfer
+from temperance.protocols import Strategy, counts_parameters, preferences_of
 from temperance.strategies.average import Average
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.reference.strategy import ReferenceRisk
-from temperance.types import (
-    Data,
-    Risk,
-    Strategy,
-    Transfer,
-    counts_parameters,
-    preferences_of,
-)
+from temperance.types import Data, Risk
 
 MANY_ROWS = 10_000  # data with more rows have enough distinct ones for ten folds: no check
 
@@ -27,7 +22,7 @@ def default_strategy(model: object, risk: Risk = "gibbs", transfer: Transfer = "
     For the predictive risk it is the average over beta, if the parameters used are counted:
     by leave-one-out where that is cheap, otherwise by ten folds.  For the Gibbs risk it is
     :class:`ReferenceRisk` for models that prefer it (the linear ones of :mod:`temperance.models`);
-    see :class:`temperance.types.Preferences`.  ``docs/evidence-defaults.md`` has the
+    see :class:`temperance.protocols.Preferences`.  ``docs/evidence-defaults.md`` has the
     measurements and the required results.  With ``transfer="alpha"`` it is K-fold.
 
     Examples

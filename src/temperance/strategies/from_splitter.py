@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.plans import Plan, Transfer
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, Plan, Transfer
+from temperance.types import Data
 from temperance.validation import one_of, shown
 
 

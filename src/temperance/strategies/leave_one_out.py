@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.plans import LeaveOneOutPlan, Transfer
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, LeaveOneOutPlan, Transfer
+from temperance.types import Data
 from temperance.validation import one_of
 
 

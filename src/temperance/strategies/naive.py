@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from temperance.plans import Plan
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, Plan
+from temperance.types import Data
 
 
 @dataclass(frozen=True)

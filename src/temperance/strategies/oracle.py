@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.plans import AnyPlan
 from temperance.strategies.selection import CurveStrategy, stack
-from temperance.types import AnyPlan, Data
+from temperance.types import Data
 from temperance.validation import as_data
 
 

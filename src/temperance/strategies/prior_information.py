@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.information import Units
+from temperance.protocols import HasPriorInformation, Information, Model
 from temperance.strategies.rate import InformationStrategy
-from temperance.types import HasPriorInformation, Information, Model
 
 
 @dataclass(frozen=True)

@@ -9,24 +9,23 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibration import Calibration, KnownErrors, Rate
+from temperance.calibration import Calibration, Rate
 from temperance.diagnostics import BoundWarning, warn
 from temperance.duplicates import joined_rows
 from temperance.information import Correction, Units, as_groups, rates_by_direction
-from temperance.search.minimise import Minimum
-from temperance.strategies.default import with_feasible_folds
-from temperance.strategies.k_fold import KFold
-from temperance.strategies.selection import conclude
-from temperance.types import (
-    Array,
-    Data,
+from temperance.protocols import (
     HasInformation,
     Information,
     Model,
     NoMinimiserError,
-    Risk,
     preferences_of,
 )
+from temperance.search.minimise import Minimum
+from temperance.standard_errors import KnownErrors
+from temperance.strategies.default import with_feasible_folds
+from temperance.strategies.k_fold import KFold
+from temperance.strategies.selection import conclude
+from temperance.types import Array, Data, Risk
 
 BLOCKS = 20  # of units that are left out in turn for the range of beta
 ERRORS = 2.0  # standard errors of log beta in the range

@@ -8,18 +8,10 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
+from temperance.plans import AnyPlan, Plan, PrefixPlan, Transfer
+from temperance.protocols import HasOtherLosses, LossName, Model
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import (
-    AnyPlan,
-    Data,
-    HasOtherLosses,
-    LossName,
-    Model,
-    Plan,
-    PrefixPlan,
-    Risk,
-    Transfer,
-)
+from temperance.types import Data, Risk
 from temperance.validation import one_of, whole
 
 GROWTH = 0.02  # relative growth of the training rows after which models are fitted again

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.plans import FoldPlan, Plan, Transfer
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, FoldPlan, Plan, Transfer
+from temperance.types import Data
 from temperance.validation import one_of, whole
 
 

@@ -15,8 +15,8 @@ from temperance.information import (
     rates_by_direction,
     whitened_scores,
 )
+from temperance.protocols import Information, Model
 from temperance.strategies.rate import InformationStrategy
-from temperance.types import Information, Model
 from temperance.validation import one_of
 
 

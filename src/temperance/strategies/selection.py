@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from temperance.calibration import Calibration, RowErrors, error_inflation
+from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
 from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.models.sampled.risk_of_draws import (
@@ -16,22 +16,15 @@ from temperance.models.sampled.risk_of_draws import (
     prior_scale,
     sampled_risk_curve,
 )
+from temperance.plans import AnyPlan, Plan
+from temperance.protocols import Model, SamplingModel, Strategy, known_noise_variance
 from temperance.search.compressed import compressed
 from temperance.search.log_scale import Ruler
 from temperance.search.minimise import Minimum, minimise, stochastic_minimise
 from temperance.search.with_floor import minimise_above_floor
 from temperance.search.with_sketch import minimise_by_sketch
-from temperance.types import (
-    AnyPlan,
-    Array,
-    Data,
-    Model,
-    Plan,
-    Risk,
-    SamplingModel,
-    Strategy,
-    known_noise_variance,
-)
+from temperance.standard_errors import RowErrors, error_inflation
+from temperance.types import Array, Data, Risk
 
 PAIRS_PER_STEP = 8
 DRAWS_PER_PAIR = 200

@@ -26,12 +26,13 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import BetaWeights, Calibration, RowErrors, error_inflation
+from temperance.calibration import BetaWeights, Calibration
 from temperance.models import GibbsLinear, LaplaceLogistic
 from temperance.models.glm.gaussians import inverse_root
 from temperance.models.glm.model import refuse_without_likelihood
 from temperance.posteriors import GaussianPosterior
 from temperance.search.log_scale import HUGE, Ruler, Scale
+from temperance.standard_errors import RowErrors, error_inflation
 from temperance.strategies import Average, KFold
 from temperance.strategies.selection import warn_of_minimum
 from temperance.streaming.averages import MixedLosses, averaged, refuse_other_risk, source_of

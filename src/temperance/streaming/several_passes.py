@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import BetaWeights, Calibration, error_inflation
+from temperance.calibration import BetaWeights, Calibration
 from temperance.curves import RiskCurve
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.models.linear import limits
@@ -28,7 +28,9 @@ from temperance.models.linear.eigenbasis import (
 )
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.models.linear.plain import PlainMoments
+from temperance.plans import Plan, Transfer
 from temperance.search.log_scale import Ruler, Scale
+from temperance.standard_errors import error_inflation
 from temperance.strategies import Average, LeaveOneOut, ReferenceRisk
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.reference.strategy import closest_tolerated
@@ -48,7 +50,7 @@ from temperance.streaming.row_losses import (
     Whitening,
     WithoutAside,
 )
-from temperance.types import Array, Data, Plan, Risk, Transfer
+from temperance.types import Array, Data, Risk
 from temperance.validation import shown
 
 SEVERAL = "LeaveOneOut, ReferenceRisk or Average, which need several"

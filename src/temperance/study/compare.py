@@ -21,6 +21,7 @@ from temperance.datasets import (
     true_risk_of_average,
 )
 from temperance.diagnostics import TemperanceWarning
+from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.study.coverage import coverage_result, refuse_without_parameter, with_groups
 from temperance.study.database import Row
@@ -29,7 +30,7 @@ from temperance.study.ledger import NUMBERS, Ledger
 from temperance.study.measures import MEASURES, Result
 from temperance.study.progress import Report, reporting
 from temperance.study.strategies import Choice, as_choices, resolve
-from temperance.types import Array, Risk, Strategy
+from temperance.types import Array, Risk
 from temperance.validation import as_bounds, one_of, whole
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from temperance.calibration import Calibration
 from temperance.datasets import parameter_of
 from temperance.models.credible import gaussian_levels, student_levels
 from temperance.posteriors import GaussianPosterior, NormalInverseGammaPosterior
+from temperance.protocols import Strategy
 from temperance.strategies import Sandwich
 from temperance.study.measures import CoverageResult
-from temperance.types import Array, Strategy
+from temperance.types import Array
 
 LEVEL = 0.95
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from temperance.datasets import Setting
 from temperance.models.glm.logistic import LogisticRegression
+from temperance.protocols import Strategy
 from temperance.strategies import (
     Bayes,
     Bootstrap,
@@ -16,7 +17,6 @@ from temperance.strategies import (
     SampleSplitting,
     strategy_named,
 )
-from temperance.types import Strategy
 
 Choice = Strategy | Callable[[Setting], Strategy]
 

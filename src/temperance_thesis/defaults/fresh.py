@@ -16,7 +16,8 @@ from scipy import special, stats
 from temperance.datasets import GaussianNoise, MixtureNoise, Setting, StudentNoise
 from temperance.datasets.logistic import APPROXIMATIONS
 from temperance.datasets.settings import Rows, frozen
-from temperance.types import Array, Model
+from temperance.protocols import Model
+from temperance.types import Array
 from temperance_thesis.inputs import GaussianRows, HeavyRows, Inputs
 from temperance_thesis.stress import StressSetting
 

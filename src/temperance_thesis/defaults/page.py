@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temperance.app.files import write_whole
+from temperance.protocols import Strategy
 from temperance.strategies import (
     Bayes,
     Bootstrap,
@@ -29,7 +30,7 @@ from temperance.strategies.default import average_for
 from temperance.study.compare import compare
 from temperance.study.strategies import Choice
 from temperance.study.summary import by_setting
-from temperance.types import Risk, Strategy
+from temperance.types import Risk
 from temperance_thesis.defaults import rivals
 from temperance_thesis.defaults import settings as default_settings
 from temperance_thesis.defaults.fresh import fresh_classifications, fresh_regressions

@@ -15,6 +15,8 @@ from temperance.curves import ReferenceCurve, RiskCurve
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
+from temperance.plans import LeaveOneOutPlan
+from temperance.protocols import Model
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, ReferenceRisk
 from temperance.strategies.reference.linear import reference_risk_curve
@@ -28,7 +30,7 @@ from temperance.strategies.reference.scales import (
 from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of
-from temperance.types import Array, Data, LeaveOneOutPlan, Model, Risk
+from temperance.types import Array, Data, Risk
 
 STORED_AS = "temperance.study.rivals"  # module path that studies store
 

@@ -15,9 +15,10 @@ from scipy.optimize import brentq
 
 from temperance.calibration import Calibration
 from temperance.datasets import Setting, risk_of_draws
+from temperance.protocols import Model
 from temperance.search.minimise import Minimum
 from temperance.strategies.selection import conclude, stack
-from temperance.types import Data, Model, Risk
+from temperance.types import Data, Risk
 from temperance.validation import as_data
 
 # At beta = 0 the draws are those of the prior.

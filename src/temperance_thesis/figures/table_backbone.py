@@ -14,7 +14,7 @@ import numpy as np
 from temperance import calibrate, models, strategies
 from temperance.datasets import AS_STATED, Version
 from temperance.diagnostics import TemperanceWarning
-from temperance.types import Model, Strategy
+from temperance.protocols import Model, Strategy
 from temperance_thesis.figures.figure import Figure
 from temperance_thesis.figures.style import (
     BLUE,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from temperance.diagnostics import TemperanceWarning
+from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.strategies import (
     Bayes,
@@ -29,7 +30,7 @@ from temperance.strategies import (
 )
 from temperance.study.identity import digest, generator
 from temperance.study.progress import Report, reporting
-from temperance.types import Array, Risk, Strategy
+from temperance.types import Array, Risk
 from temperance.validation import one_of, whole
 
 if TYPE_CHECKING:

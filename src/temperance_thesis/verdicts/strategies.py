@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from temperance.protocols import Strategy
 from temperance.strategies import (
     Bayes,
     Bootstrap,
@@ -12,7 +13,6 @@ from temperance.strategies import (
     SampleSplitting,
 )
 from temperance.study.strategies import LINEAR_DRAWS, LOGISTIC_DRAWS
-from temperance.types import Strategy
 
 BAYES, NAIVE, BOOTSTRAP = "Bayes", "naive", "bootstrap"
 SPLIT, SAFE = "sample splitting", "SafeBayes"

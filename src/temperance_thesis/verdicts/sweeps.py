@@ -12,9 +12,9 @@ from temperance.datasets import (
     UnknownVarianceSetting,
     Version,
 )
+from temperance.protocols import Strategy
 from temperance.strategies import Bayes, Bootstrap, SafeBayes, SampleSplitting
 from temperance.study.plan import Comparison
-from temperance.types import Strategy
 from temperance_thesis.verdicts.claim import Check
 from temperance_thesis.verdicts.estimates import of_mean, of_ratio, of_separate_ratio
 from temperance_thesis.verdicts.evidence import Evidence, column

@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 
 import temperance
-from temperance.app.cli.calibrate import CalibrateResult, Trial
 from temperance.app.cli.console import Output, printable
 from temperance.app.cli.request import PURPOSES, Request
+from temperance.app.cli.trials import CalibrateResult, Trial
 from temperance.app.explanation import explain, modelled
 from temperance.app.held_out import HeldOut, coverage, hits
 from temperance.calibration import Calibration, with_error

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from temperance.app.tables import Table, TableError, Task, diabetes, prepare, read_frame
+from temperance.plans import Transfer
 from temperance.strategies import FOR_SOME_MODELS, name_of
-from temperance.types import Risk, Transfer
+from temperance.types import Risk
 from temperance.validation import shown
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]

@@ -24,7 +24,8 @@ from temperance.curves import RiskCurve, curve_of_losses
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import DiagonalLaw
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, Plan, Risk, batches
+from temperance.plans import Plan
+from temperance.types import Array, Risk, batches
 
 START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
 

@@ -17,7 +17,7 @@ Point = Callable[[float], tuple[Array, float]]  # coordinates, and squared lengt
 def credible_levels(
     rows: Rows, approximation: Fit, weights: Array, point: Point, dimension: int
 ) -> Callable[[float], Array]:
-    """Return the function from beta to levels; see :class:`temperance.types.HasCredibleLevels`.
+    """Return the function from beta to levels; see :class:`temperance.protocols.HasCredibleLevels`.
 
     Newton's method starts from the solution of all rows, of which the rows hold the weights.
     """

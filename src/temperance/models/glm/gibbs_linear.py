@@ -26,7 +26,8 @@ from temperance.posteriors import (
     PredictorPosterior,
     ResponsePosterior,
 )
-from temperance.types import Array, Data, Preferences
+from temperance.protocols import Preferences
+from temperance.types import Array, Data
 from temperance.validation import one_of
 
 APPROXIMATIONS: dict[str, Callable[[PredictorLoss], Approximation]] = {

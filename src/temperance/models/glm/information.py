@@ -23,7 +23,8 @@ from temperance.losses.base import Loss
 from temperance.models.glm.nuisance import minimising_predictor
 from temperance.models.glm.units import in_units
 from temperance.models.information import linear_predictor_information, orthonormal
-from temperance.types import Array, Data, Information, NoCurvatureError, NoMinimiserError
+from temperance.protocols import Information, NoCurvatureError, NoMinimiserError
+from temperance.types import Array, Data
 
 NARROW = 1e3  # beta, in units of the loss, at which a Gaussian hardly smooths it
 FEWEST_BEYOND = 5  # rows on either side of a kink, beside one for each column

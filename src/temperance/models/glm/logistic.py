@@ -21,8 +21,10 @@ from temperance.models.glm.model import GibbsRegression, Problem
 from temperance.models.glm.newton import Approximation
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.models.prior_information import logistic_prior_information
+from temperance.plans import AnyPlan
 from temperance.posteriors import GaussianPosterior, LogisticPosterior
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.protocols import Preferences
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, non_negative, one_of, positive, whole
 
 

@@ -21,8 +21,10 @@ from temperance.models.glm.rows import Rows, coordinates
 from temperance.models.glm.scale import plan_scale
 from temperance.models.glm.units import in_units
 from temperance.models.linear_predictor import GaussianPrior, Regression
+from temperance.plans import AnyPlan
 from temperance.posteriors import GaussianPosterior
-from temperance.types import AnyPlan, Array, Data, Information, Risk
+from temperance.protocols import Information
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, non_negative
 
 LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers

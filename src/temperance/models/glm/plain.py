@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.models.glm.newton import Fit, solve
 from temperance.models.glm.rows import Rows
-from temperance.types import AnyPlan, Array, Plan, PrefixPlan, Risk
+from temperance.plans import AnyPlan, Plan, PrefixPlan
+from temperance.types import Array, Risk
 
 
 def risk_curve(rows: Rows, plan: AnyPlan, risk: Risk, approximation: Fit) -> RiskCurve:

@@ -21,8 +21,9 @@ from temperance.models.hierarchical.moments import Predictions, predictions
 from temperance.models.hierarchical.training import TestedRows, TrainingSets, trained_and_tested
 from temperance.models.linear.eigenbasis import Misfits, positive_range
 from temperance.models.linear.noise import NoiseModel, gibbs_rows
+from temperance.plans import AnyPlan, LeaveOneOutPlan
 from temperance.search.log_scale import Scale
-from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
+from temperance.types import Array, Risk
 
 NONE = (0.0, 0.0)  # a range without numbers
 

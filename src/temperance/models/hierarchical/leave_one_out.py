@@ -30,7 +30,8 @@ from temperance.models.hierarchical.training import (
     trained_and_tested,
 )
 from temperance.models.linear.noise import NoiseModel
-from temperance.types import Array, LeaveOneOutPlan, Plan, batches
+from temperance.plans import LeaveOneOutPlan, Plan
+from temperance.types import Array, batches
 
 LEAST_LEFT = 1e-3  # share of the misfit, and of the weight, that must remain without a row
 LEAST_FACTOR = 1e-9  # smallest o that is used; its rounding error is 1e-16

@@ -16,8 +16,10 @@ from temperance.models.hierarchical.training import DecomposedRows, TrainingSets
 from temperance.models.information import squared_information
 from temperance.models.linear import limits
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
+from temperance.plans import AnyPlan
 from temperance.posteriors.hierarchical import NEGLIGIBLE, HierarchicalPosterior, Parts
-from temperance.types import AnyPlan, Array, Data, Information, Preferences, Risk
+from temperance.protocols import Information, Preferences
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, as_inputs, as_numbers, non_negative, one_of, positive
 
 SCALES = tuple(float(10**power) for power in np.arange(-3.0, 2.01, 0.25))

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.linear.singular import outside, singular_values
-from temperance.types import AnyPlan, Array, LeaveOneOutPlan, PrefixPlan, batches
+from temperance.plans import AnyPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.types import Array, batches
 
 
 class TrainingSets(NamedTuple):

@@ -33,7 +33,7 @@ def credible_levels(
     theta: Array | None,
     levels: Levels,
 ) -> Callable[[float], Array]:
-    """Return the function from beta to levels; see :class:`temperance.types.HasCredibleLevels`.
+    """Return the function from beta to levels; see :class:`temperance.protocols.HasCredibleLevels`.
 
     Parameters
     ----------

@@ -22,11 +22,13 @@ from temperance.models.linear.posterior import linear_posterior, parameters_used
 from temperance.models.linear.rows import WhitenedRows, whitened_rows
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.models.prior_information import gaussian_prior_information
+from temperance.plans import AnyPlan
 from temperance.posteriors import NormalInverseGammaPosterior
+from temperance.protocols import Information, LossName, Preferences
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import UnknownVariance
 from temperance.strategies.reference.seen import observed_rows
-from temperance.types import AnyPlan, Array, Data, Information, LossName, Preferences, Risk
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, non_negative, positive
 
 

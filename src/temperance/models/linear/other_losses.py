@@ -17,7 +17,8 @@ import numpy as np
 
 from temperance.models.linear.moments import PredictionMoments
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
-from temperance.types import Array, LossName, Risk
+from temperance.protocols import LossName
+from temperance.types import Array, Risk
 
 
 @dataclass(frozen=True)

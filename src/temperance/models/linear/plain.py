@@ -32,7 +32,8 @@ from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.moments import MomentSource, PredictionMoments
 from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.rows import WhitenedRows
-from temperance.types import AnyPlan, Array, Plan, PrefixPlan, Risk, batches
+from temperance.plans import AnyPlan, Plan, PrefixPlan
+from temperance.types import Array, Risk, batches
 
 
 def plain_curve(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve:

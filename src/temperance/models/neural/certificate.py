@@ -17,7 +17,7 @@ from temperance.certificate import largest_risk
 from temperance.models.neural.mean_field import MeanField
 from temperance.models.neural.network import on_device
 from temperance.models.neural.posterior import NeuralPosterior
-from temperance.types import Certified
+from temperance.protocols import Certified
 
 PAIRS = 1000
 AT_ONCE = 20  # pairs

@@ -13,8 +13,9 @@ from temperance.curves import RiskCurve
 from temperance.diagnostics import ConvergenceWarning, DrawsWarning, MixingWarning, warn
 from temperance.models.neural.method import Method
 from temperance.models.neural.smooth_curve import SmoothCurve
+from temperance.plans import Plan
 from temperance.search.log_scale import Scale
-from temperance.types import Array, Plan
+from temperance.types import Array
 
 LEAST_KNOTS = 8  # with fewer, a spline cannot tell errors from bends
 MANY = 0.05  # share of networks that may not have settled

@@ -34,7 +34,9 @@ from temperance.models.neural.risks import tested_losses
 from temperance.models.neural.training import Task, Trained, Training
 from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
-from temperance.types import AnyPlan, Array, Certified, Data, Plan, Preferences, Risk
+from temperance.plans import AnyPlan, Plan
+from temperance.protocols import Certified, Preferences
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, non_negative, positive, shown, whole
 
 METHODS: dict[str, type[Method]] = {

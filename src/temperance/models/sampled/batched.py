@@ -22,7 +22,8 @@ from temperance.models.sampled.prior_draws import given_prior_draws, nuts_prior_
 from temperance.models.sampled.reliability import rhat_limit_of, split_rhat
 from temperance.models.sampled.smc import scalars, smc_rung
 from temperance.models.sampled.target import BLOCK, Target, Tree
-from temperance.types import Array, Plan, batches
+from temperance.plans import Plan
+from temperance.types import Array, batches
 
 MOST_PASSES = 4  # of the moves at one beta, while islands differ
 TOGETHER = 2**24  # number of losses of the pairs that share their betas

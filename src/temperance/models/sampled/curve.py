@@ -28,8 +28,9 @@ from temperance.models.sampled.reliability import (
     warn_of,
     worst_rhat,
 )
+from temperance.plans import AnyPlan, LeaveOneOutPlan, Plan
 from temperance.search.log_scale import Scale
-from temperance.types import AnyPlan, Array, Data, LeaveOneOutPlan, Plan, Risk, batches
+from temperance.types import Array, Data, Risk, batches
 from temperance.validation import as_non_negative
 
 BLOCK = 2**22  # losses in memory at a time

@@ -32,7 +32,9 @@ from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import warn_of
 from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sampler_named
 from temperance.models.sampled.target import Target
-from temperance.types import AnyPlan, Data, Plan, Preferences, Risk
+from temperance.plans import AnyPlan, Plan
+from temperance.protocols import Preferences
+from temperance.types import Data, Risk
 from temperance.validation import as_data, non_negative, one_of, open_unit, shown, whole
 
 CHAINS = 4  # number of chains into which islands are joined in a posterior

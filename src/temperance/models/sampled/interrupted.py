@@ -8,7 +8,8 @@ from hashlib import sha256
 import numpy as np
 
 from temperance.models.sampled.ladder import Ladder, Ladders
-from temperance.types import Data, Plan
+from temperance.plans import Plan
+from temperance.types import Data
 
 
 class Interrupted:

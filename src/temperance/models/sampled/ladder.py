@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.models.sampled.draws import Sampler
-from temperance.types import Array, Plan
+from temperance.plans import Plan
+from temperance.types import Array
 
 MOST_RUNGS = 400
 

@@ -31,7 +31,8 @@ from temperance.models.sampled.reliability import (
     error_of_sum,
     warn_of_pareto,
 )
-from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
+from temperance.plans import LeaveOneOutPlan, Plan
+from temperance.types import Array, Risk, batches
 
 FINITE_VARIANCE = 0.5  # Pareto k below which weights have a finite variance
 LEAST_LOG_WEIGHT = -20.0  # relative to the largest: draws below it for all rows are left out

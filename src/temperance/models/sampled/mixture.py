@@ -18,7 +18,8 @@ from temperance.models.sampled.curve import BLOCK, FromDraws, SampledRiskCurve
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Ladder
 from temperance.models.sampled.leave_one_out import LeftOutDraws
-from temperance.types import AnyPlan, Array, Data, Plan, batches
+from temperance.plans import AnyPlan, Plan
+from temperance.types import Array, Data, batches
 
 if TYPE_CHECKING:
     from temperance.calibration import BetaWeights

@@ -33,7 +33,9 @@ from temperance.models.sampled.reliability import (
     split_rhat,
     warn_of,
 )
-from temperance.types import AnyPlan, Array, Data, Plan, Preferences, Risk
+from temperance.plans import AnyPlan, Plan
+from temperance.protocols import Preferences
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, non_negative, open_unit, whole
 
 

@@ -28,16 +28,9 @@ from temperance.models.sampled.mixture import systematic
 from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.pareto import Smoothed, mean_excess, reliable_k, smooth
 from temperance.models.sampled.reliability import largest_spread, relative_efficiency
-from temperance.types import (
-    AnyPlan,
-    Array,
-    Data,
-    Information,
-    LeaveOneOutPlan,
-    Preferences,
-    Risk,
-    batches,
-)
+from temperance.plans import AnyPlan, LeaveOneOutPlan
+from temperance.protocols import Information, Preferences
+from temperance.types import Array, Data, Risk, batches
 from temperance.validation import non_negative, shown
 
 if TYPE_CHECKING:

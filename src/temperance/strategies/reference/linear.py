@@ -22,6 +22,7 @@ from temperance.models.linear.grams import triangle_of_gram
 from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import plain_curve
 from temperance.models.linear.rows import CACHED, rows_of
+from temperance.plans import LeaveOneOutPlan, Plan
 from temperance.posteriors.covariance_root import squares_across
 from temperance.strategies.reference.deletions import Deletions
 from temperance.strategies.reference.new_rows import (
@@ -32,7 +33,7 @@ from temperance.strategies.reference.new_rows import (
 from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.scales import ScalePrior, Scales, likely_scales
 from temperance.strategies.reference.seen import ObservedRows
-from temperance.types import Array, LeaveOneOutPlan, Plan, Risk, batches
+from temperance.types import Array, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
 

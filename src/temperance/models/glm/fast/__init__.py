@@ -23,7 +23,8 @@ from temperance.models.glm.fast.prefixes import SHORT, prefix_risk_curve
 from temperance.models.glm.gaussians import few_rows
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.rows import Rows
-from temperance.types import AnyPlan, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
+from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.types import Risk
 
 MANY_LEFT_OUT = 500  # rows up to which leave-one-out refits every one
 FEW_FOLDS = 2  # up to which one fit of all rows spares nothing

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from temperance.duplicates import sorting_order
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, FoldPlan
+from temperance.plans import FoldPlan
+from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)

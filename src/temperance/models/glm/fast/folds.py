@@ -15,7 +15,8 @@ from temperance.models.glm.fast.pairs import Path, cubic_between
 from temperance.models.glm.gaussians import Law
 from temperance.models.glm.newton import Approximation, CoefficientSystem, Solution, first_step
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, FoldPlan, Risk
+from temperance.plans import FoldPlan
+from temperance.types import Array, Risk
 
 
 def fold_risk_curve(

@@ -43,7 +43,8 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.newton import Approximation, small_step
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, LeaveOneOutPlan, Risk, batches
+from temperance.plans import LeaveOneOutPlan
+from temperance.types import Array, Risk, batches
 
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32

@@ -28,7 +28,8 @@ from temperance.models.glm.newton import (
 )
 from temperance.models.glm.plain import method_of
 from temperance.models.glm.rows import Rows, coordinates
-from temperance.types import AnyPlan, Array, Risk, batches
+from temperance.plans import AnyPlan
+from temperance.types import Array, Risk, batches
 
 FAR_APART = 1e8  # ratio of betas between which a cubic says nothing
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents

@@ -18,7 +18,8 @@ from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.plain import method_of
 from temperance.models.glm.rows import Rows, coordinates
-from temperance.types import Array, PrefixPlan, Risk
+from temperance.plans import PrefixPlan
+from temperance.types import Array, Risk
 
 SHORT = 500  # rows of prefixes that are followed together
 

@@ -36,7 +36,8 @@ from temperance.models.glm.softmax.system import (
     row_covariances,
     square_places,
 )
-from temperance.types import AnyPlan, Array, LeaveOneOutPlan, Risk
+from temperance.plans import AnyPlan, LeaveOneOutPlan
+from temperance.types import Array, Risk
 
 
 def choose(

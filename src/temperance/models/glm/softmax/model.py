@@ -32,10 +32,12 @@ from temperance.models.glm.softmax.system import (
     row_covariances,
 )
 from temperance.models.linear_predictor import GaussianPrior, Regression, gaussian_prior
+from temperance.plans import AnyPlan
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
+from temperance.protocols import Preferences
 from temperance.resources import refuse_too_large
 from temperance.search.log_scale import Scale
-from temperance.types import AnyPlan, Array, Data, Preferences, Risk
+from temperance.types import Array, Data, Risk
 from temperance.validation import as_data, non_negative, whole
 
 

@@ -25,7 +25,8 @@ from temperance.models.linear.limits import refuse_betas
 from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import MeanLosses
 from temperance.models.linear.rows import LARGE_PROBLEM, MANY_TRAINED, WhitenedRows
-from temperance.types import AnyPlan, Array, FoldPlan, LeaveOneOutPlan, PrefixPlan, Risk
+from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.types import Array, Risk
 
 
 def choose(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve | None:

@@ -27,7 +27,8 @@ from temperance.models.linear.fast.interpolated_sums import (
 )
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import CACHED, LARGE_PROBLEM
-from temperance.types import Array, LeaveOneOutPlan, batches
+from temperance.plans import LeaveOneOutPlan
+from temperance.types import Array, batches
 
 SAMPLED_ROWS = 2**12  # rows whose norms are used to guess the largest leverage
 SMALL_LEVERAGE = 0.02  # guesses above it would take more interpolation nodes than necessary

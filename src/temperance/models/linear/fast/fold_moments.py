@@ -20,7 +20,8 @@ from temperance.models.linear.eigenbasis import Misfits
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, WhitenedRows
-from temperance.types import Array, FoldPlan, batches
+from temperance.plans import FoldPlan
+from temperance.types import Array, batches
 
 
 @dataclass(frozen=True, eq=False)

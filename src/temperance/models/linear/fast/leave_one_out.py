@@ -47,7 +47,8 @@ from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, MANY_ELEMENTS, WhitenedRows
-from temperance.types import Array, LeaveOneOutPlan, Plan, all_ones, batches
+from temperance.plans import LeaveOneOutPlan, Plan
+from temperance.types import Array, all_ones, batches
 
 LEAST_SLACK = 1e-4
 OUTLIER = 1e2

@@ -19,7 +19,8 @@ from temperance.models.linear.fast.training import (
 )
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import WhitenedRows
-from temperance.types import Array, FoldPlan, Plan, batches
+from temperance.plans import FoldPlan, Plan
+from temperance.types import Array, batches
 
 
 @dataclass(frozen=True, eq=False)

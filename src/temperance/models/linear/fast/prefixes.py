@@ -31,7 +31,8 @@ from temperance.models.linear.grams import WORST_CONDITION, factor_of
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import singular_values
-from temperance.types import Array, PrefixPlan, batches
+from temperance.plans import PrefixPlan
+from temperance.types import Array, batches
 
 SMALLEST_PART = 32  # a part must have at least a cache's size divided by this to be interpolated
 
