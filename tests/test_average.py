@@ -16,7 +16,6 @@ from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights
 from temperance.diagnostics import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
-from temperance.standard_errors import KnownErrors, mean_and_error
 from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut, average
 from temperance.strategies.default import (
     average_for,
@@ -25,6 +24,7 @@ from temperance.strategies.default import (
     with_transfer,
 )
 from temperance.types import Data
+from temperance.uncertainty.standard_errors import KnownErrors, mean_and_error
 
 LINEAR = models.GaussianLinear(noise_variance=0.4)
 LOGISTIC = models.LaplaceLogistic()

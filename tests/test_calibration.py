@@ -17,7 +17,7 @@ from temperance import Calibration, calibrate, expected_risk, models, strategies
 from temperance import resources as threads
 from temperance.diagnostics import BoundWarning, FlatCurveWarning
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import KnownErrors, error_inflation, mean_and_error
+from temperance.uncertainty.standard_errors import KnownErrors, error_inflation, mean_and_error
 
 matplotlib.use("Agg")
 

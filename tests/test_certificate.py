@@ -11,7 +11,9 @@ from scipy import integrate, special
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, losses, models, strategies
-from temperance.certificate import (
+from temperance.estimators.stored import StoredChoice
+from temperance.streaming import calibrate_blocks
+from temperance.uncertainty.certificate import (
     brier,
     coin_kl,
     gaussian_kl,
@@ -20,8 +22,6 @@ from temperance.certificate import (
     standardised_columns,
     zero_one,
 )
-from temperance.estimators.stored import StoredChoice
-from temperance.streaming import calibrate_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, calibrate_from_draws, losses, models
-from temperance.information import Units, sandwich_root
 from temperance.strategies import Sandwich
 from temperance.study.identity import canonical
 from temperance.types import Data
+from temperance.uncertainty.information import Units, sandwich_root
 
 FAR = (0.0, 1e6)
 

@@ -13,13 +13,13 @@ from scipy.special import expit, log_expit, ndtr, roots_hermitenorm
 
 from benchmarks.neural import calibration_error, other_labels, problem
 from temperance import calibrate, losses, models
-from temperance.certificate import gaussian_kl, largest_risk
 from temperance.diagnostics import ConvergenceWarning
 from temperance.models.neural import HMC, Ensemble, LastLayerLaplace, MeanField, Training
 from temperance.models.neural.last_layer import last_layer_places
 from temperance.models.neural.smooth_curve import SmoothCurve
 from temperance.protocols import Model, Posterior
 from temperance.strategies import Bootstrap, KFold, SampleSplitting
+from temperance.uncertainty.certificate import gaussian_kl, largest_risk
 from temperance.validation import as_data
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,6 @@ from scipy import optimize, special, stats
 
 from temperance import calibrate, losses, models, strategies
 from temperance.diagnostics import BoundWarning
-from temperance.information import Units, rates_by_direction
 from temperance.models.glm.information import bandwidth
 from temperance.strategies import (
     RATES,
@@ -24,6 +23,7 @@ from temperance.strategies import (
 from temperance.strategies.coverage import resampled
 from temperance.strategies.rate import jackknife_range
 from temperance.types import Data
+from temperance.uncertainty.information import Units, rates_by_direction
 
 MODELS = LINEAR | {name: LOGISTIC[name] for name in LOGISTIC if name != "backprop"}
 MODELS |= HIERARCHICAL

@@ -11,12 +11,12 @@ from scipy import stats
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, losses, models
 from temperance.diagnostics import BoundWarning
-from temperance.information import Units
 from temperance.losses import Loss
 from temperance.models.glm.information import kernel_curvature
 from temperance.strategies import Coverage, Sandwich
 from temperance.strategies.coverage import minimiser_of
 from temperance.types import Data
+from temperance.uncertainty.information import Units
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 2))

@@ -11,7 +11,6 @@ from temperance import calibrate, models, strategies
 from temperance.diagnostics import BoundWarning, TemperanceWarning
 from temperance.models.linear.fast import leave_one_out
 from temperance.plans import LeaveOneOutPlan
-from temperance.standard_errors import error_inflation, mean_and_error
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference import linear, new_rows, row_basis, scales
 from temperance.strategies.reference.deletions import Deletions
@@ -25,6 +24,7 @@ from temperance.strategies.reference.new_rows import (
 from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import HasReference
 from temperance.types import Data
+from temperance.uncertainty.standard_errors import error_inflation, mean_and_error
 from temperance_thesis.defaults.rivals import FirstDescribed
 
 KNOWN = models.GaussianLinear(2.0, 0.3, covariance(3))

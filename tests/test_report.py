@@ -22,7 +22,7 @@ from temperance.app.tables import prepare
 from temperance.calibration import BetaWeights, Calibration
 from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import KnownErrors
+from temperance.uncertainty.standard_errors import KnownErrors
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 

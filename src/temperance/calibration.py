@@ -14,7 +14,6 @@ from scipy import special
 
 from temperance.curves import RiskCurve
 from temperance.diagnostics import TemperanceWarning
-from temperance.information import DIFFERENT, Correction
 from temperance.posteriors.mixture import mixed
 from temperance.protocols import (
     MixesPosteriors,
@@ -24,12 +23,13 @@ from temperance.protocols import (
     has_likelihood,
 )
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import StandardErrors
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.information import DIFFERENT, Correction
+from temperance.uncertainty.standard_errors import StandardErrors
 from temperance.validation import non_negative
 
 if TYPE_CHECKING:
-    from temperance.certificate import Certificate
+    from temperance.uncertainty.certificate import Certificate
 
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
 
@@ -187,7 +187,7 @@ class Calibration:
             return self.beta, self.beta
         if self.flat or self.curve is None:
             return self.bounds
-        from temperance.search.beta_range import beta_range
+        from temperance.uncertainty.beta_range import beta_range
 
         rows = self.curve.rows(self.beta)[0]
         inflation = getattr(self.errors, "inflation", 1.0)
@@ -270,7 +270,7 @@ class Calibration:
             Return the number, without its guarantee, if the prior or the units of X depend on the
             rows.
         """
-        from temperance.certificate import certify
+        from temperance.uncertainty.certificate import certify
 
         return certify(self, loss, confidence, even_if_seen)
 

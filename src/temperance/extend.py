@@ -26,10 +26,10 @@ from temperance.protocols import (
     Strategy,
 )
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import mean_and_error
 from temperance.strategies.rate import RateStrategy
 from temperance.strategies.selection import CurveStrategy, conclude
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.standard_errors import mean_and_error
 from temperance.validation import as_data, as_inputs, non_negative, one_of, positive, whole
 
 __all__ = [

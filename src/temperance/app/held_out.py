@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.duplicates import distinct_rows, takes_few_values
-from temperance.standard_errors import mean_and_error
 from temperance.types import Array, Data
+from temperance.uncertainty.standard_errors import mean_and_error
 from temperance.validation import shown
 
 JUDGED = (0.5, 0.8, 0.95)  # levels of the intervals that are checked

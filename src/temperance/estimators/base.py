@@ -24,7 +24,6 @@ from temperance.estimators.inputs import (
 from temperance.estimators.losses import bounds_of_loss
 from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
-from temperance.information import Correction
 from temperance.plans import Transfer
 from temperance.protocols import Model, NoMinimiserError, Strategy, preferences_of
 from temperance.strategies import (
@@ -40,6 +39,7 @@ from temperance.strategies import (
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
 from temperance.types import Array, Data, Labels, Risk
+from temperance.uncertainty.information import Correction
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "coefficients", "draws"]

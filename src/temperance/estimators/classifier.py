@@ -25,7 +25,6 @@ from temperance.estimators.inputs import (
 )
 from temperance.estimators.losses import classification_loss, loss_model
 from temperance.estimators.prior_scale import most_predictive_classes
-from temperance.information import Correction
 from temperance.losses import Loss
 from temperance.models import (
     FullCovarianceLogistic,
@@ -40,10 +39,11 @@ from temperance.posteriors import StudentMixture, StudentT
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.types import Array, Data
+from temperance.uncertainty.information import Correction
 from temperance.validation import as_data, one_of, shown, whole
 
 if TYPE_CHECKING:
-    from temperance.certificate import Certificate
+    from temperance.uncertainty.certificate import Certificate
 
 POSTERIORS: dict[str, type] = {
     "mean-field": MeanFieldLogistic,

@@ -18,7 +18,6 @@ from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_uni
 from temperance.estimators.losses import loss_model, regression_loss
 from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
 from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
-from temperance.information import Correction
 from temperance.losses import Loss
 from temperance.models import (
     GaussianLinear,
@@ -32,6 +31,7 @@ from temperance.posteriors.student import Distribution
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.types import Array, Data
+from temperance.uncertainty.information import Correction
 from temperance.validation import (
     as_data,
     as_numbers,

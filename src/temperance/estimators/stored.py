@@ -7,8 +7,8 @@ from typing import Any, NoReturn, cast
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
-from temperance.standard_errors import KnownErrors
 from temperance.types import Array, Data
+from temperance.uncertainty.standard_errors import KnownErrors
 
 
 def without_data(calibration: Calibration) -> Calibration:

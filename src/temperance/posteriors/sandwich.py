@@ -7,11 +7,17 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from temperance.information import CORRECTIONS, Correction, Units, as_groups, sandwich_root
 from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.gaussian import GaussianPosterior
 from temperance.protocols import HasDesign, HasInformation, Model, MovesDraws
 from temperance.types import Data
+from temperance.uncertainty.information import (
+    CORRECTIONS,
+    Correction,
+    Units,
+    as_groups,
+    sandwich_root,
+)
 from temperance.validation import one_of
 
 

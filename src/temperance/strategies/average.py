@@ -27,10 +27,10 @@ from temperance.duplicates import joined_rows
 from temperance.plans import AnyPlan
 from temperance.protocols import CountsParameters, Model, counts_parameters
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import RowErrors, error_inflation, pooled
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.selection import CurveStrategy, groups_of
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.standard_errors import RowErrors, error_inflation, pooled
 from temperance.validation import positive
 
 LEAST_FREE = 1e-6  # smallest value used for 1 - p/n

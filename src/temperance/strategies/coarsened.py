@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.calibration import Rate
-from temperance.information import Units
 from temperance.protocols import Model
 from temperance.strategies.rate import RateStrategy
+from temperance.uncertainty.information import Units
 from temperance.validation import positive
 
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.calibration import Rate
-from temperance.information import Units
 from temperance.protocols import (
     HasCredibleLevels,
     HasInformation,
@@ -22,6 +21,7 @@ from temperance.protocols import (
 )
 from temperance.strategies.rate import RateStrategy
 from temperance.types import Array
+from temperance.uncertainty.information import Units
 from temperance.validation import open_unit, whole
 
 HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.information import Units
 from temperance.protocols import Information, Model
 from temperance.strategies.rate import InformationStrategy, prior_root_of
+from temperance.uncertainty.information import Units
 
 
 @dataclass(frozen=True)

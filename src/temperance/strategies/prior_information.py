@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.information import Units
 from temperance.protocols import HasPriorInformation, Information, Model
 from temperance.strategies.rate import InformationStrategy
+from temperance.uncertainty.information import Units
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from temperance.calibration import Calibration, Rate
 from temperance.diagnostics import BoundWarning, warn
 from temperance.duplicates import joined_rows
-from temperance.information import Correction, Units, as_groups, rates_by_direction
 from temperance.protocols import (
     HasInformation,
     Information,
@@ -21,11 +20,12 @@ from temperance.protocols import (
     preferences_of,
 )
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import KnownErrors
 from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.selection import conclude
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.information import Correction, Units, as_groups, rates_by_direction
+from temperance.uncertainty.standard_errors import KnownErrors
 
 BLOCKS = 20  # of units that are left out in turn for the range of beta
 ERRORS = 2.0  # standard errors of log beta in the range

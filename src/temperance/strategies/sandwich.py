@@ -8,15 +8,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.information import (
+from temperance.protocols import Information, Model
+from temperance.strategies.rate import InformationStrategy
+from temperance.uncertainty.information import (
     CORRECTIONS,
     Correction,
     Units,
     rates_by_direction,
     whitened_scores,
 )
-from temperance.protocols import Information, Model
-from temperance.strategies.rate import InformationStrategy
 from temperance.validation import one_of
 
 

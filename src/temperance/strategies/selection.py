@@ -23,8 +23,8 @@ from temperance.search.log_scale import Ruler
 from temperance.search.minimise import Minimum, minimise, stochastic_minimise
 from temperance.search.with_floor import minimise_above_floor
 from temperance.search.with_sketch import minimise_by_sketch
-from temperance.standard_errors import RowErrors, error_inflation
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.standard_errors import RowErrors, error_inflation
 
 PAIRS_PER_STEP = 8
 DRAWS_PER_PAIR = 200

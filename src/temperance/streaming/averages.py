@@ -18,12 +18,12 @@ from temperance.calibration import BetaWeights
 from temperance.curves import RiskCurve
 from temperance.protocols import CountsParameters
 from temperance.search.minimise import Minimum
-from temperance.standard_errors import RowErrors
 from temperance.strategies import Average
 from temperance.strategies.average import HeldOutLosses
 from temperance.streaming.loss_sums import LossSums, SummedCurve
 from temperance.streaming.row_losses import Batch, LossesOfRows
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.standard_errors import RowErrors
 
 
 def source_of(strategy: Any) -> Any:

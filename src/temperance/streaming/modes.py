@@ -32,7 +32,6 @@ from temperance.models.glm.gaussians import inverse_root
 from temperance.models.glm.model import refuse_without_likelihood
 from temperance.posteriors import GaussianPosterior
 from temperance.search.log_scale import HUGE, Ruler, Scale
-from temperance.standard_errors import RowErrors, error_inflation
 from temperance.strategies import Average, KFold
 from temperance.strategies.selection import warn_of_minimum
 from temperance.streaming.averages import MixedLosses, averaged, refuse_other_risk, source_of
@@ -50,6 +49,7 @@ from temperance.streaming.panels import Panels
 from temperance.streaming.partitions import Partitions
 from temperance.streaming.row_losses import GatherLosses, LossesOfRows, Other
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.standard_errors import RowErrors, error_inflation
 from temperance.validation import non_negative, shown
 
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top

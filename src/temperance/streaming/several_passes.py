@@ -30,7 +30,6 @@ from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, 
 from temperance.models.linear.plain import PlainMoments
 from temperance.plans import Plan, Transfer
 from temperance.search.log_scale import Ruler, Scale
-from temperance.standard_errors import error_inflation
 from temperance.strategies import Average, LeaveOneOut, ReferenceRisk
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.reference.strategy import closest_tolerated
@@ -51,6 +50,7 @@ from temperance.streaming.row_losses import (
     WithoutAside,
 )
 from temperance.types import Array, Data, Risk
+from temperance.uncertainty.standard_errors import error_inflation
 from temperance.validation import shown
 
 SEVERAL = "LeaveOneOut, ReferenceRisk or Average, which need several"

@@ -13,11 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from temperance.certificate import largest_risk
 from temperance.models.neural.mean_field import MeanField
 from temperance.models.neural.network import on_device
 from temperance.models.neural.posterior import NeuralPosterior
 from temperance.protocols import Certified
+from temperance.uncertainty.certificate import largest_risk
 
 PAIRS = 1000
 AT_ONCE = 20  # pairs

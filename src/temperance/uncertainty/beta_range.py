@@ -9,8 +9,8 @@ import numpy as np
 from temperance.curves import RiskCurve
 from temperance.search.compressed import compress
 from temperance.search.log_scale import Ruler
-from temperance.standard_errors import mean_and_error
 from temperance.types import Array
+from temperance.uncertainty.standard_errors import mean_and_error
 
 ERRORS = 2.0  # standard errors by which the risk of a beta must be larger to be excluded
 HALVINGS, FEW_HALVINGS = 20, 8  # of the interval to a bound; few if each point takes a fit
