@@ -35,8 +35,8 @@ METHODS = (
     "coverage", "fitted-coverage",
 )  # fmt: skip
 HC3 = "sandwich, HC3"
-# With the pinball loss: no scores of a likelihood, and more than 5 seconds a data set.
-NOT_FOR_MEDIANS = ("prior-information", "safe-bayes", "coverage", "k-fold")
+# With the pinball loss: no likelihood, or more than 5 seconds a data set.
+NOT_FOR_MEDIANS = ("bayes", "prior-information", "safe-bayes", "coverage", "k-fold")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def linear_rows():
 
 
 def compare(found, whole):
-    np.testing.assert_allclose(found.average.betas, whole.average.betas, rtol=1e-9)
+    np.testing.assert_allclose(found.average.betas, whole.average.betas, rtol=1e-7)
     np.testing.assert_allclose(found.average.weights, whole.average.weights, rtol=1e-6, atol=1e-7)
     assert found.beta == pytest.approx(whole.beta, rel=1e-7)
     assert found.risk == pytest.approx(whole.risk, rel=1e-8)

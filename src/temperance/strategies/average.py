@@ -3,14 +3,14 @@ r"""Average the forecasts over beta, with weights from the losses of held-out ro
 With L_i(beta) the loss of row i when it is held out, and p(beta) the effective number of parameters
 of the posterior,
 
-    w(beta)  ∝  E exp(-f [S(beta) - S(1)]) q(log beta / (tau sqrt f)),
-    f  =  min(1 - p(beta)/n, 1 - p(1)/n),
+    w(beta)  ∝  E exp(-f [S'(beta) - S'(1)]) q(log beta / (tau sqrt f)),
+    f  =  min(1 - (p(beta)/n)^2, 1 - (p(1)/n)^2),
     q(x)  =  1 / (1 + x^2)  for x < 0,   exp(-x^2)  for x > 0,
 
-where S is the sum of the losses and n counts copies of a row once.  The expectation over N(S,
-covariance of S) accounts for the sampling of the rows (the Bayesian bootstrap of pseudo-BMA+, in
-the normal limit).  If a posterior uses as many parameters as there are rows, held-out losses carry
-no information: f is 0 and only beta = 1 remains.
+where S is the sum of the losses and n counts copies of a row once.  S' is the sum over as many new
+rows, of which S is a sample: S' ~ N(S, 2 Cov S), the normal limit of a Bayesian bootstrap for the
+mean and another draw of the rows.  If a posterior uses as many parameters as there are rows,
+held-out losses carry no information: f is 0 and only beta = 1 remains.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import RowErrors, error_inflation, pooled
 from temperance.validation import positive
 
-LEAST_FREE = 1e-6  # smallest value used for 1 - p/n
+LEAST_FREE = 1e-6  # smallest value used for 1 - (p/n)^2
 LEAST = 1e-4  # smallest beta whose forecast is averaged
 STEP = 0.5  # of arsinh(log beta / spread) in the search for the ends of the weights
 AROUND = 4  # points on each side of Bayes with which it begins
-POINTS = 15  # between these ends
+POINTS = 11  # between these ends
 NEGLIGIBLE = 1e-3  # weight, relative to the largest, below which a beta is left out
 REPLICATES = 500  # draws of the sums; their mirror images are used as well
 
@@ -62,11 +62,11 @@ class Average(CurveStrategy):
     Notes
     -----
     With :math:`S` the sum of the losses, :math:`p(\beta)` the effective number of parameters of the
-    posterior, and :math:`f = \min(1 - p(\beta)/n, 1 - p(1)/n)`,
+    posterior, and :math:`f = \min(1 - (p(\beta)/n)^2, 1 - (p(1)/n)^2)`,
 
     .. math::
 
-        w(\beta) \propto E_{S' \sim N(S, \mathrm{Cov}\, S)} e^{-f (S'(\beta) - S'(1))}
+        w(\beta) \propto E_{S' \sim N(S, 2\, \mathrm{Cov}\, S)} e^{-f (S'(\beta) - S'(1))}
         \; q\Bigl(\frac{\log \beta}{\mathrm{spread} \sqrt f}\Bigr), \qquad
         q(x) = \begin{cases} 1 / (1 + x^2) & x < 0 \\ e^{-x^2} & x \ge 0 \end{cases}.
 
@@ -179,11 +179,21 @@ class _Axis:
         inside = self.betas(STEP * np.arange(np.floor(low / STEP) + 1, np.ceil(high / STEP)))
         return np.unique(np.concatenate([ends[:1], inside, ends[1:]]))
 
-    def between(self, low: float, high: float) -> Array:
-        """Return the betas of an average, evenly spaced on the axis."""
-        first, last = self.place(np.array([low, high]))
-        inside = self.betas(np.linspace(first, last, POINTS)[1:-1])
-        return np.concatenate([[low], inside, [high]])
+    def widths(self, betas: Array) -> Array:
+        """Return the width on the axis that each of these betas stands for."""
+        return np.gradient(self.place(betas)) if len(betas) > 1 else np.ones(1)
+
+    def refined(self, betas: Array, weights: Array) -> Array:
+        """Return betas between the first and the last, closer to each other where weights are large.
+
+        Half of them follow the weights, the others are evenly spaced on the axis.
+        """
+        places = self.place(betas)
+        middles = (weights[1:] + weights[:-1]) / 2 * np.diff(places)
+        share = np.concatenate([[0.0], np.cumsum(middles)])
+        even = (places - places[0]) / (places[-1] - places[0])
+        inside = np.interp(np.linspace(0, 1, POINTS)[1:-1], (share / share[-1] + even) / 2, places)
+        return np.concatenate([betas[:1], self.betas(inside), betas[-1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,19 +218,20 @@ class HeldOutLosses:
         return BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
 
     def weights(self, betas: Array) -> Array:
-        """Return the weights of betas that are evenly spaced in arsinh(log beta / spread)."""
+        """Return the weights of betas in ascending order, each for its part of the axis."""
         at = np.append(betas, 1.0)  # the others are compared with Bayes
         losses, share = self.rows(at)
         share = share / share.sum()
         rows = self.data.size if self.distinct is None else self.distinct
-        free = np.clip(1 - self.used(at) / rows, LEAST_FREE, 1.0)
+        free = np.clip(1 - (self.used(at) / rows) ** 2, LEAST_FREE, 1.0)
         tempering = np.minimum(free[:-1], free[-1])
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
         deviations = self.deviations(differences - total[:, None], share)
-        sums = total + _replicates(deviations @ deviations.T)
+        sums = total + _replicates(2 * deviations @ deviations.T)
         prior = _log_prior(np.log(betas) / (self.spread * np.sqrt(tempering)))
-        prior += _Axis(self.spread).log_stretch(betas)
+        axis = _Axis(self.spread)
+        prior += axis.log_stretch(betas) + np.log(axis.widths(betas))
         shares = special.softmax(prior - tempering * sums, axis=1)
         return shares.mean(axis=0)
 
@@ -232,7 +243,7 @@ class HeldOutLosses:
         return means * shares
 
     def support(self, grid: Array) -> Array:
-        """Return evenly spaced betas that cover those of non-negligible weight.
+        """Return the betas of an average, which cover those of non-negligible weight.
 
         The search goes from Bayes outwards, on each side until the weight is negligible and the
         risk increases.
@@ -250,8 +261,9 @@ class HeldOutLosses:
                 break
             first, last = first - int(lower), last + int(higher)
         near = np.flatnonzero(~negligible)
-        low, high = (betas[i] for i in (max(near[0] - 1, 0), min(near[-1] + 1, len(betas) - 1)))
-        return _Axis(self.spread).between(low, high) if high > low else betas[:1]
+        kept = slice(max(near[0] - 1, 0), near[-1] + 2)
+        betas, density = betas[kept], weights[kept] / _Axis(self.spread).widths(betas)[kept]
+        return _Axis(self.spread).refined(betas, density) if len(betas) > 1 else betas
 
     def mean_losses(self, betas: Array) -> Array:
         """Return the estimated risk at betas."""

@@ -33,7 +33,12 @@ from temperance.study.summary import by_setting
 from temperance.types import Risk
 from temperance_thesis.defaults import rivals
 from temperance_thesis.defaults import settings as default_settings
-from temperance_thesis.defaults.fresh import fresh_classifications, fresh_regressions
+from temperance_thesis.defaults.fresh import (
+    fresh_classifications,
+    fresh_regressions,
+    unseen_classifications,
+    unseen_regressions,
+)
 from temperance_thesis.defaults.tables import (
     classification_tables,
     forecast_tables,
@@ -143,6 +148,8 @@ SIMULATIONS = {
             "new": fresh_regressions,
             **default_settings.CLASSIFICATIONS,
             "new logistic": fresh_classifications,
+            "unseen": unseen_regressions,
+            "unseen logistic": unseen_classifications,
         },
         FORECASTS,
         forecast_tables,
@@ -206,7 +213,9 @@ def _measured(
     )
     summary = by_setting(table, baseline="Bayes")
     if part == "forecasts":
-        summary["worse_than_folds"] = by_setting(table, baseline="10-fold")["worse"]
+        beside_folds = by_setting(table, baseline="10-fold")
+        for kind in ("worse", "better"):
+            summary[f"{kind}_than_folds"] = beside_folds[kind]
     group = {name: label for label, members in found.items() for name in members}
     family = {name: type(each.model).__name__ for name, each in settings.items()}
     summary.insert(0, "group", summary["setting"].map(group))

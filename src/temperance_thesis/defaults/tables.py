@@ -20,6 +20,7 @@ MOST_MEAN, MOST_WORST = 0.15, 1.5
 # Marks of the default of forecasts: mean ratio of linear and of logistic models; nats a row.
 MOST_LINEAR, MOST_LOGISTIC = 0.20, 0.80
 MOST_LOSS, HARMLESS = 0.015, 0.01
+UNSEEN = "unseen"
 MOST_BEHIND = 0.05  # share of the settings in which it may be clearly worse than ten folds
 FAMILIES = {
     "known variance": ("GaussianLinear", "GaussianMean", "Polynomial"),
@@ -101,7 +102,21 @@ def forecast_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def forecast_marks(summary: pd.DataFrame) -> str:
-    """Return what is asked of the default of forecasts, and what it does."""
+    """Return what is asked of the default of forecasts, and what it does.
+
+    For all settings, and for those that no search has seen.
+    """
+    unseen = summary[summary["group"].str.startswith(UNSEEN)]
+    lines = [
+        [*asked, found, of_unseen]
+        for (*asked, found), (*_, of_unseen) in zip(
+            _forecast_marks(summary), _forecast_marks(unseen), strict=True
+        )
+    ]
+    return table(["what", "mark", "all settings", "unseen ones"], lines)
+
+
+def _forecast_marks(summary: pd.DataFrame) -> list[list[str]]:
     average, folds = (
         summary[summary["strategy"] == name].set_index("setting") for name in ("average", "10-fold")
     )
@@ -117,19 +132,16 @@ def forecast_marks(summary: pd.DataFrame) -> str:
     largest = average["difference"].idxmax()
     loss = f"{average['difference'].max():.4f} ({largest}), 10-fold {folds['difference'].max():.4f}"
     lines.append(["largest mean loss against Bayes, nats", f"at most {MOST_LOSS:.3f}", loss])
-    clear = average[average["difference"] - CLEAR * average["standard_error"] > HARMLESS]
-    lines.append(
-        [f"settings clearly worse than Bayes by more than {HARMLESS:.2f}", "0", str(len(clear))]
-    )
-    behind = int((average["worse_than_folds"]).sum())
-    lines.append(
-        [
-            "settings clearly worse than 10-fold",
-            f"at most {MOST_BEHIND:.0%}",
-            f"{behind} of {len(average)}",
-        ]
-    )
-    return table(["what", "mark", "measured"], lines)
+    for words, part in (("", average), (": 10-fold", folds)):
+        clear = part[part["difference"] - CLEAR * part["standard_error"] > HARMLESS]
+        mark = "" if words else "0"
+        name = f"settings clearly worse than Bayes by more than {HARMLESS:.2f}{words}"
+        lines.append([name, mark, str(len(clear))])
+    count = len(average)
+    behind, ahead = (int(average[f"{kind}_than_folds"].sum()) for kind in ("worse", "better"))
+    found = f"{behind} of {count}, clearly better in {ahead}"
+    lines.append(["settings clearly worse than 10-fold", f"at most {MOST_BEHIND:.0%}", found])
+    return lines
 
 
 def _forecast_settings(summary: pd.DataFrame) -> str:

@@ -68,7 +68,7 @@ def kinked_information(
         )
     second = kernel_curvature(loss, u, data)
     curvature = (Z.T * (share * second)) @ Z
-    if not np.linalg.eigvalsh(curvature)[0] > 0:
+    if not np.linalg.eigvalsh((Q.T * (share * second)) @ Q)[0] > 0:
         raise NoCurvatureError(
             f"y must leave rows near the kink of the {loss.name} for an estimate of its curvature, "
             "got too few; use Coverage(), which needs none",
