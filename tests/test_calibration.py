@@ -170,7 +170,7 @@ def test_the_posterior_is_that_of_all_data():
         (
             models.LaplaceLogistic(),
             {"risk": "predictive"},
-            strategies.Average(strategies.KFold(10, "beta"), spread=2.0),
+            strategies.Average(strategies.KFold(10, "beta"), spread=1.0),
         ),
     ],
     ids=[
