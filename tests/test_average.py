@@ -504,7 +504,7 @@ class TestRange:
             (-0.3, 0.01, "the same"),
             (0.001, 0.001, "the same"),
             (NEGLIGIBLE_GAIN, 0.004, "better"),
-            (0.3, np.nan, "unknown"),
+            (0.3, np.nan, "no standard error"),
         ],
     )
     def test_what_is_told_of_the_gain(self, gain, error, told):

@@ -100,6 +100,22 @@ def test_true_risk_is_that_of_a_new_row(page):
     assert values["truth"] == pytest.approx(true, rel=0.05)
 
 
+def test_inputs_that_are_kept_change_no_number(page):
+    """A slider of the noise reads the eigenvectors of the last inputs again; copies are new."""
+    moved, fresh = page.evaluate(
+        """() => {
+          const first = explorer.draw({n: 60, d: 20, actual: 9, sparse: false, seed: 3});
+          explorer.compute({...first, noise: 1});
+          const {X, y} = explorer.draw({n: 60, d: 20, actual: 4, sparse: false, seed: 3});
+          if (X !== first.X) throw new Error("the inputs were drawn again");
+          const values = X => explorer.compute({X, y, noise: 2, betas: [0, 0.1, 1, 3]}).values;
+          return [values(X), values(X.map(z => [...z]))];
+        }"""
+    )
+    for rule, values in fresh.items():
+        assert moved[rule] == pytest.approx(values, rel=1e-12), rule
+
+
 @pytest.fixture
 def visit(browser):
     opened = []

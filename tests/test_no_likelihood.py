@@ -49,6 +49,7 @@ def test_there_is_no_gain_over_bayes():
     result = chosen(Pinball(0.5), KFold(4))
     assert np.isfinite([result.risk, result.standard_error]).all()
     assert np.isnan([result.bayes_risk, result.gain, result.gain_standard_error]).all()
+    assert result.versus_bayes == "no likelihood"
 
 
 def test_a_likelihood_keeps_its_landmark():

@@ -826,7 +826,7 @@ class TestWithoutACurve:
         for value in (calibration.risk, calibration.bayes_risk, calibration.gain):
             assert np.isnan(value)
         assert np.isnan(calibration.standard_error) and np.isnan(calibration.gain_standard_error)
-        assert calibration.versus_bayes == "unknown"
+        assert calibration.versus_bayes == "no risk curve"
         low, high = calibration.beta_range
         assert low < calibration.beta < high
         assert calibration.posterior.mean.shape == (4,)

@@ -112,12 +112,23 @@ def test_pages_open_quietly_and_fit(browser, site, width):
 
 
 @pytest.mark.slow
-def test_search_finds_a_function(visit):
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("calibrate", "temperance.calibrate.html"),
+        ("Gruenwald", "rates.html"),
+        ("Lyddon-Holmes-Walker", "rates.html"),
+        ("Syring-Martin", "rates.html"),
+        ("Miller-Dunson", "rates.html"),
+        ("Fasiolo", "rates.html"),
+    ],
+)
+def test_search_finds_functions_and_authors(visit, words, page):
     seen = visit("search.html")
-    seen.page.goto(seen.own + "?q=calibrate")
+    seen.page.goto(f"{seen.own}?q={words}")
     seen.page.wait_for_selector("#search-results li a", timeout=20_000)
     found = seen.page.eval_on_selector_all("#search-results li a", "all => all.map(e => e.href)")
-    assert any("temperance.calibrate.html" in each for each in found)
+    assert any(page in each for each in found)
     assert seen.said == []
 
 

@@ -13,14 +13,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, models
-from temperance.strategies import KFold
+from temperance.strategies import FromSplitter
 
 HOSPITALS, MONTHS = 16, 6
 rng = np.random.default_rng(2)
 truth = 2 + 0.25 * rng.standard_normal(HOSPITALS)
 X = np.repeat(np.arange(HOSPITALS), MONTHS)[:, None]
+month = np.tile(np.arange(MONTHS), HOSPITALS)
 y = rng.poisson(np.exp(truth[X[:, 0]]) * rng.gamma(1.5, 1 / 1.5, len(X)))
 
 
@@ -35,16 +37,22 @@ def infections(X, y):
         numpyro.sample("y", dist.Poisson(jnp.exp(log_rate[X[:, 0].astype(int)])), obs=y)
 
 
+# %%
+# The first three months train, and the last three test. The bounds allow for beta up to 1: the
+# likelihood may be trusted less than Bayes trusts it, but not more.
+
 model = models.NumPyroModel(infections, chains=2, draws=250, warmup=150)
-calibration = calibrate(model, X, y, KFold(4), bounds=(0, 1.5))
+later = FromSplitter(PredefinedSplit(np.where(month < 3, -1, 0)))
+calibration = calibrate(model, X, y, later, bounds=(0, 1))
 print(calibration)
 
 # %%
-# The left panel shows the risk of a draw from the posterior, estimated by four folds, with twice
-# its Monte Carlo error as a band. The right panel shows 95 % intervals of the rates; hospitals are
-# sorted by their true rate. The tempered model pools nearly all the way: six noisy months say
-# little about a single hospital. Its intervals cover the truth more often than those of Bayes, and
-# its estimates are closer to it on average.
+# The left panel shows the estimated risk of a draw from the posterior, with twice its Monte Carlo
+# error as a band. The right panel shows 95 % intervals of the rates; hospitals are sorted by their
+# true rate. The 48 tested rows alone cannot tell how much there is to gain: the gain is smaller
+# than its standard error. But here the truth is known. The tempered model pools more: six noisy
+# months say little about a single hospital. Its intervals cover the truth more often than those of
+# Bayes, and its estimates are closer to it on average.
 
 
 def rates(posterior):
@@ -60,7 +68,7 @@ posteriors = {
 }
 order = np.argsort(truth)
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(2, 3))
-betas = np.geomspace(0.01, 1.5, 100)
+betas = np.geomspace(0.01, 1, 100)
 risk, error = calibration.curve(betas), calibration.curve.error(betas)
 left.fill_between(
     betas, risk - 2 * error, risk + 2 * error, color="#0072B2", alpha=0.2, linewidth=0

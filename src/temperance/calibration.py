@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
 
+# The gain over Bayes in a word, or why there is none.
+Versus = Literal[
+    "better", "the same", "unknown", "no likelihood", "no risk curve", "no standard error"
+]
+
 
 @dataclass(frozen=True, eq=False)
 class BetaWeights:
@@ -196,9 +201,15 @@ class Calibration:
         return beta_range(self.curve, self.beta, self.bounds, multiplicity, inflation, groups)
 
     @property
-    def versus_bayes(self) -> Literal["better", "the same", "unknown"]:
-        """Comparison with Bayes by an interval of two standard errors of the gain."""
+    def versus_bayes(self) -> Versus:
+        """Comparison with Bayes by an interval of two standard errors of the gain, or why not."""
         gain, error = self.gain, self.gain_standard_error
+        if not self.likelihood:
+            return "no likelihood"
+        if np.isnan(gain):
+            return "no risk curve"
+        if np.isnan(error):
+            return "no standard error"
         if gain > 2 * error:
             return "better"
         return "the same" if gain + 2 * error <= NEGLIGIBLE_GAIN else "unknown"

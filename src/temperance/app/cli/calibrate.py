@@ -169,7 +169,7 @@ def calibrate(
         typer.Option(
             "--for",
             help="What should be right. forecasts (default): intervals and probabilities of new "
-            "rows (predictive risk). coefficients: their intervals cover (strategy coverage). "
+            "rows (predictive risk). coefficients: their intervals cover (a rate). "
             "draws: single draws from the posterior (Gibbs risk). The losses quantile, huber and "
             "hinge have no forecasts; for them the default is coefficients.",
             show_default=False,
