@@ -13,7 +13,7 @@ from scipy.special import expit, log_expit, ndtr, roots_hermitenorm
 
 from benchmarks.neural import calibration_error, other_labels, problem
 from temperance import calibrate, losses, models
-from temperance.diagnostics import ConvergenceWarning
+from temperance.diagnostics import BoundWarning, ConvergenceWarning
 from temperance.models.neural import HMC, Ensemble, LastLayerLaplace, MeanField, Training
 from temperance.models.neural.last_layer import last_layer_places
 from temperance.models.neural.smooth_curve import SmoothCurve
@@ -116,9 +116,15 @@ class TestGaussian:
 
     HMC = HMC(warmup=60, moves=120, steps=8)
 
-    def model(self, method):
+    def model(self, method, **options):
         return models.NeuralNetwork(
-            linear, jnp.zeros(2), "gaussian", noise_scale=1.0, posterior=method, draws=256
+            linear,
+            jnp.zeros(2),
+            "gaussian",
+            noise_scale=1.0,
+            posterior=method,
+            draws=256,
+            **options,
         )
 
     @pytest.mark.parametrize(
@@ -137,9 +143,10 @@ class TestGaussian:
 
     @pytest.mark.parametrize("method", [HMC, LastLayerLaplace()], ids=lambda m: m.words)
     def test_posterior(self, method):
-        found, exact = (
-            each.posterior(X, NUMBERS, 48.0) for each in (self.model(method), self.EXACT)
-        )
+        told = []
+        ours = self.model(method, progress=told.append)
+        found, exact = (each.posterior(X, NUMBERS, 48.0) for each in (ours, self.EXACT))
+        assert ("chains drawn: 0 of 4" in told) == (method == self.HMC) and told[-1] == ""
         draws = found.sample(2000, seed=0)
         np.testing.assert_allclose(draws.mean(axis=0), exact.mean, atol=0.4 * exact.std.min())
         np.testing.assert_allclose(draws.std(axis=0), exact.std, rtol=0.3)
@@ -219,11 +226,29 @@ class TestTraining:
         ]
         assert curves[0].tolist() == curves[1].tolist() != curves[2].tolist()
 
+    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.ConvergenceWarning")
+    def test_a_choice_below_the_grid_is_said(self):
+        model = models.NeuralNetwork(hidden, first, training=SHORT, draws=8, lowest_beta=1.0)
+        with pytest.warns(BoundWarning, match=r"lies below lowest_beta = 1, .* lower lowest_beta"):
+            calibrate(model, X, LABELS, SampleSplitting(), bounds=(0, 0.5))
+
     def test_unfinished_training_is_said(self):
-        model = models.NeuralNetwork(hidden, first, training=SHORT, draws=8)
+        told = []
+        model = models.NeuralNetwork(hidden, first, training=SHORT, draws=8, progress=told.append)
         with pytest.warns(ConvergenceWarning, match="of 9 networks were still learning"):
             found = calibrate(model, X, LABELS, SampleSplitting(), bounds=(0.5, 2.0))
         assert "were still learning" in repr(found)
+        steps = ", step 100 of at most 100"  # at beta = 1 first, where all others start
+        assert told == [f"networks trained: 0 of {count}{steps}" for count in (1, 9)] + [""]
+
+    def test_interrupt_says_that_nothing_is_kept(self):
+        def stop(line):
+            if line:
+                raise KeyboardInterrupt
+
+        model = models.NeuralNetwork(hidden, first, training=SHORT, progress=stop)
+        with pytest.raises(KeyboardInterrupt, match="none of them is kept, the same call begins"):
+            model.posterior(X, LABELS, 48.0)
 
     def test_divergence_is_said(self):
         model = models.NeuralNetwork(
@@ -299,16 +324,42 @@ class TestSmoothCurve:
         at = np.geomspace(0.01, 100, 50)
         np.testing.assert_allclose(curve(at)[0], self.truth(at), atol=2e-3)
 
-    def test_error_is_that_of_noise(self):
-        at = np.geomspace(0.02, 50, 9)
-        scores, plain = [], []
-        for _ in range(60):
-            noise = 0.01 * RNG.standard_normal(14)
-            curve = SmoothCurve(self.BETAS, self.truth(self.BETAS) + noise)
-            scores.append((curve(at)[0] - self.truth(at)) / curve.error(at))
-            plain.append(np.sqrt(np.mean((curve(at)[0] - self.truth(at)) ** 2)))
-        assert 0.6 < np.sqrt(np.mean(np.square(scores))) < 1.7
-        assert np.mean(plain) < 0.009  # smoother than the points
+    def test_a_long_plateau_does_not_hide_the_rest(self):
+        """Half of the points lie at the minimum, so that the median is close to it."""
+
+        def truth(beta):
+            return 7.5 + 4.3 / (1 + (8 * beta) ** 2)
+
+        betas = np.append(0.0, 10 ** (np.arange(-6, 10) / 3))
+        curve, at = SmoothCurve(betas, truth(betas)), np.geomspace(0.01, 1000, 60)
+        assert (np.abs(curve(at)[0] - truth(at)) < 2 * curve.error(at)).all()
+        np.testing.assert_allclose(curve(betas)[0], truth(betas), atol=0.3)
+
+    @pytest.mark.parametrize("decades", [(-2, 2), (-1, 4 / 3)])
+    @pytest.mark.parametrize("rise", [0.0, 0.7])
+    def test_error_covers(self, decades, rise):
+        """Intervals of 95 % hold the truth in 90 % of curves, whatever its form and the noise."""
+        low, high = decades
+        betas = np.append(0.0, 10 ** np.arange(low, high + 1e-9, 1 / 3))
+        at = np.geomspace(1.1 * betas[1], betas[-1] / 1.1, 9)
+        rng = np.random.default_rng(1)
+        slope = np.linspace(1 - rise, 1 + rise, len(betas))
+        every = []
+        for truth in (
+            self.truth,
+            lambda b: 2.3 / (1 + (3 * b) ** 0.7),  # falls to the end
+            lambda b: 1 + 1.3 / (1 + b**2) + 0.02 * np.log1p(b) ** 2,  # a step
+            lambda b: 0 * b,
+        ):
+            exact, noise = truth(betas), slope * 0.01 * (np.ptp(truth(betas)) or 1.0)
+            scores = []
+            for _ in range(40):
+                curve = SmoothCurve(betas, exact + noise * rng.standard_normal(len(betas)))
+                scores.append((curve(at)[0] - truth(at)) / curve.error(at))
+            assert np.mean(np.abs(scores) < 1.96) > 0.9
+            every.append(np.abs(scores))
+        assert np.mean(every) > 0.3  # nor are errors far too large
+        assert np.mean(np.array(every) < 1.96 / 3) < 0.9  # negative control: a third of them
 
 
 class TestLastLayer:

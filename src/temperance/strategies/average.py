@@ -184,7 +184,7 @@ class _Axis:
         return np.gradient(self.place(betas)) if len(betas) > 1 else np.ones(1)
 
     def refined(self, betas: Array, weights: Array) -> Array:
-        """Return betas between the first and the last, closer to each other where weights are large.
+        """Return betas between the first and the last, close together where weights are large.
 
         Half of them follow the weights, the others are evenly spaced on the axis.
         """

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from temperance.calibration import with_error
 from temperance.curves import RiskCurve
-from temperance.diagnostics import ConvergenceWarning, DrawsWarning, MixingWarning, warn
+from temperance.diagnostics import (
+    BoundWarning,
+    ConvergenceWarning,
+    DrawsWarning,
+    MixingWarning,
+    warn,
+)
 from temperance.models.neural.method import Method
 from temperance.models.neural.smooth_curve import SmoothCurve
 from temperance.plans import Plan
@@ -202,6 +208,12 @@ class NeuralRiskCurve(RiskCurve):
                 f"{still} of {count} networks {method.unsettled}; train longer, with "
                 "training=Training(steps=...), or with another learning_rate",
                 ConvergenceWarning,
+            )
+        if 0 < beta < self.grid.lowest:
+            warn(
+                f"beta = {beta:.3g} lies below lowest_beta = {self.grid.lowest:g}, the least at "
+                "which networks are trained: lower lowest_beta, which is in units of the loss",
+                BoundWarning,
             )
         rhat = self.rhat(beta)
         if rhat > LARGE_RHAT:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from temperance.models.neural.network import Network
 from temperance.models.neural.point import modes
-from temperance.models.neural.training import Task, Trained, Training
+from temperance.models.neural.training import Run, Task, Trained
 from temperance.validation import whole
 
 
@@ -30,11 +30,9 @@ class Ensemble:
         """Refuse a single member."""
         whole("members", self.members, 2)
 
-    def fit(
-        self, network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
-    ) -> Trained:
+    def fit(self, network: Network, task: Task, run: Run, start: Any) -> Trained:
         """Return the members (F, members, d)."""
-        return modes(network, task, training, start, seed, lanes)
+        return modes(network, task, run, start)
 
     def draws(self, variables: Any, key: Any, size: int) -> Any:
         """Return the members, however many draws are asked for."""

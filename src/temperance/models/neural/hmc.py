@@ -18,7 +18,7 @@ import numpy as np
 from temperance.models.neural.method import energy
 from temperance.models.neural.network import Network
 from temperance.models.neural.point import modes
-from temperance.models.neural.training import Task, Trained, Training, groups
+from temperance.models.neural.training import Run, Task, Trained, groups
 from temperance.validation import open_unit, whole
 
 FIRST_STEP = 0.02
@@ -67,26 +67,23 @@ class HMC:
         """One start for each chain."""
         return self.chains
 
-    def fit(
-        self, network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
-    ) -> Trained:
+    def fit(self, network: Network, task: Task, run: Run, start: Any) -> Trained:
         """Return draws (F, chains kept, d), those of a chain together."""
-        found = modes(network, task, training, start, seed, lanes)
+        found = modes(network, task, run, start)
         u = found.variables.reshape(-1, network.size)
         each = task.repeated(self.chains)
         chain = np.tile(np.arange(self.chains), len(task.betas))
-        key = jax.random.key(seed + 2)
+        key = jax.random.key(run.seed + 2)
         # Chains see all rows at once, training a mini-batch.
-        lanes = max(1, lanes * min(training.batch_size, task.rows) // task.rows)
+        lanes = max(1, run.lanes * min(run.training.batch_size, task.rows) // task.rows)
         # An accelerator's faster products of matrices are too coarse for differences of energies.
         with jax.default_matmul_precision("highest"):
-            parts = [
-                [
-                    part[:kept]
-                    for part in _chains(network, self, each.of(index), u[index], chain[index], key)
-                ]
-                for index, kept in groups(len(u), lanes)
-            ]
+            parts, done = [], 0
+            for index, kept in groups(len(u), lanes):
+                run.tell(f"chains drawn: {done} of {len(u)}")
+                drawn = _chains(network, self, each.of(index), u[index], chain[index], key)
+                parts.append([part[:kept].block_until_ready() for part in drawn])
+                done += kept
         draws, accepted = (jnp.concatenate(both) for both in zip(*parts, strict=True))
         shape = (len(task.betas), -1)
         settled = (accepted > LOW_ACCEPTANCE).reshape(shape)

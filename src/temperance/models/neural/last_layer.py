@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from temperance.models.neural.network import Network, Prior
 from temperance.models.neural.point import modes
-from temperance.models.neural.training import Task, Trained, Training
+from temperance.models.neural.training import Run, Task, Trained
 from temperance.types import Array
 
 ROWS_AT_ONCE = 512  # rows whose Hessians are computed together
@@ -41,12 +41,10 @@ class LastLayerLaplace:
     unsettled: ClassVar[str] = "were still learning"
     draws_per_step: ClassVar[int] = 1
 
-    def fit(
-        self, network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
-    ) -> Trained:
+    def fit(self, network: Network, task: Task, run: Run, start: Any) -> Trained:
         """Return modes (F, d), places of the last layer, and axes and scales of its Gaussian."""
         index = last_layer_places(network, task.prior, task.X, start[0])
-        found = modes(network, task, training, start, seed, lanes)
+        found = modes(network, task, run, start)
         mode = found.variables[:, 0]
         # An accelerator's faster products of matrices are too coarse for curvatures.
         with jax.default_matmul_precision("highest"):

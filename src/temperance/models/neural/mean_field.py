@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from temperance.models.neural.network import Network, Prior
-from temperance.models.neural.training import Task, Trained, Training, train_from_bayes
+from temperance.models.neural.training import Run, Task, Trained, train_from_bayes
 from temperance.validation import whole
 
 FIRST_LOG_SCALE = -3.0  # log of the first standard deviations, in those of the prior
@@ -40,12 +40,10 @@ class MeanField:
         """Refuse no draws."""
         whole("pairs", self.pairs, 1)
 
-    def fit(
-        self, network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
-    ) -> Trained:
+    def fit(self, network: Network, task: Task, run: Run, start: Any) -> Trained:
         """Return means and log standard deviations (F, d), from one start (1, d)."""
         first = {"mean": start, "log_scale": jnp.full_like(start, FIRST_LOG_SCALE)}
-        return train_from_bayes(network, self, task, training, first, seed, lanes)
+        return train_from_bayes(network, self, task, run, first)
 
     @property
     def draws_per_step(self) -> int:

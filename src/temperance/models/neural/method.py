@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol
 
 from temperance.models.neural.network import Network, Prior
-from temperance.models.neural.training import Task, Trained, Training
+from temperance.models.neural.training import Run, Task, Trained
 
 
 class Method(Protocol):
@@ -27,9 +27,7 @@ class Method(Protocol):
         """Number of draws of the parameters in a step of training."""
         ...
 
-    def fit(
-        self, network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
-    ) -> Trained:
+    def fit(self, network: Network, task: Task, run: Run, start: Any) -> Trained:
         """Return what describes the posteriors, with a leading axis F, from starts (members, d)."""
         ...
 

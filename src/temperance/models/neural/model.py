@@ -31,9 +31,10 @@ from temperance.models.neural.method import Method
 from temperance.models.neural.network import Network, Prior, on_device, vector_of
 from temperance.models.neural.posterior import NeuralPosterior
 from temperance.models.neural.risks import tested_losses
-from temperance.models.neural.training import Task, Trained, Training
+from temperance.models.neural.training import Run, Task, Trained, Training
 from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
+from temperance.models.sampled.progress import writer
 from temperance.plans import AnyPlan, Plan
 from temperance.protocols import Certified, Preferences
 from temperance.types import Array, Data, Risk
@@ -85,13 +86,15 @@ class NeuralNetwork(MayCarryRows):
         Steps, learning rate and size of mini-batches.
     betas_per_decade, lowest_beta : int, float
         The grid: powers of 10^(1/betas_per_decade) within the bounds of the search, and 0 instead
-        of betas below the lowest.
+        of betas below the lowest. Lower it by a hundred for a loss that is larger by a hundred.
     draws : int
         Draws of a posterior for the loss of a row or a forecast.
     side_by_side : int, optional
         Number of networks that are trained at the same time; by default as many as fit into memory.
     seed : int
         Seed of starts, mini-batches and draws.
+    progress : function (line), bool or None
+        Called with a line of text; by default the line is shown on a terminal or in a notebook.
     cache : bool
         Whether compiled programs are kept on disk for the next process, see docs/any-model.md.
 
@@ -117,6 +120,7 @@ class NeuralNetwork(MayCarryRows):
     draws: int
     side_by_side: int | None
     seed: int
+    progress: Callable[[str], None] | bool | None
     cache: bool
 
     preferences: ClassVar[Preferences] = Preferences(only_curves=True)
@@ -138,6 +142,7 @@ class NeuralNetwork(MayCarryRows):
         draws: int = 64,
         side_by_side: int | None = None,
         seed: int = 0,
+        progress: Callable[[str], None] | bool | None = None,
         cache: bool = True,
     ) -> None:
         if not callable(apply):
@@ -166,6 +171,7 @@ class NeuralNetwork(MayCarryRows):
             ("draws", whole("draws", draws, 2)),
             ("side_by_side", side_by_side),
             ("seed", whole("seed", seed, 0)),
+            ("progress", progress),
             ("cache", bool(cache)),
         ):
             object.__setattr__(self, name, value)
@@ -237,7 +243,15 @@ class NeuralNetwork(MayCarryRows):
         vectors = [np.append(vector_of("params", each), own) for each in self.starts(members)]
         start = self.prior.u(on_device(np.array(vectors)))
         lanes = self.lanes(task.X, task.y)
-        return self.method.fit(self.network, task, self.training, start, self.seed, lanes)
+        run = Run(self.training, self.seed, lanes, writer(self.progress))
+        try:
+            return self.method.fit(self.network, task, run, start)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "while networks were trained: none of them is kept, the same call begins anew"
+            ) from None
+        finally:
+            run.tell("")
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates: networks at a grid of betas, smoothed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from temperance.models.neural.method import energy
 from temperance.models.neural.network import Network, Prior
-from temperance.models.neural.training import Task, Trained, Training, train_from_bayes
+from temperance.models.neural.training import Run, Task, Trained, train_from_bayes
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,8 @@ class Point:
         return energy(network, prior, variables, X, y, weights, beta)
 
 
-def modes(
-    network: Network, task: Task, training: Training, start: Any, seed: int, lanes: int
-) -> Trained:
+def modes(network: Network, task: Task, run: Run, start: Any) -> Trained:
     """Return modes (F, members, d) from starts (members, d), and whether they settled."""
-    found = train_from_bayes(network, Point(), task, training, start, seed, lanes)
+    found = train_from_bayes(network, Point(), task, run, start)
     shape = (len(task.betas), len(start))
     return Trained(found.variables.reshape(*shape, network.size), found.settled.reshape(shape))

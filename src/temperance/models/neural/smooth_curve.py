@@ -6,11 +6,11 @@ The spline minimises
 
 averaged over penalties with weights by the restricted likelihood of the model in which s is an
 integrated Wiener process and the errors of the r_j are independent with variances s2 h_j^2.  The
-heights h_j are 1 at the least r_j and 3/2 at the median: where a curve falls steeply, it may bend
-abruptly, which should not hide how smooth it is near its minimum.  Penalties so
-small that the spline would follow every error are left out.  Losses of rows are smoothed with the
-same weights as their mean.  Below the least positive
-beta the curve is the parabola in beta that meets the value at 0, and value and slope of the spline.
+heights h_j are 1 at the least r_j, 3/2 at the median and at most 6: where a curve falls steeply, it
+may bend abruptly, which should not hide how smooth it is near its minimum.  Penalties so small that
+the spline would follow every error are left out.  Losses of rows are smoothed with the same weights
+as their mean.  Below the least positive beta the curve is the parabola in beta that meets the value
+at 0, and value and slope of the spline.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from scipy.interpolate import CubicSpline
 from temperance.types import Array
 
 PENALTIES = np.logspace(-6, 6, 121)
+MOST_ABOVE = 10.0  # times the median, where a curve counts as high; heights are at most 6
 LEAST_KEPT_BACK = 0.5  # degrees of freedom by which a spline must fall short of interpolation
 
 
@@ -33,7 +34,7 @@ class SmoothCurve:
 
     Parameters
     ----------
-    betas, values : arrays of shape (g,), ascending betas; four or more are positive
+    betas, values : arrays of shape (g,), ascending betas; five or more are positive
     """
 
     betas: Array
@@ -60,7 +61,8 @@ class SmoothCurve:
         mass += (np.diag(width, 1) + np.diag(width, -1)) / 6
         values = self.values[self.zero :]
         above = values - values.min()
-        height = 1 + 0.5 * above / max(float(np.median(above)), np.finfo(float).tiny)
+        middle = max(float(np.median(above)), float(above.max()) / MOST_ABOVE)
+        height = 1 + 0.5 * above / max(middle, np.finfo(float).tiny)
         # In units of the height errors have one variance.
         rough, axes = np.linalg.eigh(height[:, None] * (bend.T @ mass @ bend) * height)
         rough = rough[2:]  # straight lines are not penalised
@@ -80,8 +82,14 @@ class SmoothCurve:
         across[2:, 2:] = moved.T @ (weight[:, None] * moved)
         smoother = (axes * shares) @ axes.T
         covariance = (axes * spread) @ axes.T + axes @ across @ axes.T
-        outwards = height[:, None]
-        return outwards * smoother / height, outwards * covariance * height
+        smoother = height[:, None] * smoother / height
+        # Errors may grow with the height, or be as large everywhere: variances add up both.
+        residuals = values - smoother @ values
+        even = residuals @ residuals / (len(t) - np.trace(smoother)) / (weight @ variance)
+        # That s2 is estimated from these axes makes the errors those of a t distribution.
+        freedom = len(rough) / (len(rough) - 2)
+        outwards = np.sqrt(freedom * (height**2 + even))
+        return smoother, outwards[:, None] * covariance * outwards
 
     def weights(self, beta: Array) -> tuple[Array, Array]:
         """Return weights (m, g) of the values in the curve at ``beta`` (m,), and in its slope."""
@@ -109,6 +117,6 @@ class SmoothCurve:
         return value @ self.values, slope @ self.values
 
     def error(self, beta: Array) -> Array:
-        """Return the standard error of the smoothed curve, bias included, under the model."""
+        """Return the standard error of the smoothed curve, bias included, rather too large."""
         at = self._basis(np.log(np.maximum(beta, self.betas[self.zero])))
         return np.sqrt(np.einsum("mi,ij,mj->m", at, self._fit[1], at))

@@ -8,8 +8,8 @@ that a network no longer moves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -72,6 +72,31 @@ class Training:
         whole("batch_size", self.batch_size, 1)
 
 
+@dataclass(frozen=True)
+class Run:
+    """How networks are trained, and who is told how far they are.
+
+    Parameters
+    ----------
+    training : Training
+    seed : int
+    lanes : int
+        Number of networks that are trained at the same time.
+    report : function, optional
+        Called with a line of text.
+    """
+
+    training: Training
+    seed: int
+    lanes: int
+    report: Callable[[str], None] | None = None
+
+    def tell(self, line: str) -> None:
+        """Report a line, if anybody listens."""
+        if self.report:
+            self.report(line)
+
+
 class Task(NamedTuple):
     """What F networks are trained on.
 
@@ -119,13 +144,7 @@ class State(NamedTuple):
 
 
 def train_from_bayes(
-    network: Network,
-    method: Trainable,
-    task: Task,
-    training: Training,
-    first: Any,
-    seed: int,
-    lanes: int,
+    network: Network, method: Trainable, task: Task, run: Run, first: Any
 ) -> Trained:
     """Return networks at all betas; those of a pair start from its own, trained at beta = 1.
 
@@ -143,33 +162,39 @@ def train_from_bayes(
     pairs, place = np.unique(task.pair, return_inverse=True)
     bayes = task._replace(pair=pairs, betas=np.ones(len(pairs), dtype=np.float32))
     start = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * len(pairs)), first)
-    warm = train(network, method, bayes.repeated(members), training, start, seed, lanes, falls=1)
+    warm = train(network, method, bayes.repeated(members), run, start, falls=1)
     index = (place[:, None] * members + np.arange(members)).ravel()
     start = jax.tree.map(lambda leaf: leaf[index], warm.variables)
-    return train(network, method, task.repeated(members), training, start, seed + 1, lanes)
+    run = replace(run, seed=run.seed + 1)
+    return train(network, method, task.repeated(members), run, start)
 
 
 def train(
     network: Network,
     method: Trainable,
     task: Task,
-    training: Training,
+    run: Run,
     start: Any,
-    seed: int,
-    lanes: int,
     falls: int = FALLS,
 ) -> Trained:
     """Return networks that minimise the objective, from variables with a leading axis F.
 
     Parameters
     ----------
-    lanes : number of networks that are trained at the same time
     falls : how often a learning rate falls before its network counts as trained
     """
     parts = []
-    for index, kept in groups(len(task.betas), lanes):
+    count, before = len(task.betas), 0
+    for index, kept in groups(count, run.lanes):
         some = jax.tree.map(lambda leaf, index=index: leaf[index], start)
-        found = _train(network, method, task.of(index), training, some, seed, falls)
+
+        def tell(step: int, rate: Any, before: int = before, kept: int = kept) -> None:
+            done = before + int((np.asarray(rate)[:kept] == 0).sum())
+            most = run.training.steps
+            run.tell(f"networks trained: {done} of {count}, step {step} of at most {most}")
+
+        found = _train(network, method, task.of(index), run, some, falls, tell)
+        before += kept
         parts.append(jax.tree.map(lambda leaf, kept=kept: leaf[:kept], found))
     return Trained(*jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts))
 
@@ -194,12 +219,12 @@ def _train(
     network: Network,
     method: Trainable,
     task: Task,
-    training: Training,
+    run: Run,
     start: Any,
-    seed: int,
     falls: int,
+    tell: Callable[[int, Any], None],
 ) -> Trained:
-    count = len(task.betas)
+    training, count = run.training, len(task.betas)
     # Types as the program returns them, so that it is compiled once.
     state = State(
         start,
@@ -210,7 +235,7 @@ def _train(
         jnp.full(count, training.learning_rate, dtype=jnp.float32),
     )
     least = training.learning_rate * FALL ** (falls - 0.5)
-    key = jax.random.key(seed)
+    key = jax.random.key(run.seed)
     for chunk in range(max(1, training.steps // CHUNK)):
         state, value = _chunk(
             network, method, training.batch_size, task, state, jax.random.fold_in(key, chunk),
@@ -223,6 +248,7 @@ def _train(
                 f"learning_rate must be smaller, or the loss finite: training at beta = {beta:.3g} "
                 f"left the finite numbers with {training.learning_rate!r}"
             )
+        tell((chunk + 1) * CHUNK, state.rate)
         if not np.any(state.rate > 0):
             break
     return Trained(state.average, state.rate == 0)

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 try:
-    import blackjax  # noqa: F401
     import jax  # noqa: F401
 except ImportError:
-    raise ImportError("GibbsModel needs JAX and BlackJAX: pip install 'temperance[jax]'") from None
+    raise ImportError("GibbsModel needs JAX: pip install 'temperance[jax]'") from None
 
 from temperance.curves import RiskCurve
 from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import blackjax
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
@@ -29,6 +28,8 @@ def given_prior_draws(draw_one: Callable[[Any], Any], groups: int, size: int) ->
 
 def nuts_prior_draws(target: Target, groups: int, size: int) -> Callable[..., Any]:
     """Return the function from a key to chains of the prior, (groups, size, d)."""
+    import blackjax  # takes long to import
+
     adaptation = blackjax.window_adaptation(blackjax.nuts, target.log_density_of_prior)
 
     def draw(key: Any) -> Any:

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import blackjax
 import jax
 import jax.numpy as jnp
-from blackjax.smc import resampling
 
+from temperance.models.sampled import hmc
 from temperance.models.sampled.target import Target, weighted
 
 ACCEPTANCE = 0.8
@@ -51,7 +50,6 @@ def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
         key_jitter, key_islands = jax.random.split(key)
         jitter = jax.random.uniform(key_jitter, (islands, moves, chains), minval=0.7, maxval=1.3)
         length = jnp.clip(jnp.round(QUARTER_TURN / step), 1, MOST_STEPS).astype(int)
-        kernel = blackjax.hmc.build_kernel()
 
         def density(flat: Any) -> Any:
             return target.log_density_of_prior(flat) - beta * target.energy(flat, weights, X, y)
@@ -59,14 +57,14 @@ def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
         def island(key: Any, particles: Any, weight: Any, steps: Any, half: Any) -> Any:
             def move(state: Any, given: Any) -> Any:
                 own = jax.random.split(given[0], chains)
-                state, info = jax.vmap(
-                    lambda k, s, e: kernel(k, s, density, e, scales[half], length)
+                state, chance, divergent = jax.vmap(
+                    lambda k, s, e: hmc.move(k, s, density, e, scales[half], length)
                 )(own, state, given[1])
-                return state, (state.position, info.acceptance_rate, info.is_divergent)
+                return state, (state.position, chance, divergent)
 
             key_start, key_moves = jax.random.split(key)
-            start = particles[resampling.systematic(key_start, weight, chains)]
-            state = jax.vmap(lambda flat: blackjax.hmc.init(flat, density))(start)
+            start = particles[systematic(key_start, weight, chains)]
+            state = jax.vmap(lambda flat: hmc.state_at(flat, density))(start)
             given = (jax.random.split(key_moves, moves), steps)
             _, (drawn, accepted, divergent) = jax.lax.scan(move, state, given)
             return jnp.swapaxes(drawn, 0, 1).reshape(size, d), accepted, divergent
@@ -79,6 +77,12 @@ def smc_rung(target: Target, moves: int) -> Callable[..., Any]:
         return (*scalars(target, positions, weights, tests, X, y), step, divergent.sum())
 
     return rung
+
+
+def systematic(key: Any, weights: Any, count: int) -> Any:
+    """Return indices drawn by weights (n,) that sum to 1: one uniform draw on a comb of points."""
+    comb = (jnp.arange(count) + jax.random.uniform(key)) / count
+    return jnp.clip(jnp.searchsorted(jnp.cumsum(weights), comb), 0, len(weights) - 1)
 
 
 def ascent(energy: Any, old: Any, beta: Any) -> Any:
