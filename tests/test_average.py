@@ -59,16 +59,14 @@ def naive_weights(calibration, betas, replicates=50_000, groups=None):
     prior = np.where(place < 0, below - stats.cauchy.logpdf(0), above + np.log(np.pi) / 2)
     # Each stands for its part of the axis t, with log beta = spread sinh(t).
     t = np.arcsinh(np.log(betas) / spread)
-    edges = np.concatenate(
-        [[t[0] * 1.5 - t[1] / 2], (t[1:] + t[:-1]) / 2, [t[-1] * 1.5 - t[-2] / 2]]
-    )
+    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
     prior += np.log(np.diff(edges) * spread * np.cosh(t))
     each = special.softmax(-trust * sums + prior, axis=1)
     return each.mean(axis=0), each.std(axis=0)
 
 
 def inner(weights):
-    """Without the first and the last, whose neighbours outside have negligible weights."""
+    """Without the first and the last, beyond which betas of negligible weight were cut off."""
     return weights[1:-1] / weights[1:-1].sum()
 
 
@@ -106,6 +104,15 @@ class TestWeights:
         rows = naive_weights(found, betas)[0]
         assert np.any(np.abs(inner(weights) - inner(rows)) > error[1:-1] + 1e-3)
 
+    @pytest.mark.parametrize("bounds", [(0.2, 0.4), (0.05, 0.5)])
+    def test_within_bounds_the_ends_count_for_half(self, bounds):
+        found = averaged(bounds=bounds)
+        betas, weights = found.average.betas, found.average.weights
+        assert (betas[0], betas[-1]) == bounds  # nothing was cut off
+        expected, spread = naive_weights(found, betas)
+        error = 4 * spread / np.sqrt(500)
+        assert np.all(np.abs(weights - expected / expected.sum()) < error + 1e-3)
+
     def test_betas_are_closer_where_weights_are_large(self):
         held = averaged().average
         steps = np.diff(np.arcsinh(np.log(held.betas) / 0.1))
@@ -120,6 +127,9 @@ class TestWeights:
         many = averaged(strategy=Average(spread=spread))
         assert found.risk == pytest.approx(many.risk, abs=1e-3)
         assert np.log(found.beta / many.beta) == pytest.approx(0.0, abs=0.05)
+        weights = many.average.finer
+        shares = [weights.weights[weights.betas <= end].sum() for end in found.beta_range]
+        np.testing.assert_allclose(shares, [0.025, 0.975], atol=0.01)
 
     def test_the_choice_is_their_median(self):
         found = averaged()

@@ -46,10 +46,12 @@ class BetaWeights:
     Parameters
     ----------
     betas, weights : arrays of shape (k,), increasing, and with sum 1
+    finer : the same weights at more betas, from which quantiles are taken
     """
 
     betas: Array
     weights: Array
+    finer: BetaWeights | None = None
 
     @property
     def median(self) -> float:
@@ -62,6 +64,8 @@ class BetaWeights:
 
     def quantile(self, q: float) -> float:
         """Return the beta below which the share ``q`` of the weight lies."""
+        if self.finer is not None:
+            return self.finer.quantile(q)
         middle = np.cumsum(self.weights) - self.weights / 2
         return float(np.exp(np.interp(q, middle, np.log(self.betas))))
 
@@ -203,9 +207,9 @@ class Calibration:
     @property
     def versus_bayes(self) -> Versus:
         """Comparison with Bayes by an interval of two standard errors of the gain, or why not."""
-        gain, error = self.gain, self.gain_standard_error
         if not self.likelihood:
             return "no likelihood"
+        gain, error = self.gain, self.gain_standard_error
         if np.isnan(gain):
             return "no risk curve"
         if np.isnan(error):

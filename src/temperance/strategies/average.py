@@ -3,7 +3,8 @@ r"""Average the forecasts over beta, with weights from the losses of held-out ro
 With L_i(beta) the loss of row i when it is held out, and p(beta) the effective number of parameters
 of the posterior,
 
-    w(beta)  ∝  E exp(-f [S'(beta) - S'(1)]) q(log beta / (tau sqrt f)),
+    w(beta)  =  E [a(beta) / sum of all a],
+    a(beta)  =  exp(-f [S'(beta) - S'(1)]) q(log beta / (tau sqrt f)),
     f  =  min(1 - (p(beta)/n)^2, 1 - (p(1)/n)^2),
     q(x)  =  1 / (1 + x^2)  for x < 0,   exp(-x^2)  for x > 0,
 
@@ -37,7 +38,8 @@ LEAST_FREE = 1e-6  # smallest value used for 1 - (p/n)^2
 LEAST = 1e-4  # smallest beta whose forecast is averaged
 STEP = 0.5  # of arsinh(log beta / spread) in the search for the ends of the weights
 AROUND = 4  # points on each side of Bayes with which it begins
-POINTS = 11  # between these ends
+POINTS = 13  # between these ends
+MANY = 400  # betas from which quantiles of the weights are taken
 NEGLIGIBLE = 1e-3  # weight, relative to the largest, below which a beta is left out
 REPLICATES = 500  # draws of the sums; their mirror images are used as well
 
@@ -66,8 +68,12 @@ class Average(CurveStrategy):
 
     .. math::
 
-        w(\beta) \propto E_{S' \sim N(S, 2\, \mathrm{Cov}\, S)} e^{-f (S'(\beta) - S'(1))}
-        \; q\Bigl(\frac{\log \beta}{\mathrm{spread} \sqrt f}\Bigr), \qquad
+        w(\beta) = E_{S' \sim N(S, 2\, \mathrm{Cov}\, S)} \frac{a(\beta)}{\int a}, \qquad
+        a(\beta) = e^{-f (S'(\beta) - S'(1))}
+        \; q\Bigl(\frac{\log \beta}{\mathrm{spread} \sqrt f}\Bigr),
+
+    .. math::
+
         q(x) = \begin{cases} 1 / (1 + x^2) & x < 0 \\ e^{-x^2} & x \ge 0 \end{cases}.
 
     References
@@ -180,8 +186,9 @@ class _Axis:
         return np.unique(np.concatenate([ends[:1], inside, ends[1:]]))
 
     def widths(self, betas: Array) -> Array:
-        """Return the width on the axis that each of these betas stands for."""
-        return np.gradient(self.place(betas)) if len(betas) > 1 else np.ones(1)
+        """Return the width on the axis that each of these betas stands for: half of both gaps."""
+        gaps = np.diff(self.place(betas)) if len(betas) > 1 else np.ones(1)
+        return (np.append(gaps, 0.0) + np.append(0.0, gaps))[: len(betas)] / 2
 
     def refined(self, betas: Array, weights: Array) -> Array:
         """Return betas between the first and the last, close together where weights are large.
@@ -215,7 +222,22 @@ class HeldOutLosses:
         betas = self.support(_Axis(self.spread).grid(bounds))
         weights = self.weights(betas)
         kept = weights > NEGLIGIBLE * weights.max()
-        return BetaWeights(betas[kept], weights[kept] / weights[kept].sum())
+        return BetaWeights(betas[kept], weights[kept] / weights[kept].sum(), self.finer(betas))
+
+    def finer(self, betas: Array) -> BetaWeights:
+        """Return weights of many betas between these, from all whose losses are known.
+
+        Between them the logarithm of the density is linear in the axis.
+        """
+        if len(betas) == 1:
+            return BetaWeights(betas, np.ones(1))
+        axis, known = _Axis(self.spread), np.sort([*self.row_losses])
+        known = known[(betas[0] <= known) & (known <= betas[-1])]
+        density = np.maximum(self.weights(known) / axis.widths(known), np.finfo(float).tiny)
+        at = axis.place(known)
+        places = np.linspace(at[0], at[-1], MANY)
+        fine = np.exp(np.interp(places, at, np.log(density)))
+        return BetaWeights(axis.betas(places), fine / fine.sum())
 
     def weights(self, betas: Array) -> Array:
         """Return the weights of betas in ascending order, each for its part of the axis."""
@@ -227,6 +249,12 @@ class HeldOutLosses:
         tempering = np.minimum(free[:-1], free[-1])
         differences = (losses[:-1] - losses[-1]) * self.data.size
         total = differences @ share
+        if not np.isfinite(total).all():
+            raise ValueError(
+                "losses of held-out rows must be finite to average over beta, got "
+                f"{losses[~np.isfinite(losses)][0]} at beta = "
+                f"{at[~np.isfinite(losses).all(axis=1)][0]:.3g}"
+            )
         deviations = self.deviations(differences - total[:, None], share)
         sums = total + _replicates(2 * deviations @ deviations.T)
         prior = _log_prior(np.log(betas) / (self.spread * np.sqrt(tempering)))

@@ -34,6 +34,7 @@ from temperance.types import Array, Data, Risk, batches
 from temperance.validation import non_negative, shown
 
 if TYPE_CHECKING:
+    from temperance.calibration import BetaWeights
     from temperance.models.sampled.reweighted_curve import ReweightedCurve
 
 LEAST_EFFECTIVE = 100  # smallest number of effective draws for a usable mean
@@ -91,16 +92,14 @@ class ReweightedDraws:
         """Raise an error: recorded losses do not apply to new inputs."""
         raise ValueError("recorded draws cannot predict; predict with the draws of to_arviz()")
 
-    def mixed(self, shares: Array, others: Sequence[ReweightedDraws]) -> ReweightedDraws:
-        """Return the mixture with other posteriors of the same draws, ``beta`` its median."""
-        from temperance.calibration import BetaWeights
-
+    def averaged(self, average: BetaWeights, others: Sequence[ReweightedDraws]) -> ReweightedDraws:
+        """Return the mixture with other posteriors of the same draws."""
         parts = (self, *others)
-        weights = np.tensordot(shares, [part.weights for part in parts], 1)
+        weights = np.tensordot(average.weights, [part.weights for part in parts], 1)
         # Worth as many draws as the parts, and fewer where the mixture is more uneven.
         efficiency = self.effective_size * float((self.weights**2).sum())
         return ReweightedDraws(
-            BetaWeights(np.array([part.beta for part in parts]), shares).median,
+            average.median,
             weights,
             max(part.pareto_k for part in parts),
             efficiency / float((weights**2).sum()),
@@ -305,6 +304,11 @@ class RecordedDraws:
     def posterior(self, X: Any, y: Any, alpha: float, weights: Any = None) -> ReweightedDraws:
         """Return the draws weighted for the posterior at ``alpha`` on all rows."""
         return self.at(non_negative("alpha", alpha) / self.losses.shape[2])
+
+    def mixture(self, data: Data, average: BetaWeights, curve: RiskCurve | None) -> ReweightedDraws:
+        """Return the draws weighted for the average of posteriors over beta."""
+        first, *others = (self.at(float(beta)) for beta in average.betas)
+        return first.averaged(average, others)
 
     def information(self, data: Data) -> Information:
         """Return the information of the recorded rows whose indices are in ``data.X``."""
