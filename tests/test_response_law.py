@@ -77,6 +77,18 @@ def test_student_quantiles_are_those_of_a_search_at_finer_nodes(df, spread):
         np.testing.assert_allclose((found[1:4, row] - exact[1:4]) / unit[1:4], 0.0, atol=1e-9)
 
 
+def test_a_loss_with_closed_forms_need_not_say_where_it_bends():
+    class Closed(losses.StudentT):
+        bends = losses.Loss.bends
+
+    laws = [
+        ResponseLaw(each(4.0, 0.6), WEIGHTS, LOCATION, 0.1 * SCALE)
+        for each in (Closed, losses.StudentT)
+    ]
+    found, expected = (law.quantile([0.025, 0.5]) for law in laws)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_student_quantiles_need_few_probabilities(monkeypatch):
     asked, cdf = [], ResponseLaw.cdf
     monkeypatch.setattr(ResponseLaw, "cdf", lambda law, v: asked.append(v) or cdf(law, v))
