@@ -349,6 +349,28 @@ def agree(record, fitted, names=None):
         assert [each["name"] for each in found] == names
 
 
+@pytest.mark.parametrize("columns", [3, 25])
+def test_for_coefficients_they_are_printed(on, columns):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, columns))).add_prefix("x")
+    frame["y"] = frame["x0"] + rng.standard_normal(60)
+    options = ["--for", "coefficients", "--strategy", "sandwich"]
+    lines = on(frame, "y", *options).out.splitlines()
+    first = 1 + next(k for k, line in enumerate(lines) if line.startswith("coefficient "))
+    printed = [re.split(r"  +", line) for line in lines[first : first + min(columns + 1, 20)]]
+    expected = on(frame, "y", *options, "--json").record["coefficients"]
+    assert printed == [
+        [each["name"], f"{each['mean']:.4g}", f"{each['low']:.4g} to {each['high']:.4g}"]
+        for each in expected[:20]
+    ]
+    rest = lines[first + len(printed) :]
+    assert rest == (["and 6 more: --json prints all"] if columns == 25 else [])
+
+
+def test_for_forecasts_coefficients_are_not_printed(on):
+    assert "95 % interval" not in on(houses(), "price").out
+
+
 OPTIONS = {
     "known variance": (
         ["--model", "known-variance", "--noise-variance", "900"],

@@ -16,6 +16,7 @@ from temperance.validation import open_units
 
 STEPS = 100  # of the search for a quantile, at most
 PRECISION = 1e-10  # of a quantile, relative to the widest component or the distance from the mean
+ROUNDING = 16  # units of the last digit, within which sums of many terms are right
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,18 +101,26 @@ def invert(
     start: Array,
     unit: Array | float,
 ) -> Array:
-    """Return where distribution functions reach the goal, by Newton's method within a bracket."""
+    """Return where distribution functions reach the goal, by Newton's method within a bracket.
+
+    It solves for the log odds, which are nearly straight: F itself is flat in the tails.
+    """
     (low, high), found = bracket, start
     for _ in range(STEPS):
         # Numbers of scale 0 are known: their bracket is a point.
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            missing = goal - cdf(found)
-            newton = found + missing / density(found)
-        low, high = np.where(missing > 0, found, low), np.where(missing > 0, high, found)
+            reached = cdf(found)
+            missing = special.logit(goal) - special.logit(reached)
+            newton = found + missing * reached * (1 - reached) / density(found)
+        below = reached < goal
+        low, high = np.where(below, found, low), np.where(below, high, found)
         following = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
-        done = np.all(np.abs(following - found) <= PRECISION * unit)
+        near = np.abs(following - found) <= np.maximum(
+            PRECISION * unit, ROUNDING * np.spacing(np.abs(found))
+        )
+        near |= np.abs(goal - reached) <= ROUNDING * np.spacing(goal)
         found = following
-        if done:
+        if near.all():
             break
     return found
 

@@ -24,6 +24,7 @@ from temperance.losses import Loss
 from temperance.types import Risk
 
 BETAS = "chosen beta"
+MOST_COEFFICIENTS = 20  # on a terminal
 
 
 def escape(text: str) -> str:
@@ -44,6 +45,9 @@ def show(request: Request, result: CalibrateResult) -> None:
     console.print()
     console.print(_choices(result.own.fitted))
     console.print(Padding(escape(explain(result.own.fitted.calibration_)), (1, 0, 0, 0)))
+    if request.aim == "coefficients":
+        console.print()
+        _print_coefficients(console, _coefficients(result.own.fitted))
     if request.compare:
         console.print()
         console.print(_ranked_grid(ranking(result), result.own.name, console.width))
@@ -174,6 +178,19 @@ def _quantities(part: Calibration) -> list[tuple[str, str]]:
         *(bayes if part.likelihood else []),
         ("minimum", part.where),
     ]
+
+
+def _print_coefficients(console: Output, found: list[dict[str, Any]]) -> None:
+    """Print estimates and intervals, and how many more there are."""
+    several = found[-1]["class"] is not None
+    grid = _grid(*(["class"] if several else []), "coefficient", "estimate", "95 % interval")
+    for each in found[:MOST_COEFFICIENTS]:
+        cells = [*([each["class"]] if several else []), each["name"], f"{each['mean']:.4g}"]
+        grid.add_row(*map(escape, cells), f"{each['low']:.4g} to {each['high']:.4g}")
+    console.print(grid)
+    more = len(found) - MOST_COEFFICIENTS
+    if more > 0:
+        console.print(f"and {more} more: --json prints all")
 
 
 def _range(part: Calibration) -> str:
