@@ -35,7 +35,7 @@ def best(model: Model, X: Any, y: Any, strategy: Any) -> float:
 def main() -> None:
     """Print a table."""
     warnings.simplefilter("ignore")
-    print("| model | rows x columns | source | its own choice (ms) | average (ms) | ratio |")
+    print("| model | rows x columns | source | one beta (ms) | average (ms) | ratio |")
     print("|---|---|---|---|---|---|")
     for n, d in SHAPES:
         rng = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def main() -> None:
         for model, response, source in cases:
             own, average = (best(model, X, response, rule) for rule in (source, Average(source)))
             print(
-                f"| {type(model).__name__} | {n} x {d} | {type(source).__name__} | {own:.1f} | "
+                f"| `{type(model).__name__}` | {n} x {d} | `{type(source).__name__}` | {own:.1f} | "
                 f"{average:.1f} | {average / own:.1f} |",
                 flush=True,
             )

@@ -106,14 +106,16 @@ def forecast_marks(summary: pd.DataFrame) -> str:
 
     For all settings, and for those that no search has seen.
     """
-    unseen = summary[summary["group"].str.startswith(UNSEEN)]
+    header, unseen = ["what", "mark", "all settings"], summary["group"].str.startswith(UNSEEN)
+    if not unseen.any():
+        return table(header, _forecast_marks(summary))
     lines = [
         [*asked, found, of_unseen]
         for (*asked, found), (*_, of_unseen) in zip(
-            _forecast_marks(summary), _forecast_marks(unseen), strict=True
+            _forecast_marks(summary), _forecast_marks(summary[unseen]), strict=True
         )
     ]
-    return table(["what", "mark", "all settings", "unseen ones"], lines)
+    return table([*header, "unseen ones"], lines)
 
 
 def _forecast_marks(summary: pd.DataFrame) -> list[list[str]]:
