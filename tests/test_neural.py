@@ -250,6 +250,25 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt, match="none of them is kept, the same call begins"):
             model.posterior(X, LABELS, 48.0)
 
+        def stop_always(line):
+            raise KeyboardInterrupt
+
+        model = models.NeuralNetwork(hidden, first, training=SHORT, progress=stop_always)
+        with pytest.raises(KeyboardInterrupt, match="none of them is kept, the same call begins"):
+            model.posterior(X, LABELS, 48.0)
+
+    def test_an_error_of_the_progress_function_passes(self):
+        told = []
+
+        def fail(line):
+            told.append(line)
+            raise OSError(f"no space for {line!r}")
+
+        model = models.NeuralNetwork(hidden, first, training=SHORT, progress=fail)
+        with pytest.raises(OSError, match="no space for 'networks trained: 0 of 1"):
+            model.posterior(X, LABELS, 48.0)
+        assert len(told) == 1
+
     def test_divergence_is_said(self):
         model = models.NeuralNetwork(
             lambda params, X: jnp.log(X @ params), jnp.zeros(2), "logistic", training=SHORT
