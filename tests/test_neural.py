@@ -17,6 +17,7 @@ from temperance.diagnostics import BoundWarning, ConvergenceWarning
 from temperance.models.neural import HMC, Ensemble, LastLayerLaplace, MeanField, Training
 from temperance.models.neural.last_layer import last_layer_places
 from temperance.models.neural.smooth_curve import SmoothCurve
+from temperance.models.neural.training import Run, train
 from temperance.protocols import Model, Posterior
 from temperance.strategies import Bootstrap, KFold, SampleSplitting
 from temperance.uncertainty.certificate import gaussian_kl, largest_risk
@@ -268,6 +269,28 @@ class TestTraining:
         with pytest.raises(OSError, match="no space for 'networks trained: 0 of 1"):
             model.posterior(X, LABELS, 48.0)
         assert len(told) == 1
+
+    @pytest.mark.parametrize(("steps", "told"), [(50, [50]), (250, [100, 200, 250])])
+    def test_no_more_steps_than_asked_for(self, steps, told):
+        """As many as are said are run: an objective of slope 1 moves Adam by its rate each time."""
+        lines = []
+
+        class Line:
+            def objective(self, network, prior, variables, key, X, y, weights, beta):
+                return variables.sum()
+
+        data, ones, rate = as_data(X, LABELS), np.ones((1, 48)), 2.0**-7
+        run = Run(Training(steps=steps, learning_rate=rate), 0, 1, lines.append)
+        start = jnp.zeros((1, 1))
+        trained = train(
+            self.MODEL.network, Line(), task(self.MODEL, data, ones, np.ones(1)), run, start
+        )
+        assert lines == [
+            f"networks trained: 0 of 1, step {step} of at most {steps}" for step in told
+        ]
+        # The mean of the last iterates.
+        last = np.arange(told[-2] if told[:-1] else 0, steps) + 1
+        np.testing.assert_allclose(trained.variables, -rate * last.mean(), rtol=1e-4)
 
     def test_divergence_is_said(self):
         model = models.NeuralNetwork(
