@@ -377,30 +377,38 @@ class TestSmoothCurve:
         assert (np.abs(curve(at)[0] - truth(at)) < 2 * curve.error(at)).all()
         np.testing.assert_allclose(curve(betas)[0], truth(betas), atol=0.3)
 
-    @pytest.mark.parametrize("decades", [(-2, 2), (-1, 4 / 3)])
+    @pytest.mark.parametrize(
+        ("low", "high", "least", "most"), [(-2, 2, 0.75, 1.1), (-1, 4 / 3, 0.55, 0.75)]
+    )
     @pytest.mark.parametrize("rise", [0.0, 0.7])
-    def test_error_covers(self, decades, rise):
-        """Intervals of 95 % hold the truth in 90 % of curves, whatever its form and the noise."""
-        low, high = decades
+    def test_error_covers(self, low, high, least, most, rise):
+        """Intervals of 95 % hold the truth in 90 % of curves, whatever its form and the noise.
+
+        Errors of few points are up to twice too large; the curve is closer than the points.
+        """
         betas = np.append(0.0, 10 ** np.arange(low, high + 1e-9, 1 / 3))
         at = np.geomspace(1.1 * betas[1], betas[-1] / 1.1, 9)
         rng = np.random.default_rng(1)
         slope = np.linspace(1 - rise, 1 + rise, len(betas))
         every = []
-        for truth in (
-            self.truth,
-            lambda b: 2.3 / (1 + (3 * b) ** 0.7),  # falls to the end
-            lambda b: 1 + 1.3 / (1 + b**2) + 0.02 * np.log1p(b) ** 2,  # a step
-            lambda b: 0 * b,
+        for truth, left in (  # how much of the points' errors is left
+            (self.truth, 0.97),
+            (lambda b: 2.3 / (1 + (3 * b) ** 0.7), 0.9),  # falls to the end
+            # A step, which is too abrupt for few points.
+            (lambda b: 1 + 1.3 / (1 + b**2) + 0.02 * np.log1p(b) ** 2, 0.99 if low == -2 else 2.0),
+            (lambda b: 0 * b, 0.7),
         ):
             exact, noise = truth(betas), slope * 0.01 * (np.ptp(truth(betas)) or 1.0)
-            scores = []
+            scores, points, smoothed = [], [], []
             for _ in range(40):
                 curve = SmoothCurve(betas, exact + noise * rng.standard_normal(len(betas)))
                 scores.append((curve(at)[0] - truth(at)) / curve.error(at))
+                points.append((curve.values - exact)[1:])
+                smoothed.append((curve(betas)[0] - exact)[1:])
             assert np.mean(np.abs(scores) < 1.96) > 0.9
+            assert np.std(smoothed) < left * np.std(points)
             every.append(np.abs(scores))
-        assert np.mean(every) > 0.3  # nor are errors far too large
+        assert least < np.sqrt(np.mean(np.square(every))) < most
         assert np.mean(np.array(every) < 1.96 / 3) < 0.9  # negative control: a third of them
 
 
