@@ -300,6 +300,21 @@ class TestBrokenModels:
             NUTS(chains=1)
 
 
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"log_prior": standard_normal, "init": np.zeros(3)}, "log_prior without draw_prior"),
+        ({"prior": dist.Normal().expand([3]), "sampler": NUTS(draws=8)}, "NUTS"),
+    ],
+)
+def test_without_blackjax(options, what, monkeypatch):
+    monkeypatch.setitem(sys.modules, "blackjax", None)
+    monkeypatch.delitem(sys.modules, "temperance.models.sampled.nuts", raising=False)
+    with pytest.raises(ImportError) as error:
+        models.GibbsModel(squared, **options).posterior(SMALL.X, SMALL.y, 1.0)
+    assert str(error.value) == f"{what} needs BlackJAX: pip install 'temperance[jax]'"
+
+
 def test_importing_imports_nothing_heavy():
     heavy = ["jax", "arviz_base", "arviz_stats", "xarray", "pymc", "numpyro", "stan", "rich"]
     script = f"import sys, temperance; print([name for name in {heavy} if name in sys.modules])"

@@ -3,6 +3,7 @@ r"""Neural networks in JAX, trained at a grid of betas and on all folds side by 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -245,13 +246,15 @@ class NeuralNetwork(MayCarryRows):
         lanes = self.lanes(task.X, task.y)
         run = Run(self.training, self.seed, lanes, writer(self.progress))
         try:
-            return self.method.fit(self.network, task, run, start)
+            found = self.method.fit(self.network, task, run, start)
         except KeyboardInterrupt:
+            with suppress(Exception, KeyboardInterrupt):  # of a function that raised it before
+                run.tell("")
             raise KeyboardInterrupt(
                 "while networks were trained: none of them is kept, the same call begins anew"
             ) from None
-        finally:
-            run.tell("")
+        run.tell("")
+        return found
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the curve that the plan estimates: networks at a grid of betas, smoothed."""

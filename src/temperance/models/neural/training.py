@@ -236,10 +236,11 @@ def _train(
     )
     least = training.learning_rate * FALL ** (falls - 0.5)
     key = jax.random.key(run.seed)
-    for chunk in range(max(1, training.steps // CHUNK)):
+    for chunk, done in enumerate(range(0, training.steps, CHUNK)):
+        steps = min(CHUNK, training.steps - done)
         state, value = _chunk(
-            network, method, training.batch_size, task, state, jax.random.fold_in(key, chunk),
-            least,
+            network, method, training.batch_size, steps, task, state,
+            jax.random.fold_in(key, chunk), least,
         )  # fmt: skip
         finite = np.isfinite(np.asarray(value))
         if not finite.all():
@@ -248,17 +249,18 @@ def _train(
                 f"learning_rate must be smaller, or the loss finite: training at beta = {beta:.3g} "
                 f"left the finite numbers with {training.learning_rate!r}"
             )
-        tell((chunk + 1) * CHUNK, state.rate)
+        tell(done + steps, state.rate)
         if not np.any(state.rate > 0):
             break
     return Trained(state.average, state.rate == 0)
 
 
-@partial(jax.jit, static_argnames=("network", "method", "batch_size"))
+@partial(jax.jit, static_argnames=("network", "method", "batch_size", "steps"))
 def _chunk(
     network: Network,
     method: Trainable,
     batch_size: int,
+    steps: int,
     task: Task,
     state: State,
     key: Any,
@@ -293,13 +295,13 @@ def _chunk(
 
     nothing = jax.tree.map(jnp.zeros_like, state.variables)
     (variables, moments, total), values = jax.lax.scan(
-        step, (state.variables, state.moments, nothing), jax.random.split(key, CHUNK)
+        step, (state.variables, state.moments, nothing), jax.random.split(key, steps)
     )
     moving = state.rate > 0
     average = jax.tree.map(
-        lambda now, before: jnp.where(moving[:, None], now / CHUNK, before), total, state.average
+        lambda now, before: jnp.where(moving[:, None], now / steps, before), total, state.average
     )
-    mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(CHUNK)
+    mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(steps)
     stale = jnp.where(mean < state.best - error, 0, state.stale + 1)
     falls = stale >= PATIENCE
     rate = jnp.where(falls, FALL * state.rate, state.rate)

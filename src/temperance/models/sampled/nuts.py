@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import blackjax
 import jax
 import jax.numpy as jnp
-from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+try:
+    import blackjax
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+except ImportError:
+    raise ImportError("NUTS needs BlackJAX: pip install 'temperance[jax]'") from None
 
 from temperance.models.sampled.smc import ACCEPTANCE, ascent, scalars, scale_of
 from temperance.models.sampled.target import Target

@@ -28,7 +28,12 @@ def given_prior_draws(draw_one: Callable[[Any], Any], groups: int, size: int) ->
 
 def nuts_prior_draws(target: Target, groups: int, size: int) -> Callable[..., Any]:
     """Return the function from a key to chains of the prior, (groups, size, d)."""
-    import blackjax  # takes long to import
+    try:
+        import blackjax  # takes long to import
+    except ImportError:
+        raise ImportError(
+            "log_prior without draw_prior needs BlackJAX: pip install 'temperance[jax]'"
+        ) from None
 
     adaptation = blackjax.window_adaptation(blackjax.nuts, target.log_density_of_prior)
 

@@ -14,7 +14,7 @@ SHAPE_OF_POSTERIOR = 10
 
 @dataclass(frozen=True)
 class SMC:
-    """Adaptive tempered sequential Monte Carlo with Hamiltonian moves, by BlackJAX.
+    """Adaptive tempered sequential Monte Carlo with Hamiltonian moves.
 
     Parameters
     ----------
