@@ -65,7 +65,7 @@ class BetaWeights:
     def quantile(self, q: float) -> float:
         """Return the beta below which the share ``q`` of the weight lies."""
         if self.finer is not None:
-            return self.finer.quantile(q)
+            return float(np.clip(self.finer.quantile(q), self.betas[0], self.betas[-1]))
         middle = np.cumsum(self.weights) - self.weights / 2
         return float(np.exp(np.interp(q, middle, np.log(self.betas))))
 

@@ -175,7 +175,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     ...     beta, right = model.inverse_temperature_, model.score(X_new, y_new)
     ...     print(f"{strategy:8}beta {beta:.3f}  log score {score:.3f}  right {right:.1%}")
     bayes   beta 1.000  log score -0.079  right 97.5%
-    average beta 0.980  log score -0.080  right 97.5%
+    average beta 0.979  log score -0.081  right 97.5%
     """
 
     def __init__(
