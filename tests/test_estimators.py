@@ -615,8 +615,9 @@ REFUSED = {
     ),
     "reference risk for scales that are averaged": (
         GibbsRegressor(strategy="reference-risk"),
-        "model must have a reference for ReferenceRisk, as linear models of a given prior scale "
-        "have, got HierarchicalLinear; use KFold(), or give prior_scale a number",
+        "model must have a reference for ReferenceRisk, as models of the squared loss have if the "
+        "scale of their prior is given (prior_scale in the estimators), got HierarchicalLinear; "
+        "use KFold()",
     ),
     "bounds": (
         GibbsRegressor(bounds=(2, 1)),

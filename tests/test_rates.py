@@ -1,6 +1,7 @@
 """Rules for the learning rate: information, sandwich, coverage; choices without a risk curve."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scenarios import HIERARCHICAL, LINEAR, LOGISTIC, data_for, gaussian_data
 from scipy import optimize, special, stats
 
 from temperance import calibrate, losses, models, strategies
-from temperance.diagnostics import BoundWarning
+from temperance.diagnostics import BoundWarning, PriorWarning
 from temperance.models.glm.information import bandwidth
 from temperance.strategies import (
     RATES,
@@ -586,7 +587,8 @@ class TestInvariances:
         assert chosen(same, other, name).beta == pytest.approx(beta, rel=1e-6)
         if name == "coverage":
             return
-        plain = chosen(models.GaussianLinear(2.0, prior_cov=3.0), other, name).beta
+        with pytest.warns(PriorWarning, match="coefficient 1, which"):
+            plain = chosen(models.GaussianLinear(2.0, prior_cov=3.0), other, name).beta
         if name == "sandwich":
             assert plain == pytest.approx(beta, rel=1e-8)
         else:
@@ -811,6 +813,42 @@ class TestFailures:
         assert "at the bound of [0, 3]" in calibration.where
         with pytest.warns(BoundWarning, match="Coverage finds no beta inside the bounds"):
             assert chosen(model, data, Coverage(), bounds=(0, 3)).beta == 3
+
+
+class TestStrongPriors:
+    @pytest.mark.parametrize("name", ["sandwich", "fisher-information", "prior-information"])
+    @pytest.mark.parametrize("mean", [0.0, np.array([1.0, 2.0, 0.0, -1.0])], ids=["far", "near"])
+    def test_said_where_the_posterior_depends_on_them(self, name, mean):
+        """Against the closed form; the mean near the minimiser leaves the covariance alone."""
+        data, seen = scattered(), set()
+        for prior_cov in 10.0 ** np.arange(-6, 5):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model = models.GaussianLinear(2.0, mean, prior_cov)
+                found = chosen(model, data, name)
+                target = found.sandwich(correction="HC0")
+            flat = np.linalg.inv(found.beta / 2.0 * (data.X.T * data.weights) @ data.X)
+            moved = np.abs(found.posterior.mean - target.mean) / target.std
+            kept = found.posterior.std / np.sqrt(np.diag(flat))
+            strong = bool((moved > 1).any() or (kept < 0.5).any())
+            assert [each.category for each in caught] == [PriorWarning] * strong
+            assert ("but the prior is not weak" in str(found)) == strong
+            seen.add(strong)
+        assert seen == {True, False}
+
+    def test_the_default_prior_on_raw_columns(self):
+        rng = np.random.default_rng(0)
+        income = rng.gamma(3.0, 300.0, 200)
+        food = 80 + 0.5 * income + 0.1 * income * rng.standard_normal(200)
+        Z = np.column_stack([np.ones(200), income])
+        message = r"prior is not weak .* coefficient 0, which Sandwich .* larger prior_cov"
+        with pytest.warns(PriorWarning, match=message):
+            narrow = calibrate(models.GibbsLinear(losses.Pinball(0.5)), Z, food, Sandwich())
+        wide = calibrate(
+            models.GibbsLinear(losses.Pinball(0.5), prior_cov=1e6), Z, food, Sandwich()
+        )
+        away = np.abs(np.array([narrow.posterior.mean, wide.posterior.mean]) - wide.sandwich().mean)
+        assert (away[0] > wide.sandwich().std).all() and (away[1] < wide.sandwich().std).all()
 
 
 class TestWithoutACurve:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, losses, models
-from temperance.diagnostics import BoundWarning
+from temperance.diagnostics import BoundWarning, PriorWarning
 from temperance.losses import Loss
 from temperance.models.glm.information import kernel_curvature
 from temperance.strategies import Coverage, Sandwich
@@ -110,6 +110,20 @@ def test_a_rule_at_the_bound_does_not_promise_more():
         calibrate(models.GaussianLinear(), X, Y, Coverage(n_draws=50), bounds=(0.0, 0.001))
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_strong_priors_warn_those_who_gave_them(loss):
+    """Nearly equal columns: coefficients of thousands, where even a wide prior shrinks."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 1)) + 0.003 * rng.standard_normal((30, 2))
+    y = rng.random(30) < special.expit(3 * X[:, 0])
+    model = GibbsClassifier(loss, target="coefficients", strategy="sandwich").fit(X, y)
+    assert "but the prior is not weak" in str(model.calibration_)
+    with pytest.warns(PriorWarning, match="prior_scale in the estimators"):
+        model.set_params(prior_scale=1.0).fit(X, y)
+    model.set_params(prior_scale=1e4).fit(X, y)
+    assert "weak" not in str(model.calibration_)
+
+
 class TestCoefficients:
     def test_of_classes_have_the_full_covariance(self):
         rng = np.random.default_rng(5)
@@ -146,7 +160,75 @@ class TestCoefficients:
         np.testing.assert_allclose(found.std, np.sqrt(np.diag(inverse @ meat @ inverse)), rtol=1e-8)
 
 
+class TestBands:
+    """The band of the fitted value with the covariance of the sandwich."""
+
+    @pytest.mark.parametrize("loss", ["squared", "quantile"])
+    @pytest.mark.parametrize("correction", ["HC0", "HC3"])
+    def test_at_0_and_between_0_and_1_are_those_of_coefficients(self, loss, correction):
+        """At 0 the intercept's; the difference of two rows is a slope times their distance."""
+        model = GibbsRegressor(loss=loss, target="coefficients").fit(X * [10.0, 0.01], 7 + 3 * Y)
+        known = model.coefficients(sandwich=correction)
+        found = model.fitted_value(np.zeros((1, 2)), sandwich=correction)
+        np.testing.assert_allclose([found.mean[0], found.std[0]], [known.mean[0], known.std[0]])
+        far = np.array([[1e9, 0.0], [0.0, 1e9]])  # there the intercept is nothing
+        found = model.fitted_value(far, sandwich=correction)
+        np.testing.assert_allclose(found.mean / 1e9, known.mean[1:], rtol=1e-5)
+        np.testing.assert_allclose(found.std / 1e9, known.std[1:], rtol=1e-5)
+
+    def test_has_the_covariance_of_least_squares(self):
+        model = GibbsRegressor(target="coefficients").fit(X, Y)
+        Z, inverse = _design(X), np.linalg.inv(_design(X).T @ _design(X))
+        e = Y - Z @ inverse @ Z.T @ Y
+        cov = inverse @ (Z.T * e**2) @ Z @ inverse
+        found = model.fitted_value(X[:5], sandwich="HC0")
+        np.testing.assert_allclose(found.std**2, np.einsum("ij,jk,ik->i", Z, cov, Z)[:5], rtol=1e-8)
+        assert np.abs(found.std / model.fitted_value(X[:5]).std - 1).max() > 0.02
+
+    def test_is_the_interval_where_there_are_no_forecasts(self):
+        model = GibbsRegressor("quantile").fit(X, Y)
+        band = model.predict_interval(X[:4], [0.5, 0.9], sandwich="HC0")
+        law = model.fitted_value(X[:4], sandwich="HC0")
+        np.testing.assert_array_equal(band, law.interval([0.5, 0.9]))
+        ends = stats.norm(law.mean, law.std).interval(0.9)
+        np.testing.assert_allclose(band[1], np.transpose(ends), rtol=1e-10)
+        with pytest.raises(ValueError, match="beta must be None with a sandwich"):
+            model.fitted_value(X, beta=1.0, sandwich="HC0")
+        with pytest.raises(
+            ValueError, match=r"sandwich must be None for new responses.*fitted_val"
+        ):
+            GibbsRegressor(target="coefficients").fit(X, Y).predict_interval(X, sandwich="HC0")
+
+
 class TestRefusals:
+    @pytest.mark.parametrize("scale", ["auto", 1.0])
+    @pytest.mark.parametrize(
+        ("strategy", "message"),
+        [
+            ("prior-information", "needs a model .* got GibbsLinear; use Sandwich"),
+            ("reference-risk", r"as models of the squared loss have .* got GibbsLinear; use KFold"),
+            ("average", "another than Average, which is for forecasts, .* no likelihood and has"),
+        ],
+    )
+    def test_strategies_that_a_quantile_does_not_have(self, strategy, message, scale):
+        with pytest.raises(ValueError, match=message) as refused:
+            GibbsRegressor("quantile", strategy=strategy, prior_scale=scale).fit(X, Y)
+        assert "give prior_scale" not in str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("strategy", "message"),
+        [
+            ("sandwich", "risk must be 'gibbs' for GibbsLinear with a loss that is no likelihood"),
+            ("coverage", "risk must be 'gibbs' for GibbsLinear with a loss that is no likelihood"),
+            ("average", "strategy must be another than Average"),
+            (None, "risk must be 'gibbs' for the pinball loss"),
+        ],
+    )
+    def test_the_predictive_risk_of_a_quantile(self, strategy, message):
+        model = models.GibbsLinear(losses.Pinball(0.5), prior_cov=100.0)
+        with pytest.raises(ValueError, match=message):
+            calibrate(model, _design(X), Y, strategy, risk="predictive")
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [

@@ -121,6 +121,8 @@ def test_pages_open_quietly_and_fit(browser, site, width):
         ("Syring-Martin", "rates.html"),
         ("Miller-Dunson", "rates.html"),
         ("Fasiolo", "rates.html"),
+        ("median regression", "losses.html"),
+        ("quantile regression", "losses.html"),
     ],
 )
 def test_search_finds_functions_and_authors(visit, words, page):

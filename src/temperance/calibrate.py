@@ -9,9 +9,16 @@ from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration
 from temperance.models.sampled.risk_of_draws import covariance_slope
-from temperance.protocols import ChecksData, Model, SamplingModel, Strategy, preferences_of
+from temperance.protocols import (
+    ChecksData,
+    Model,
+    SamplingModel,
+    Strategy,
+    has_likelihood,
+    preferences_of,
+)
 from temperance.resources import threads_for
-from temperance.strategies import KFold, default_strategy, strategy_named
+from temperance.strategies import Average, KFold, default_strategy, strategy_named
 from temperance.strategies.default import average_for, with_feasible_folds
 from temperance.strategies.selection import stack
 from temperance.types import Data, Risk
@@ -85,6 +92,11 @@ def calibrate(
     chosen = None if strategy is None else _as_strategy(strategy)
     if strategy == "average":
         chosen = average_for(model)
+    if isinstance(chosen, Average) and not has_likelihood(model):
+        raise ValueError(
+            "strategy must be another than Average, which is for forecasts, for "
+            f"{type(model).__name__} with a loss that is no likelihood and has none"
+        )
     data = as_data(X, y, weights)
     if isinstance(model, ChecksData):
         model.check(data)

@@ -12,11 +12,15 @@ class TemperanceWarning(UserWarning):
 
 
 class BoundWarning(TemperanceWarning):
-    """The estimated risk is smallest at a bound of beta."""
+    """The choice is at a bound; none for a Gibbs risk that is smallest at the upper bound."""
 
 
 class FlatCurveWarning(TemperanceWarning):
     """The estimated risk does not depend on beta."""
+
+
+class PriorWarning(TemperanceWarning):
+    """The prior is not weak, where a rule for beta assumes that it is."""
 
 
 class WeightWarning(TemperanceWarning):

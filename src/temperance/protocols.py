@@ -126,6 +126,7 @@ class Information(NamedTuple):
         Root C of the prior covariance C C' of the parameters.
     roots : array of shape (n, p), optional
         Vectors r_i whose products r_i r_i' are the Hessians of the rows' losses, for leverages.
+    prior_mean : array of shape (p,), optional
     """
 
     minimiser: Array
@@ -133,6 +134,7 @@ class Information(NamedTuple):
     curvature: Array
     prior_root: Array | None = None
     roots: Array | None = None
+    prior_mean: Array | None = None
 
 
 @runtime_checkable

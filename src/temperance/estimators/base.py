@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal, Self, cast
@@ -13,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
+from temperance.diagnostics import PriorWarning
 from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.estimators.inputs import (
     as_groups,
@@ -171,16 +173,19 @@ class GibbsEstimator(BaseEstimator):
         if groups is not None:
             labels = as_groups(groups, weights)
             strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
-        return calibrate(
-            model,
-            data.X,
-            data.y,
-            as_strategy(strategy, self.transfer, model, data, self._risk()),
-            bounds=self._bounds(model, data),
-            risk=self._risk(),
-            weights=data.weights,
-            seed=seed,
-        )
+        with warnings.catch_warnings():
+            if self._learns_scale():  # nobody gave this prior; the rule that is printed says it
+                warnings.simplefilter("ignore", PriorWarning)
+            return calibrate(
+                model,
+                data.X,
+                data.y,
+                as_strategy(strategy, self.transfer, model, data, self._risk()),
+                bounds=self._bounds(model, data),
+                risk=self._risk(),
+                weights=data.weights,
+                seed=seed,
+            )
 
     def usual_strategy(self) -> Strategy:
         """Return the default strategy, for data of any size."""

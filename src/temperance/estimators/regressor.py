@@ -70,16 +70,17 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     degree : int
         Highest total degree of the powers and products of inputs.
     strategy : str, Strategy or None
-        Rule that chooses beta: a name from :data:`temperance.strategies.NAMES`, "reference-risk" or
-        an instance.  By default forecasts are averaged over beta, by leave-one-out; for draws beta
-        is chosen by reference risk.
+        Rule that chooses beta: a name from :data:`temperance.strategies.NAMES` or
+        :data:`temperance.strategies.RATES`, "reference-risk", or an instance.  By default forecasts
+        are averaged over beta, by leave-one-out; for draws beta is chosen by reference risk.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "coefficients", "draws"} or None
         What should be right: forecasts of new responses; credible intervals of the coefficients,
-        which then cover by :class:`temperance.strategies.Coverage`, or for other losses than the
-        squared one by :class:`temperance.strategies.Sandwich`; or single draws from the posterior,
-        whose mean loss is the Gibbs risk.  By default forecasts, and coefficients if the loss is no
+        which then cover by :class:`temperance.strategies.Coverage` for the squared loss, by
+        :class:`temperance.strategies.Sandwich` for quantiles and other losses with kinks, and with
+        ``correction="HC3"`` for the other losses; or single draws from the posterior, whose mean
+        loss is the Gibbs risk.  By default forecasts, and coefficients if the loss is no
         likelihood.
     bounds : (float, float) or None
         Range allowed for beta; by default (0, 3), and (0, 100) for coefficients; for a loss that is
@@ -132,8 +133,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     prior, use all rows and are the same for all parts of a strategy: they belong to the model, not
     to the fit.  The weights of the prior's scales are learnt from the training rows of each part.
 
-    The two targets can lead to opposite choices.  ``"draws"`` evaluates single draws from the
-    posterior and favours narrow posteriors; its intervals are too narrow for forecasts.
+    The three targets lead to different choices, sometimes to opposite ones.  ``"draws"`` evaluates
+    single draws from the posterior and favours narrow posteriors; its intervals are too narrow for
+    forecasts, and for coefficients to cover.
 
     References
     ----------
@@ -332,13 +334,17 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
-    def fitted_value(self, X: ArrayLike, *, beta: float | None = None) -> StudentDistribution:
+    def fitted_value(
+        self, X: ArrayLike, *, beta: float | None = None, sandwich: Correction | None = None
+    ) -> StudentDistribution:
         """Return the posterior distribution of the linear predictor at ``X``.
 
         It is the quantile for ``loss="quantile"``, the logarithm of the mean for counts, and the
-        centre of the responses for other losses.
+        centre of the responses for other losses.  ``beta`` and ``sandwich`` are those of
+        :meth:`coefficients`.
         """
-        law = self._posterior(beta).combination(self._rows(X))
+        rows = self._rows(X)
+        law = self._law_of(beta, sandwich).combination(rows)
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
@@ -350,13 +356,22 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         law = self._law(X)
         return (law.mean, law.std) if return_std else law.mean
 
-    def predict_interval(self, X: ArrayLike, level: ArrayLike = 0.95) -> Array:
+    def predict_interval(
+        self, X: ArrayLike, level: ArrayLike = 0.95, *, sandwich: Correction | None = None
+    ) -> Array:
         """Return the ends of central intervals: (n, 2), or (levels, n, 2) for several levels.
 
         They are for new responses.  For a loss that is no likelihood they are the credible band of
-        the fitted value, such as a quantile.
+        the fitted value, such as a quantile, and ``sandwich`` is that of :meth:`fitted_value`.
         """
-        return self._law(X).interval(level)
+        if sandwich is None:
+            return self._law(X).interval(level)
+        if self.likelihood:
+            raise ValueError(
+                f"sandwich must be None for new responses, got {sandwich!r}; fitted_value(X, "
+                "sandwich=...) has the band of the fitted value"
+            )
+        return self.fitted_value(X, sandwich=sandwich).interval(level)
 
     def predict_quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
         """Return quantiles of new responses: (n,), or (levels, n) for several q."""

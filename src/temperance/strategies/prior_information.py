@@ -33,8 +33,8 @@ class PriorInformation(InformationStrategy):
         if not isinstance(model, HasPriorInformation):
             raise ValueError(
                 "PriorInformation needs a model with prior_information(data), as linear and "
-                f"logistic models of a given prior have, got {type(model).__name__}; give "
-                "prior_scale a number"
+                "logistic models have if the scale of their prior is given, got "
+                f"{type(model).__name__}; use Sandwich()"
             )
         expected, observed = model.prior_information(units.rows)
         weights = units.rows.weights

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration, Rate
-from temperance.diagnostics import BoundWarning, warn
+from temperance.diagnostics import BoundWarning, PriorWarning, warn
 from temperance.duplicates import joined_rows
 from temperance.protocols import (
     HasInformation,
     Information,
     Model,
     NoMinimiserError,
+    has_likelihood,
     preferences_of,
 )
 from temperance.search.minimise import Minimum
@@ -29,6 +30,8 @@ from temperance.uncertainty.standard_errors import KnownErrors
 
 BLOCKS = 20  # of units that are left out in turn for the range of beta
 ERRORS = 2.0  # standard errors of log beta in the range
+FARTHEST = 1.0  # from the minimiser to the posterior mean, in standard errors, under a weak prior
+NARROWEST = 0.5  # standard deviation under a weak prior, relative to that under a flat one
 
 
 class RateStrategy:
@@ -55,6 +58,11 @@ class RateStrategy:
         optimiser: str = "deterministic",
     ) -> Calibration:
         """Return the calibration with beta within ``bounds``, without a curve."""
+        if risk == "predictive" and not has_likelihood(model):
+            raise ValueError(
+                f"risk must be 'gibbs' for {type(model).__name__} with a loss that is no "
+                f"likelihood, got {risk!r}"
+            )
         groups = as_groups(self.groups, len(data))
         units = Units(joined_rows(data)) if groups is None else Units(data, groups)
         rate = self.rate(model, units, bounds, rng)
@@ -138,11 +146,19 @@ class InformationStrategy(RateStrategy):
                 f"{type(self).__name__} needs scores that vary in all directions, got a rate of "
                 f"{found:g}: y is fitted exactly, or X has too many columns for its rows or groups"
             )
+        strong = where_prior_is_strong(information, units, found)
+        if strong is not None:
+            warn(
+                f"the prior is not weak at beta = {found:.3g}: it moves or narrows coefficient "
+                f"{strong}, which {type(self).__name__} does not allow for; take a larger "
+                "prior_cov (prior_scale in the estimators), or standardise the columns of X, and y",
+                PriorWarning,
+            )
         # Of a model that is sampled each part of the rows would need draws of its own.
         sampled = preferences_of(model).only_curves
         return Rate(
             found,
-            self.rule,
+            self.rule if strong is None else f"{self.rule}; but the prior is not weak",
             None if sampled else partial(jackknife_range, self, model, units),
             "two standard errors, jackknife",
             rates_by_direction(information, units, self.correction) if self.by_direction else None,
@@ -168,6 +184,37 @@ def prior_root_of(information: Information, model: Model, strategy: Any) -> Arra
         )
     root = information.prior_root
     return np.diag(root) if root.ndim == 1 else root
+
+
+def where_prior_is_strong(information: Information, units: Units, beta: float) -> int | None:
+    """Return a coefficient whose Gaussian posterior at beta depends on the prior, or None.
+
+    With the precisions K of the prior and L = beta W J of the rows, the prior moves the mean from
+    the minimiser by (K + L)^-1 K (mu - theta_hat) and the covariance from L^-1 to (K + L)^-1.  It
+    is weak if every coefficient moves by less than a standard error of the sandwich, and keeps
+    more than half of its standard deviation.
+    """
+    root, mean = information.prior_root, information.prior_mean
+    if root is None or mean is None:
+        return None
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        rows = units.rows.size * information.curvature
+        try:
+            prior = np.diag(root**-2.0) if root.ndim == 1 else scaled_inverse(root @ root.T)
+            flat, posterior = scaled_inverse(rows), scaled_inverse(prior + beta * rows)
+        except np.linalg.LinAlgError:
+            return None
+        moved = posterior @ (prior @ (mean - information.minimiser))
+        errors = np.linalg.norm(units.scores(information) @ flat, axis=0)
+        kept = np.sqrt(beta * np.diagonal(posterior) / np.diagonal(flat))
+        strong = (np.abs(moved) > FARTHEST * errors) | (kept < NARROWEST)
+        return int(np.argmin(kept - strong)) if strong.any() else None
+
+
+def scaled_inverse(matrix: Array) -> Array:
+    """Return the inverse of a covariance or a precision whose units may be extreme."""
+    size = np.sqrt(np.diagonal(matrix))
+    return np.asarray(np.linalg.inv(matrix / size[:, None] / size)) / size[:, None] / size
 
 
 def jackknife_range(

@@ -149,8 +149,9 @@ class GibbsRegression(Regression):
         """Return scores and curvature at the minimiser of the mean loss, without the prior."""
         self.row_loss.check(data.y)
         Z = self.features(data.X)
-        loss, root = self.fitted_loss(data), self.prior(Z.shape[1]).root
-        return loss_information(loss, Z, self.offset(data.X), data, root)
+        loss, prior = self.fitted_loss(data), self.prior(Z.shape[1])
+        found = loss_information(loss, Z, self.offset(data.X), data, prior.root)
+        return found._replace(prior_mean=prior.mean)
 
     def credible_levels(
         self, data: Data, weights: Array, theta: Array | None

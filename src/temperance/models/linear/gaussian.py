@@ -86,8 +86,9 @@ class KnownVarianceRegression(Regression):
     def information(self, data: Data) -> Information:
         """Return scores and curvature at the least-squares coefficients."""
         Z = self.features(data.X)
-        root = self.prior(Z.shape[1]).root
-        return squared_information(Z, data.y, data.weights, self.noise_variance, root)
+        prior = self.prior(Z.shape[1])
+        found = squared_information(Z, data.y, data.weights, self.noise_variance, prior.root)
+        return found._replace(prior_mean=prior.mean)
 
     def prior_information(self, data: Data) -> tuple[Array, Array]:
         """Return squared scores averaged over the prior, as expected and as observed."""

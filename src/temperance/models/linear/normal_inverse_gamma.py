@@ -130,7 +130,9 @@ class NormalInverseGammaLinear(Regression):
         :class:`GaussianLinear`.
         """
         Z = self.features(data.X)
-        return squared_information(Z, data.y, data.weights, None, self.prior(Z.shape[1]).root)
+        prior = self.prior(Z.shape[1])
+        found = squared_information(Z, data.y, data.weights, None, prior.root)
+        return found._replace(prior_mean=prior.mean)
 
     def prior_information(self, data: Data) -> tuple[Array, Array]:
         """Return squared scores of the coefficients, at the fitted noise variance."""

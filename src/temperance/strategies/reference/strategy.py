@@ -109,8 +109,9 @@ class ReferenceRisk:
         """Return the reference risk curve of distinct rows; see ``HasReference``."""
         if not isinstance(model, HasReference):
             raise ValueError(
-                "model must have a reference for ReferenceRisk, as linear models of a given prior "
-                f"scale have, got {type(model).__name__}; use KFold(), or give prior_scale a number"
+                "model must have a reference for ReferenceRisk, as models of the squared loss have "
+                "if the scale of their prior is given (prior_scale in the estimators), got "
+                f"{type(model).__name__}; use KFold()"
             )
         return model.reference_curve(rows, counts, risk)
 
