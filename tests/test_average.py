@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scenarios import binary_data, gaussian_data
-from scipy import optimize, sparse, special, stats
+from scipy import integrate, optimize, sparse, special, stats
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
@@ -112,6 +112,14 @@ class TestWeights:
         expected, spread = naive_weights(found, betas)
         error = 4 * spread / np.sqrt(500)
         assert np.all(np.abs(weights - expected / expected.sum()) < error + 1e-3)
+
+    def test_widths_are_those_of_the_trapezoidal_rule(self):
+        axis = average._Axis(0.1)
+        places = np.array([-3.0, -1.0, -0.8, 0.0, 1.5])
+        widths = axis.widths(axis.betas(places))
+        for values in (np.ones(5), places, places**2):
+            assert widths @ values == pytest.approx(integrate.trapezoid(values, places))
+        assert axis.widths(np.array([1.0])) == [0.5]  # a weight alone is all of them
 
     def test_betas_are_closer_where_weights_are_large(self):
         held = averaged().average

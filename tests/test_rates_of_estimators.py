@@ -194,6 +194,8 @@ class TestBands:
         np.testing.assert_allclose(band[1], np.transpose(ends), rtol=1e-10)
         with pytest.raises(ValueError, match="beta must be None with a sandwich"):
             model.fitted_value(X, beta=1.0, sandwich="HC0")
+        with pytest.raises(ValueError, match="sandwich must be one of 'HC0', 'HC3', got 'HC9'"):
+            model.fitted_value(X, sandwich="HC9")
         with pytest.raises(
             ValueError, match=r"sandwich must be None for new responses.*fitted_val"
         ):

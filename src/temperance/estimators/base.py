@@ -41,7 +41,7 @@ from temperance.strategies import (
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
 from temperance.types import Array, Data, Labels, Risk
-from temperance.uncertainty.information import Correction
+from temperance.uncertainty.information import CORRECTIONS, Correction
 from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "coefficients", "draws"]
@@ -213,6 +213,7 @@ class GibbsEstimator(BaseEstimator):
             return self._posterior(beta)
         if beta is not None:
             raise ValueError(f"beta must be None with a sandwich, which has none, got {beta!r}")
+        one_of("sandwich", sandwich, CORRECTIONS)
         return self.calibration_.sandwich(correction=sandwich)
 
     def _posterior(self, beta: float | None = None) -> Any:
