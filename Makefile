@@ -63,9 +63,9 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[demo]'
 	touch $@
 
-$(VENV)/.installed: pyproject.toml src/temperance_thesis/pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml src/temperance_studies/pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Setting up $(VENV); the first time takes about a minute"
-	$(BIN)/pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]' -e src/temperance_thesis
+	$(BIN)/pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]' -e src/temperance_studies
 	touch $@
 
 # MathJax, which only the finished site needs, comes with many other packages.

@@ -18,14 +18,14 @@ import pandas as pd
 
 import temperance
 from temperance import GibbsClassifier, GibbsRegressor
-from temperance.datasets import COVERAGE, parameter_of
 from temperance.diagnostics import TemperanceWarning
 from temperance.strategies import Sandwich, strategy_named
-from temperance.study import Ledger, SandwichCovariance, compare, coverage_by_setting
-from temperance.study.coverage import LEVEL, credible_level
-from temperance.study.identity import digest
-from temperance.study.ledger import NUMBERS
-from temperance.study.measures import CoverageResult
+from temperance_studies.settings import COVERAGE, parameter_of
+from temperance_studies.study import Ledger, SandwichCovariance, compare, coverage_by_setting
+from temperance_studies.study.coverage import LEVEL, credible_level
+from temperance_studies.study.identity import digest
+from temperance_studies.study.ledger import NUMBERS
+from temperance_studies.study.measures import CoverageResult
 
 BOUNDS = (0.0, 3.0)  # those of calibrate
 ESTIMATED = tuple(name for name in COVERAGE if name != "mean")

@@ -20,9 +20,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from temperance.datasets.real import REAL, load
 from temperance.estimators import GibbsClassifier, GibbsRegressor
 from temperance.types import Array
+from temperance_studies.settings.real import REAL, load
 
 PARTS = ("simulated", "simulated-classes", "regressions", "classifications")
 LEVELS = (0.5, 0.8, 0.95)

@@ -16,10 +16,10 @@ import numpy as np
 import numpyro.distributions as dist
 
 from temperance import calibrate, models
-from temperance.datasets import LogisticSetting
 from temperance.diagnostics import BoundWarning
 from temperance.models.sampled.settings import SMC
 from temperance.strategies import KFold
+from temperance_studies.settings import LogisticSetting
 
 SETTINGS = {
     "thesis, n = 50, d = 30": LogisticSetting(50, 30, "laplace"),

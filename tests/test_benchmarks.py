@@ -20,8 +20,8 @@ from benchmarks.page import duration, page, ratio, table  # noqa: E402
 from benchmarks.record import Record, Results  # noqa: E402
 from benchmarks.timing import compare, seconds  # noqa: E402
 from temperance import GibbsRegressor, calibrate, models  # noqa: E402
-from temperance.datasets import COVERAGE  # noqa: E402
-from temperance.study.coverage import credible_level  # noqa: E402
+from temperance_studies.settings import COVERAGE  # noqa: E402
+from temperance_studies.study.coverage import credible_level  # noqa: E402
 
 
 @pytest.mark.slow

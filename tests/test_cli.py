@@ -34,7 +34,7 @@ from temperance.app.explanation import explain
 from temperance.app.held_out import coverage, hold_out
 from temperance.app.tables import Table, TableError
 from temperance.strategies import NAMES, Bootstrap
-from temperance_thesis import command as reproduce
+from temperance_studies.thesis import command as reproduce
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
 
@@ -1369,7 +1369,7 @@ def with_commands(monkeypatch, *entries):
 def test_reproduce_says_what_to_install_where_its_package_is_missing(monkeypatch, capsys):
     app = with_commands(monkeypatch)
     assert app(["reproduce", "--all", "--jobs", "2"], standalone_mode=False) == 2
-    assert "pip install temperance-thesis" in capsys.readouterr().err
+    assert "pip install temperance-studies" in capsys.readouterr().err
 
 
 def test_commands_of_other_packages_are_found_by_their_entry_points(monkeypatch, capsys):

@@ -5,9 +5,9 @@ import pytest
 
 from temperance import calibrate, calibrate_from_draws, losses, models
 from temperance.strategies import Sandwich
-from temperance.study.identity import canonical
 from temperance.types import Data
 from temperance.uncertainty.information import Units, sandwich_root
+from temperance_studies.study.identity import canonical
 
 FAR = (0.0, 1e6)
 

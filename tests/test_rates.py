@@ -952,17 +952,6 @@ class TestWithoutACurve:
 
         assert choice.read(tmp_path / "choice.json").fitted.calibration_.beta > 0
 
-    def test_study(self):
-        pytest.importorskip("pandas")
-        pytest.importorskip("joblib")
-        from test_study import SETTINGS
-
-        from temperance.study import compare
-
-        table = compare(SETTINGS, {"sandwich": Sandwich(), "bayes": strategies.Bayes()}, 2, 1, 1)
-        assert table["beta"].notna().all() and table["risk"].notna().all()
-        assert table[table["strategy"] == "sandwich"]["estimated_risk"].isna().all()
-
 
 class TestTargetOfEstimators:
     def test_coefficients_are_chosen_by_coverage(self):

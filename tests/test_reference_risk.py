@@ -25,7 +25,7 @@ from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import HasReference
 from temperance.types import Data
 from temperance.uncertainty.standard_errors import error_inflation, mean_and_error
-from temperance_thesis.defaults.rivals import FirstDescribed
+from temperance_studies.thesis.defaults.rivals import FirstDescribed
 
 KNOWN = models.GaussianLinear(2.0, 0.3, covariance(3))
 UNKNOWN = models.NormalInverseGammaLinear(2.0, 3.0, [0.1, -0.2, 0.3], covariance(3))
@@ -733,8 +733,8 @@ def test_its_name_stands_for_it():
 @pytest.mark.slow
 def test_it_beats_ten_folds_where_the_variance_is_far_too_small():
     """The setting n = d = 40 with variance 64 in place of 8, paired over data sets."""
-    from temperance.study import compare
-    from temperance_thesis.settings import thesis_settings
+    from temperance_studies.study import compare
+    from temperance_studies.thesis.settings import thesis_settings
 
     setting = thesis_settings("as-coded")["linear-40-40-8"]
     table = compare([setting], {"k": KFold(), "r": ReferenceRisk()}, 60, seed=11, n_jobs=1)

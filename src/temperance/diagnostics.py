@@ -51,12 +51,8 @@ class DrawsWarning(TemperanceWarning):
     """The draws are too few for the choice that is based on them."""
 
 
-class StoreWarning(TemperanceWarning):
-    """A store lacks results that were requested, or some were damaged."""
-
-
 def warn(message: str, category: type[TemperanceWarning]) -> None:
-    """Warn at the first line of code outside this package."""
+    """Warn at the first line of code outside this package and its studies."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _in_package(frame.f_globals):
         frame, level = frame.f_back, level + 1
@@ -64,4 +60,4 @@ def warn(message: str, category: type[TemperanceWarning]) -> None:
 
 
 def _in_package(names: dict[str, Any]) -> bool:
-    return str(names.get("__name__", "")).startswith("temperance.")
+    return str(names.get("__name__", "")).startswith(("temperance.", "temperance_studies."))

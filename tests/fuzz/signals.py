@@ -19,8 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from temperance.diagnostics import StoreWarning
-from temperance.study import Ledger
+from temperance_studies.study import Ledger, StoreWarning
 
 from .stores import FOLDER, NAME, REPEATS, SETTINGS, STRATEGIES, lines, reference, study
 
@@ -155,7 +154,7 @@ class Counter:
         self.act, self.at, self.calls = act, at, 0
 
     def __call__(self, frame, event, argument) -> None:
-        if frame.f_globals.get("__name__", "").startswith("temperance.study"):
+        if frame.f_globals.get("__name__", "").startswith("temperance_studies.study"):
             self.calls += 1
             if self.calls == self.at:
                 self.act()

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-import temperance.study
-from temperance.datasets import GaussianNoise, MeanSetting
-from temperance.diagnostics import StoreWarning
+import temperance_studies.study
 from temperance.strategies import Bayes, KFold, Naive
-from temperance.study import Ledger
-from temperance.study.identity import digest
-from temperance.study.measures import Result
+from temperance_studies.settings import GaussianNoise, MeanSetting
+from temperance_studies.study import Ledger, StoreWarning
+from temperance_studies.study.identity import digest
+from temperance_studies.study.measures import Result
 
 NAME = "study.sqlite"
 SETTINGS = {f"mean of {n}": MeanSetting(n, GaussianNoise(1.0), variance=1.0) for n in (8, 9)}
@@ -62,8 +61,8 @@ def perform(task):
 def study(store, repeats=REPEATS, progress=False):
     """Run the study, or go on with it, by made-up results."""
     # The function of the same name hides the module.
-    with mock.patch.object(sys.modules["temperance.study.compare"], "perform", perform):
-        return temperance.study.compare(
+    with mock.patch.object(sys.modules["temperance_studies.study.compare"], "perform", perform):
+        return temperance_studies.study.compare(
             SETTINGS, STRATEGIES, repeats, 0, 1, store=store, progress=progress
         )
 

@@ -24,6 +24,6 @@ def add_installed(app: typer.Typer) -> None:
 
 
 def reproduce(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
-    """Reproduce the figures of the thesis (in a package of its own: temperance-thesis)."""
+    """Reproduce the figures of the thesis (in a package of its own: temperance-studies)."""
     with one_line_errors(debug=False):
-        raise ValueError("reproduce is in a package of its own: pip install temperance-thesis")
+        raise ValueError("reproduce is in a package of its own: pip install temperance-studies")

@@ -1,0 +1,1 @@
+"""Strategies compared in settings with known risks and on real data, and the thesis reproduced."""
