@@ -1,5 +1,6 @@
 """What a user gets: a light import, and a wheel that works with the core dependencies alone."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -72,7 +73,7 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("project", ["src/temperance_thesis/pyproject.toml", "CITATION.cff"])
+@pytest.mark.parametrize("project", ["src/temperance_studies/pyproject.toml", "CITATION.cff"])
 def test_one_version_everywhere(project):
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     lines = (ROOT / project).read_text().replace('"', "").replace(" = ", ": ").splitlines()
@@ -94,6 +95,45 @@ def test_the_import_check_sees_a_heavy_module(tmp_path):
     assert "scipy.stats" in run(sys.executable, "-c", script, cwd=tmp_path).split()
 
 
+def imported(code):
+    """Return the modules that some code imports anywhere, by statements or by calls with names."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module
+        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
+            yield from (ast.literal_eval(each) for each in node.args if is_text(each))
+
+
+def is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def of_the_studies(code):
+    return [name for name in imported(code) if name.split(".")[0] == "temperance_studies"]
+
+
+def test_the_library_imports_nothing_of_the_studies():
+    files = list((ROOT / "src" / "temperance").rglob("*.py"))
+    assert len(files) > 100
+    assert not {each: found for each in files if (found := of_the_studies(each.read_text()))}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import numpy, temperance_studies.study",
+        "def later():\n    from temperance_studies import settings",
+        "if TYPE_CHECKING:\n    from temperance_studies.study.ledger import Ledger",
+        "importlib.import_module('temperance_studies.thesis')",
+        "__import__('temperance_studies')",
+    ],
+)
+def test_the_scan_for_imports_sees_one(code):
+    assert of_the_studies(code)
+
+
 def built(tmp_path, project):
     """Build the wheel of a project from a copy of what its build needs."""
     tree = tmp_path / "tree"
@@ -112,20 +152,23 @@ def built(tmp_path, project):
 
 
 @pytest.mark.slow
-def test_the_thesis_is_a_wheel_of_its_own(tmp_path):
-    with zipfile.ZipFile(built(tmp_path, "src/temperance_thesis")) as wheel:
+def test_the_studies_are_a_wheel_of_their_own(tmp_path):
+    with zipfile.ZipFile(built(tmp_path, "src/temperance_studies")) as wheel:
         names = wheel.namelist()
         (entries,) = (name for name in names if name.endswith("entry_points.txt"))
-        assert "reproduce = temperance_thesis.command:reproduce" in wheel.read(entries).decode()
-    assert "temperance_thesis/figures/__init__.py" in names
-    assert all(name.startswith("temperance_thesis") for name in names)
+        commands = wheel.read(entries).decode()
+    assert "reproduce = temperance_studies.thesis.command:reproduce" in commands
+    assert "temperance_studies/py.typed" in names
+    for part in ("settings", "study", "thesis/figures"):
+        assert f"temperance_studies/{part}/__init__.py" in names
+    assert all(name.startswith("temperance_studies") for name in names)
 
 
 @pytest.mark.slow
 def test_wheel_works_with_core_dependencies_alone(tmp_path):
     wheel = built(tmp_path, ".")
     with zipfile.ZipFile(wheel) as archive:
-        assert not [name for name in archive.namelist() if "thesis" in name]
+        assert not [name for name in archive.namelist() if "studies" in name]
 
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
