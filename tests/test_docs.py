@@ -480,8 +480,8 @@ class TestStrategySkeletons:
 
 class TestComparison:
     def test_the_page_shows_its_strategies_and_settings(self):
-        from temperance_thesis.defaults import page as default_page
-        from temperance_thesis.defaults import settings as default_settings
+        from temperance_studies.thesis.defaults import page as default_page
+        from temperance_studies.thesis.defaults import settings as default_settings
 
         page = (ROOT / "docs" / "evidence-defaults.md").read_text()
         groups = default_settings.REGRESSIONS | default_settings.CLASSIFICATIONS
@@ -509,7 +509,7 @@ def test_the_map_names_what_is_there():
     assert not missing
 
 
-@pytest.mark.parametrize("package", ["src/temperance", "src/temperance_thesis"])
+@pytest.mark.parametrize("package", ["src/temperance", "src/temperance_studies"])
 def test_the_map_has_every_package_and_every_file_at_the_top(package):
     named = set(mapped())
     folders = {each.parent for each in (ROOT / package).rglob("__init__.py")}
