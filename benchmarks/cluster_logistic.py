@@ -18,13 +18,13 @@ import numpy as np
 from benchmarks.machine import machine, versions
 from benchmarks.timing import once
 from temperance import models
+from temperance.data import Data
 from temperance.plans import FoldPlan
 from temperance.strategies import KFold
 from temperance.streaming.calibrate import calibrate_partitions
 from temperance.streaming.dask_partitions import DaskPartitions
 from temperance.streaming.folds import partition_folds
 from temperance.streaming.partitions import Blocks, S, Statistic
-from temperance.types import Data
 
 MODEL, FOLDS, PROCESSES = models.LaplaceLogistic(), 10, 2
 PARTITION, COMPARED, PART = 100_000, 100_000, 1_000_000

@@ -18,7 +18,7 @@ import pandas as pd
 
 import temperance
 from temperance import GibbsClassifier, GibbsRegressor
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.strategies import Sandwich, strategy_named
 from temperance_studies.settings import COVERAGE, parameter_of
 from temperance_studies.study import Ledger, SandwichCovariance, compare, coverage_by_setting

@@ -20,8 +20,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from temperance.data import Array
 from temperance.estimators import GibbsClassifier, GibbsRegressor
-from temperance.types import Array
 from temperance_studies.settings.real import REAL, load
 
 PARTS = ("simulated", "simulated-classes", "regressions", "classifications")

@@ -24,7 +24,7 @@ from scipy.special import log_softmax
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from temperance import calibrate, expected_risk, models
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.models.neural import HMC, Ensemble, LastLayerLaplace, MeanField, Training
 from temperance.strategies import KFold
 

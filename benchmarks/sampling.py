@@ -25,10 +25,10 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
 from temperance import calibrate, models
+from temperance.data import Data
 from temperance.models.sampled.settings import SMC
 from temperance.models.sampled.smc import MOST_STEPS, QUARTER_TURN
 from temperance.strategies import KFold
-from temperance.types import Data
 
 OBSERVATIONS, PARAMETERS, FOLDS = 200, 20, 5
 

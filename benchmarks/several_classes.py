@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from temperance import calibrate, models, strategies
-from temperance.types import Data
+from temperance.data import Data
 
 GRID = np.geomspace(0.01, 100.0, 9)
 FIXED = 2  # the variance 0.1

@@ -16,7 +16,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from temperance import calibrate, models
-from temperance.diagnostics import BoundWarning
+from temperance.messages import BoundWarning
 from temperance.models.sampled.settings import SMC
 from temperance.strategies import KFold
 from temperance_studies.settings import LogisticSetting

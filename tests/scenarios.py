@@ -6,9 +6,9 @@ import numpy as np
 from scipy import special, stats
 
 from temperance import models, strategies
+from temperance.data import Data
 from temperance.models.glm.softmax.quadrature import contrasts, nodes
 from temperance.quadrature import softplus_expectations
-from temperance.types import Data
 
 RISKS = ("gibbs", "predictive")
 

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, calibrate_from_draws, models, strategies
-from temperance.diagnostics import DivergenceWarning, MixingWarning
+from temperance.checks import as_data
+from temperance.messages import DivergenceWarning, MixingWarning
 from temperance.models.sampled import model as sampled_model
 from temperance.models.sampled import stan_model
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
 from temperance.plans import Plan
-from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]
 EXACT = models.GaussianLinear(1.0)
 CONSTANT = 0.5 * np.log(2 * np.pi)  # what EXACT leaves out of its loss
 RISKS = ("gibbs", "predictive")
 BETAS = np.array([0.0, 0.1, 0.3, 0.6, 1.0])
-quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+quiet = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 def linear_data(n=24, d=2, seed=0):

@@ -13,7 +13,8 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
 from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights
-from temperance.diagnostics import BoundWarning, WeightWarning
+from temperance.data import Data
+from temperance.messages import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
 from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut, average
@@ -23,7 +24,6 @@ from temperance.strategies.default import (
     with_feasible_folds,
     with_transfer,
 )
-from temperance.types import Data
 from temperance.uncertainty.standard_errors import KnownErrors, mean_and_error
 
 LINEAR = models.GaussianLinear(noise_variance=0.4)

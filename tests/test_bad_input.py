@@ -12,8 +12,8 @@ from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance import resources as memory
+from temperance.checks import as_data
 from temperance.plans import Plan
-from temperance.validation import as_data
 
 rng = np.random.default_rng(0)
 N = 12

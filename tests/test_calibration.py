@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from temperance import Calibration, calibrate, expected_risk, models, strategies
 from temperance import resources as threads
-from temperance.diagnostics import BoundWarning, FlatCurveWarning
+from temperance.messages import BoundWarning, FlatCurveWarning
 from temperance.search.minimise import Minimum
 from temperance.uncertainty.standard_errors import KnownErrors, error_inflation, mean_and_error
 
@@ -152,7 +152,7 @@ def test_the_posterior_is_that_of_all_data():
     assert calibration.posterior is calibration.posterior
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize(
     "model, options, expected",
     [
@@ -187,7 +187,7 @@ def test_the_default_is_what_was_measured_to_earn_it(model, options, expected):
     assert summary(default) == summary(calibrate(model, inputs, response, expected, **options))
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_few_rows_take_as_many_folds_as_there_are():
     labels = (y > 0).astype(int)
     for options, source in (({}, None), ({"risk": "predictive"}, "source")):
@@ -201,7 +201,7 @@ def test_holding_alpha_is_another_choice():
     assert summary(calibrated()) != summary(calibrated(strategies.KFold(10, "alpha")))
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize("name", strategies.NAMES)
 def test_a_name_is_as_good_as_an_instance(name):
     options = {"risk": "predictive"} if name == "average" else {}

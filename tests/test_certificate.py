@@ -23,7 +23,7 @@ from temperance.uncertainty.certificate import (
     zero_one,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 MODELS = {
     "laplace": models.LaplaceLogistic(0.1, [1.0, 4.0, 0.5]),

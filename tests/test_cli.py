@@ -36,7 +36,7 @@ from temperance.app.tables import Table, TableError
 from temperance.strategies import NAMES, Bootstrap
 from temperance_studies.thesis import command as reproduce
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 # The estimators as the command asks for them, which is for forecasts.
 GibbsRegressor, GibbsClassifier = estimators.GibbsRegressor, estimators.GibbsClassifier

@@ -22,7 +22,7 @@ from temperance.app.tables import prepare
 from temperance.estimators import GibbsClassifier, GibbsRegressor
 from temperance.strategies import rate
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 def table(n=40):

@@ -10,7 +10,7 @@ from scipy import special
 
 from temperance import calibrate
 from temperance.calibration import BetaWeights
-from temperance.diagnostics import BoundWarning
+from temperance.messages import BoundWarning
 from temperance.plans import PrefixPlan
 
 BETAS = np.array([0.0, 0.02, 0.4, 2.8])

@@ -20,6 +20,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 import temperance
 from temperance import calibrate, diagnostics, expected_risk, models, strategies
+from temperance.checks import as_data
 from temperance.protocols import Model, Posterior, Strategy
 from temperance.strategies import (
     Bootstrap,
@@ -31,7 +32,6 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
-from temperance.validation import as_data
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW = {
@@ -49,7 +49,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
-ignore_warnings = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+ignore_warnings = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 class Block(NamedTuple):

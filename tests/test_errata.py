@@ -19,9 +19,9 @@ from scipy.special import expit
 from sklearn.datasets import make_classification
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.checks import as_data
 from temperance.plans import Plan
 from temperance.strategies.selection import minimum_of
-from temperance.validation import as_data
 
 ENTRIES = (
     (Path(__file__).parents[1] / "docs" / "errata.md").read_text(encoding="utf-8").split("\n### ")
@@ -391,7 +391,7 @@ def test_ridgeline_takes_a_deviation(stated):
     stated("57.6", 100 * held)
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_sigma_is_a_variance_or_a_standard_deviation(stated):
     def best_betas(n, d, s2, noise_variance, repetitions=200):
         rng = np.random.default_rng(9)
@@ -484,7 +484,7 @@ def test_safe_bayes_skips_no_row(stated):
     stated("6", np.sum(np.abs(choices[:, 0] - choices[:, 1]) > 0.1))
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_stochastic_gradients_stop_short(stated):
     def descend(slope, n, rate=2.0):
         """Follow 299 steps at the published rate: from Bayes, 3 n rate / sqrt(i)."""

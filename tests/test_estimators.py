@@ -22,13 +22,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import temperance
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
 from temperance import resources as memory
-from temperance.diagnostics import TemperanceWarning
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.coordinates import count_terms
 from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
 from temperance.losses import Poisson
+from temperance.messages import TemperanceWarning
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 RISKS = {"forecasts": "predictive", "draws": "gibbs"}  # of targets whose beta has least risk
 NO_AVERAGE = ("average", "draws")

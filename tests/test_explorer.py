@@ -42,7 +42,7 @@ def page(browser):
     visit.close()
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 @pytest.mark.parametrize("risk", ["gibbs", "predictive"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_curves_and_choices_are_the_librarys(page, name, risk):

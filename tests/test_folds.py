@@ -10,6 +10,7 @@ from scenarios import LOGISTIC
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.data import Data
 from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import fold_sketch
@@ -19,7 +20,6 @@ from temperance.models.glm.rows import Rows
 from temperance.plans import FoldPlan
 from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
-from temperance.types import Data
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field"]
 BETAS = np.array([0.0, 1e-3, 0.02, 0.3, 1.0, 3.0])

@@ -15,7 +15,7 @@ from tests.fuzz.draws import run
 
 RISKS = ("gibbs", "predictive")
 MODEL = models.GaussianLinear(1.0, 0.3, 0.8)
-quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+quiet = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 def linear_data(n=60, d=3, noise=1.0, seed=3):
@@ -336,7 +336,7 @@ class TestSupport:
         assert np.all(known.effective_size >= LEAST_EFFECTIVE)
         assert found.bounds[0] <= found.beta <= found.bounds[1]
 
-    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.ParetoWarning")
+    @pytest.mark.filterwarnings("ignore::temperance.messages.ParetoWarning")
     def test_minimum_where_it_ends(self):
         """A model far too sure of itself would want a smaller beta than the draws reach."""
         drawn = log_likelihood(*linear_data(noise=1.6, seed=5))
@@ -359,7 +359,7 @@ class TestSupport:
         with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
             found.curve.rows(0.05)
 
-    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+    @pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
     def test_influential_rows_are_a_warning(self):
         X, y = linear_data()
         X[0], y[0] = 8.0, 40.0

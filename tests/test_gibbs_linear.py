@@ -8,12 +8,12 @@ from scenarios import RISKS, covariance
 from scipy import optimize, special
 
 from temperance import calibrate, losses, models, strategies
+from temperance.data import Data
 from temperance.models.glm import fast, plain
 from temperance.plans import FoldPlan, LeaveOneOutPlan, PrefixPlan
-from temperance.types import Data
 
 KINDS = ("full-covariance", "mean-field", "laplace")
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 
 
 @dataclass(frozen=True)

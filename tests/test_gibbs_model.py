@@ -12,13 +12,13 @@ import pytest
 from scenarios import RISKS
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance.diagnostics import BoundWarning
+from temperance.data import Data
+from temperance.messages import BoundWarning
 from temperance.models.sampled import batched
 from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
 from temperance.protocols import has_likelihood
-from temperance.types import Data
 
 NOISE_VARIANCE = 2.0
 EXACT = models.GaussianLinear(noise_variance=NOISE_VARIANCE)
@@ -153,7 +153,7 @@ def test_particles_are_a_multiple_of_moves():
         SMC(particles=30)
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 class TestCalibration:
     def test_close_to_the_closed_form(self, result):
         exact = calibrate(EXACT, SMALL.X, SMALL.y, strategies.KFold(4), risk="predictive",

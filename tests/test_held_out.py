@@ -14,7 +14,7 @@ from temperance.app.held_out import coverage, forecasts, hold_out
 from temperance.estimators.base import RISKS
 from temperance.posteriors import StudentT
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 def line(n=30, seed=0):

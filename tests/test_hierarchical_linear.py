@@ -7,9 +7,9 @@ from scenarios import naive_hierarchical_losses
 from scipy import special, stats
 
 from temperance import calibrate, models, strategies
+from temperance.data import Data
 from temperance.models.hierarchical.model import PRIOR_LEVEL
 from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
-from temperance.types import Data
 
 SCALES = (0.03, 0.3, 1.0, 30.0)
 RISKS = ("gibbs", "predictive")
@@ -299,7 +299,7 @@ def test_weights_are_copies():
         np.testing.assert_allclose(*values, rtol=1e-10)
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize("name", sorted(strategies.NAMES))
 def test_strategies(name):
     data = problem(20, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, models
-from temperance.diagnostics import BoundWarning
+from temperance.messages import BoundWarning
 from temperance.models.linear import fast
 from temperance.models.linear.fast import choose, deletion_sums, moment_source
 from temperance.models.linear.fast.interpolant import (

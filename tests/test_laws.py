@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scenarios import LINEAR, LOGISTIC, MODELS, RISKS, SOFTMAX, data_for, naive_losses
 
 from temperance import calibrate, expected_risk, strategies
-from temperance.diagnostics import BoundWarning
-from temperance.types import Data
+from temperance.data import Data
+from temperance.messages import BoundWarning
 
 EXACT = {"linear", "unknown variance", "mean", "polynomial"}
 counts = st.lists(st.integers(0, 3), min_size=14, max_size=14).filter(lambda w: sum(w) > 3)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, calibrate_from_draws, losses, models
+from temperance.data import Data
 from temperance.strategies import Sandwich
-from temperance.types import Data
 from temperance.uncertainty.information import Units, sandwich_root
 from temperance_studies.study.identity import canonical
 

@@ -7,6 +7,7 @@ from scenarios import gaussian_data, naive_curve
 from sklearn.model_selection import GroupKFold
 
 from temperance import calibrate, expected_risk, models, strategies, validation
+from temperance.data import Data
 from temperance.models.linear import fast
 from temperance.models.linear.fast import deletion_sums, fold_moments, moment_source
 from temperance.models.linear.fast.blocks import partition_of
@@ -18,7 +19,6 @@ from temperance.models.linear.rows import WhitenedRows
 from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
-from temperance.types import Data
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 
@@ -103,7 +103,7 @@ def rows_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("strategy", ["naive", "sample-splitting", "k-fold", "leave-one-out"])
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_a_calibration_sums_every_row_once(strategy, rows_seen, decompositions):
     """The guard of the cost: one pass, no factor of the rows, few eigendecompositions."""
     data = gaussian_data(2000, 12)
@@ -117,7 +117,7 @@ def test_a_calibration_sums_every_row_once(strategy, rows_seen, decompositions):
         assert rows_seen["taken"] == 2000
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize(
     "model", [models.GaussianLinear(), models.NormalInverseGammaLinear()], ids=repr
 )

@@ -8,6 +8,7 @@ import pytest
 from many_digits import many_digits
 
 from temperance import calibrate, models, strategies
+from temperance.data import Data
 from temperance.models.linear.eigenbasis import changing_betas
 from temperance.models.linear.fast import moment_source
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
@@ -16,7 +17,6 @@ from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear.singular import singular_values
 from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
 from temperance.search.log_scale import Scale
-from temperance.types import Data
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 

@@ -14,11 +14,11 @@ from sklearn.preprocessing import PolynomialFeatures
 from temperance import GibbsClassifier, GibbsRegressor, models
 from temperance import duplicates as grouping
 from temperance import resources as memory
+from temperance.data import Data
 from temperance.duplicates import number_distinct, number_rows
 from temperance.plans import LeaveOneOutPlan
-from temperance.types import Data
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 @pytest.mark.parametrize("target", ["draws", "forecasts"])

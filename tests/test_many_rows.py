@@ -8,12 +8,12 @@ from scenarios import LOGISTIC, RISKS, binary_data
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.data import Data
 from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import leave_one_out, prefixes
 from temperance.models.glm.laplace import LaplaceSystem
 from temperance.plans import LeaveOneOutPlan, PrefixPlan
-from temperance.types import Data
 
 NAMES = ("jaakkola", "full", "laplace", "mean-field")
 BETAS = np.array([0.0, 0.2, 1.0, 3.0])
@@ -319,7 +319,7 @@ def test_safe_bayes_fits_rows_in_proportion_to_their_number(monkeypatch):
     assert taken[6000][0] < 0.5 * (pairs.train.nbytes + pairs.test.nbytes)
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize("name", ["jaakkola", "mean-field"])
 @pytest.mark.parametrize("strategy", [strategies.LeaveOneOut(), strategies.SafeBayes()], ids=str)
 @pytest.mark.slow

@@ -5,7 +5,8 @@ import pytest
 from scenarios import RISKS
 
 from temperance import models, strategies
-from temperance.diagnostics import (
+from temperance.data import Data
+from temperance.messages import (
     DivergenceWarning,
     DrawsWarning,
     MixingWarning,
@@ -28,7 +29,6 @@ from temperance.models.sampled.reliability import (
 )
 from temperance.plans import Plan
 from temperance.search.log_scale import HUGE
-from temperance.types import Data
 
 SHAPE, RATE = 4.0, 0.05  # u ~ Gamma(SHAPE, RATE + beta): exp(-beta u) times a Gamma prior
 LADDER = np.array([0.0, 0.05, 0.15, 0.4, 1.0, 2.0])

@@ -13,7 +13,8 @@ from scipy.special import expit, log_expit, ndtr, roots_hermitenorm
 
 from benchmarks.neural import calibration_error, other_labels, problem
 from temperance import calibrate, losses, models
-from temperance.diagnostics import BoundWarning, ConvergenceWarning
+from temperance.checks import as_data
+from temperance.messages import BoundWarning, ConvergenceWarning
 from temperance.models.neural import HMC, Ensemble, LastLayerLaplace, MeanField, Training
 from temperance.models.neural.last_layer import last_layer_places
 from temperance.models.neural.smooth_curve import SmoothCurve
@@ -21,7 +22,6 @@ from temperance.models.neural.training import Run, train
 from temperance.protocols import Model, Posterior
 from temperance.strategies import Bootstrap, KFold, SampleSplitting
 from temperance.uncertainty.certificate import gaussian_kl, largest_risk
-from temperance.validation import as_data
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((48, 2))
@@ -212,7 +212,7 @@ class TestTraining:
         np.testing.assert_array_equal(found[0][0], found[1][0])
         assert np.abs(found[0][1] - found[1][1]).max() > 0.01
 
-    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+    @pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
     def test_same_seed_same_curve(self):
         curves = [
             calibrate(
@@ -227,7 +227,7 @@ class TestTraining:
         ]
         assert curves[0].tolist() == curves[1].tolist() != curves[2].tolist()
 
-    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.ConvergenceWarning")
+    @pytest.mark.filterwarnings("ignore::temperance.messages.ConvergenceWarning")
     def test_a_choice_below_the_grid_is_said(self):
         model = models.NeuralNetwork(hidden, first, training=SHORT, draws=8, lowest_beta=1.0)
         with pytest.warns(BoundWarning, match=r"lies below lowest_beta = 1, .* lower lowest_beta"):

@@ -35,7 +35,7 @@ def test_models_say_whether_their_loss_is_a_likelihood():
     assert has_likelihood(models.GaussianLinear())
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.PriorWarning")  # N(0, 1), for margins
+@pytest.mark.filterwarnings("ignore::temperance.messages.PriorWarning")  # N(0, 1), for margins
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("strategy", [KFold(4), Sandwich()], ids=["risk", "rule"])
 def test_no_word_of_bayes(loss, strategy):

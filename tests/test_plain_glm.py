@@ -19,7 +19,7 @@ PLANS = {
 }
 BETAS = np.array([0.0, 0.05, 0.7])
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 
 
 @pytest.fixture

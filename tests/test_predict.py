@@ -27,7 +27,7 @@ from temperance.app.saved.record import Record
 from temperance.app.tables import prepare
 from temperance.posteriors import CovarianceRoot, LowRankRoot, MixturePosterior
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 # The estimators as the command asks for them, which is for forecasts.
 Regressor = partial(estimators.GibbsRegressor, random_state=0)

@@ -9,7 +9,8 @@ from scenarios import HIERARCHICAL, LINEAR, LOGISTIC, data_for, gaussian_data
 from scipy import optimize, special, stats
 
 from temperance import calibrate, losses, models, strategies
-from temperance.diagnostics import BoundWarning, PriorWarning
+from temperance.data import Data
+from temperance.messages import BoundWarning, PriorWarning
 from temperance.models.glm.information import bandwidth
 from temperance.strategies import (
     RATES,
@@ -23,7 +24,6 @@ from temperance.strategies import (
 )
 from temperance.strategies.coverage import resampled
 from temperance.strategies.rate import jackknife_range
-from temperance.types import Data
 from temperance.uncertainty.information import Units, rates_by_direction
 
 MODELS = LINEAR | {name: LOGISTIC[name] for name in LOGISTIC if name != "backprop"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from temperance import Calibration, calibrate, calibrate_from_draws, models
-from temperance.diagnostics import ParetoWarning
+from temperance.messages import ParetoWarning
 from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws, LossesOfDraws
@@ -12,7 +12,7 @@ from temperance.protocols import Preferences, preferences_of
 from temperance.strategies import Coverage, Sandwich
 
 MODEL = models.GaussianLinear(1.5, prior_cov=100.0)
-quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.ParetoWarning")
+quiet = pytest.mark.filterwarnings("ignore::temperance.messages.ParetoWarning")
 
 
 def scattered(n=300, seed=0):

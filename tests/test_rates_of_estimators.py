@@ -10,12 +10,12 @@ import pytest
 from scipy import special, stats
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, losses, models
-from temperance.diagnostics import BoundWarning, PriorWarning
+from temperance.data import Data
 from temperance.losses import Loss
+from temperance.messages import BoundWarning, PriorWarning
 from temperance.models.glm.information import kernel_curvature
 from temperance.strategies import Coverage, Sandwich
 from temperance.strategies.coverage import minimiser_of
-from temperance.types import Data
 from temperance.uncertainty.information import Units
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,8 @@ from scenarios import RISKS, covariance, gaussian_data
 from scipy import stats
 
 from temperance import calibrate, models, strategies
-from temperance.diagnostics import BoundWarning, TemperanceWarning
+from temperance.data import Data
+from temperance.messages import BoundWarning, TemperanceWarning
 from temperance.models.linear.fast import leave_one_out
 from temperance.plans import LeaveOneOutPlan
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
@@ -23,7 +24,6 @@ from temperance.strategies.reference.new_rows import (
 )
 from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import HasReference
-from temperance.types import Data
 from temperance.uncertainty.standard_errors import error_inflation, mean_and_error
 from temperance_studies.thesis.defaults.rivals import FirstDescribed
 

@@ -24,7 +24,7 @@ from temperance.curves import RiskCurve
 from temperance.search.minimise import Minimum
 from temperance.uncertainty.standard_errors import KnownErrors
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 THREE = ("high", "low", "middle")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from temperance import models
+from temperance.checks import as_data
 from temperance.models.sampled.arviz_tree import arviz_tree, groups_of
 from temperance.models.sampled.draws import Draws
-from temperance.validation import as_data
 
 RNG = np.random.default_rng(0)
 quiet = pytest.mark.filterwarnings("ignore")

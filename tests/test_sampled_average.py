@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, calibrate_from_draws, models
-from temperance.diagnostics import DrawsWarning, ParetoWarning
+from temperance.checks import as_data
+from temperance.messages import DrawsWarning, ParetoWarning
 from temperance.models.sampled import mixture
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
@@ -15,7 +16,6 @@ from temperance.models.sampled.stan_model import StanModel, parameters_of
 from temperance.plans import Plan
 from temperance.strategies import Average, KFold, LeaveOneOut
 from temperance.strategies.default import default_strategy
-from temperance.validation import as_data
 
 NOISE = 0.4
 EXACT = models.GaussianLinear(noise_variance=NOISE)

@@ -11,7 +11,7 @@ from temperance.plots import second_valleys
 
 RNG = np.random.default_rng(0)
 Y = RNG.standard_normal(12)
-quiet = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+quiet = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 class Mean(SampledModel):

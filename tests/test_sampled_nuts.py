@@ -9,12 +9,12 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 
 from temperance import models, strategies
+from temperance.data import Data
 from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.ladder import SampledLadders
 from temperance.models.sampled.reliability import relative_efficiency
 from temperance.models.sampled.settings import SMC
-from temperance.types import Data
 
 BETAS = np.array([0.1, 1.0, 3.0])
 SEEDS = 12

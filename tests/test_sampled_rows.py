@@ -7,10 +7,10 @@ import numpyro.distributions as dist
 import pytest
 
 from temperance import models
+from temperance.checks import as_data
+from temperance.data import Data
 from temperance.models.sampled.numpyro_model import tempered_sites
 from temperance.models.sampled.settings import SMC
-from temperance.types import Data
-from temperance.validation import as_data
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.standard_normal((9, 4, 3))

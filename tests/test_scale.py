@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, models
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.plans import FoldPlan
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, ReferenceRisk, SafeBayes
 from temperance.strategies.selection import CurveStrategy

@@ -6,6 +6,7 @@ from scenarios import RISKS, class_data, covariance, naive_curve, naive_softmax
 from scipy import optimize, special, stats
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.data import Data
 from temperance.models.glm.softmax.fast import left_out
 from temperance.models.glm.softmax.quadrature import (
     Logits,
@@ -17,7 +18,6 @@ from temperance.models.glm.softmax.quadrature import (
     symmetric_roots,
 )
 from temperance.models.glm.softmax.system import SoftmaxSystem, class_rows
-from temperance.types import Data
 
 
 def gaussians(n_classes, spread=0.7, e=6, seed=0):
@@ -207,7 +207,7 @@ class TestEquations:
 class TestTwoClasses:
     """Of two classes the difference of logits has twice the prior covariance of each."""
 
-    @pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+    @pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
     @pytest.mark.parametrize("risk", RISKS)
     def test_calibrations_agree(self, risk):
         data = class_data(40, 3, n_classes=2)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from temperance import GibbsClassifier, GibbsRegressor
 from temperance.app.explanation import explain
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 STORED = {
     "regressor": GibbsRegressor(random_state=0),

@@ -33,7 +33,7 @@ def in_memory(model, X, y, weights, folds, transfer="beta"):
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("transfer", ["beta", "alpha"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_blocks_give_what_all_rows_give(model, transfer, weighted):
     X, y, weights = some_rows()
     weights = weights if weighted else np.ones(len(y))
@@ -58,7 +58,7 @@ def test_blocks_give_what_all_rows_give(model, transfer, weighted):
 
 @pytest.mark.parametrize("scales", [[1e6, 1.0, 1e-3], [1e9, 1.0, 1.0]], ids=str)
 @pytest.mark.parametrize("shift", [0.0, 1e6])
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_columns_on_any_scale(scales, shift):
     X, y, _ = some_rows(3000, 3, scales)
     X[:, 1] += shift  # far from zero, beside a column of ones: nearly collinear
@@ -91,7 +91,7 @@ def test_blocks_without_rows_do_not_matter():
     assert found.data.size == pytest.approx(weights.sum())
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 def test_squares_that_vanish_do_not_matter():
     X, y, _ = some_rows(300, 2, 1e-200)
     model = models.GaussianLinear(prior_cov=1e300)

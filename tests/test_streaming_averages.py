@@ -8,7 +8,7 @@ from temperance.strategies import Average, KFold, LeaveOneOut, SafeBayes
 from temperance.streaming import calibrate_blocks
 from tests.test_streaming_modes import in_blocks, problem, splits
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 LINEAR = [models.GaussianLinear(2.0, 0.0, 0.5), models.NormalInverseGammaLinear(0.1, 0.5, 2.0, 3.0)]
 
 

@@ -22,7 +22,7 @@ distributed = pytest.importorskip("distributed")
 MODEL = models.GaussianLinear(0.3, 0.2, 0.7)
 CUTS = (40, 0, 25, 60, 35, 1, 39, 50, 50, 50, 50)
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::temperance.diagnostics.BoundWarning",
+    "ignore::temperance.messages.BoundWarning",
     "default::ResourceWarning",
     "default::DeprecationWarning",
     "default::FutureWarning",

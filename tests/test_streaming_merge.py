@@ -48,7 +48,7 @@ def trees(parts, rng):
     yield pool[0]
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_any_order_and_any_tree_give_the_same_curve(model):
     parts = moments_of(some_partitions())

@@ -19,7 +19,7 @@ from tests.test_streaming_modes import in_blocks, problem, splits
 
 MODEL = models.LaplaceLogistic(0.3, 2.0)
 FOLDS, SEED, PARTITION = 3, 5, 2
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 def naive(rows, theta):

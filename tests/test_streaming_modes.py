@@ -5,15 +5,15 @@ import pytest
 from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, losses, models, strategies
+from temperance.data import Data
 from temperance.plans import FoldPlan
 from temperance.strategies import KFold, LeaveOneOut
 from temperance.streaming import calibrate_blocks
 from temperance.streaming.folds import partition_folds
-from temperance.types import Data
 
 BETAS = np.concatenate([[0.0], np.geomspace(1e-6, 3.0, 20)])
 PARTS = 4
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 class Counted(list):

@@ -23,7 +23,7 @@ MODELS = {
     "unknown": models.NormalInverseGammaLinear(prior_mean=0.1),
 }
 BETAS = np.concatenate([[0.0], np.geomspace(1e-7, 3.0, 30)])
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 class Counted(list):

@@ -10,6 +10,7 @@ import pytest
 from scipy import special
 
 from temperance import calibrate, models, strategies
+from temperance.data import Data
 from temperance.losses.logistic import Logistic
 from temperance.models.glm import (
     fast,
@@ -26,7 +27,6 @@ from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
 from temperance.plans import LeaveOneOutPlan
 from temperance.quadrature import softplus_expectations
-from temperance.types import Data
 
 MODELS = {
     "jaakkola": models.JaakkolaLogistic,
@@ -101,7 +101,7 @@ def newton_steps(monkeypatch):
     return counts
 
 
-@pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize("problem", WORST)
 @pytest.mark.parametrize("name", MODELS)
 def test_any_units_are_calibrated_in_a_sane_number_of_steps(name, problem, newton_steps):

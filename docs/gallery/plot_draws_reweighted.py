@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from temperance import calibrate, calibrate_from_draws, models
-from temperance.diagnostics import BoundWarning
+from temperance.messages import BoundWarning
 
 warnings.simplefilter("ignore", BoundWarning)  # it says what the loop below does
 rng = np.random.default_rng(7)

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from temperance import models
-from temperance.diagnostics import BoundWarning
+from temperance.messages import BoundWarning
 from temperance.streaming import blocks_of_arrays, calibrate_blocks
 
 ROWS, COLUMNS = 1_000_000, 20

@@ -26,7 +26,7 @@ import pandas as pd
 from statsmodels.datasets import heart
 
 from temperance import calibrate_from_draws
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 
 warnings.simplefilter("ignore", TemperanceWarning)  # they ask for draws at a lower beta: see below
 table = heart.load_pandas().data

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from temperance import calibrate, expected_risk, models
-from temperance.diagnostics import BoundWarning
+from temperance.messages import BoundWarning
 
 warnings.simplefilter("ignore", BoundWarning)
 N, D, BELIEVED, ACTUAL = 40, 40, 8.0, 64.0

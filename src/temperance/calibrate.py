@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration
+from temperance.checks import as_bounds, as_data, as_non_negative, one_of, shown, whole
+from temperance.data import Data, Risk
 from temperance.models.sampled.risk_of_draws import covariance_slope
 from temperance.protocols import (
     ChecksData,
@@ -21,8 +23,6 @@ from temperance.resources import threads_for
 from temperance.strategies import Average, KFold, default_strategy, strategy_named
 from temperance.strategies.default import average_for, with_feasible_folds
 from temperance.strategies.selection import stack
-from temperance.types import Data, Risk
-from temperance.validation import as_bounds, as_data, as_non_negative, one_of, shown, whole
 
 
 def calibrate(

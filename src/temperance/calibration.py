@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.checks import non_negative
 from temperance.curves import RiskCurve
-from temperance.diagnostics import TemperanceWarning
+from temperance.data import Array, Data, Risk
+from temperance.messages import TemperanceWarning
 from temperance.posteriors.mixture import mixed
 from temperance.protocols import (
     MixesPosteriors,
@@ -23,10 +25,8 @@ from temperance.protocols import (
     has_likelihood,
 )
 from temperance.search.minimise import Minimum
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.information import DIFFERENT, Correction
 from temperance.uncertainty.standard_errors import StandardErrors
-from temperance.validation import non_negative
 
 if TYPE_CHECKING:
     from temperance.uncertainty.certificate import Certificate

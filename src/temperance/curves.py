@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temperance.checks import as_non_negative
+from temperance.data import Array
 from temperance.plans import Plan
 from temperance.search.log_scale import Ruler, Scale
 from temperance.search.minimise import THOROUGH, THRIFTY, Search, ruler_for
-from temperance.types import Array
-from temperance.validation import as_non_negative
 
 Losses = Callable[[float], tuple[Array, Array]]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array, Data, Labels
+from temperance.data import Array, Data, Labels
 
 MANY = 2**16  # from so many rows on sorting takes longer than the sums
 

@@ -4,7 +4,9 @@
 """
 
 from temperance.calibration import Calibration, Rate
+from temperance.checks import as_data, as_inputs, non_negative, one_of, positive, whole
 from temperance.curves import RiskCurve, curve_of_losses
+from temperance.data import Array, Data, Risk
 from temperance.models.sampled.risk_of_draws import sampled_risk_curve
 from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, Transfer
 from temperance.protocols import (
@@ -28,9 +30,7 @@ from temperance.protocols import (
 from temperance.search.minimise import Minimum
 from temperance.strategies.rate import RateStrategy
 from temperance.strategies.selection import CurveStrategy, conclude
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import mean_and_error
-from temperance.validation import as_data, as_inputs, non_negative, one_of, positive, whole
 
 __all__ = [
     "AnyPlan",

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array, Labels, all_ones, total_weight
+from temperance.data import Array, Labels, all_ones, total_weight
 
 Transfer = Literal["beta", "alpha"]
 

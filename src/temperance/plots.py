@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.types import Array
+from temperance.data import Array
 
 # Okabe and Ito's colours, which are distinct for colour-blind readers and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.data import Array, Data, Labels, Risk
 from temperance.plans import AnyPlan
-from temperance.types import Array, Data, Labels, Risk
 
 if TYPE_CHECKING:
     from temperance.calibration import BetaWeights, Calibration

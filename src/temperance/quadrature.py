@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr, zeta
 
-from temperance.types import batches
+from temperance.data import batches
 
 __all__ = ["log_expected_sigmoid", "softplus_expectations"]
 

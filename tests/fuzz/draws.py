@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from temperance import calibrate_from_draws
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.models.sampled.from_draws import DrawsCalibration
 
 SAME = 1e-6  # relative difference of supports and choices that should be the same

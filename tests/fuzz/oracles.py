@@ -13,11 +13,11 @@ import numpy as np
 
 from temperance import calibrate, models, strategies
 from temperance.calibration import Calibration
-from temperance.diagnostics import ConvergenceWarning, TemperanceWarning
+from temperance.checks import as_data
+from temperance.data import Data
+from temperance.messages import ConvergenceWarning, TemperanceWarning
 from temperance.plans import Plan, PrefixPlan
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
-from temperance.validation import as_data
 
 from . import plain_averaged, plain_linear, plain_logistic
 from .problems import LINEAR, Array, Problem

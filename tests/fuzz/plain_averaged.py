@@ -18,8 +18,8 @@ import mpmath
 import numpy as np
 
 from temperance import models
+from temperance.data import Data, Risk
 from temperance.plans import Plan
-from temperance.types import Data, Risk
 
 from .plain_linear import DIGITS, EXACT, HALF, Inputs, _posterior, _terms
 

@@ -19,8 +19,8 @@ import mpmath
 import numpy as np
 
 from temperance import models
+from temperance.data import Data, Risk
 from temperance.plans import Plan
-from temperance.types import Data, Risk
 
 Decimals = Any  # numpy array of Decimal
 DIGITS, MANY_DIGITS = 120, 1500  # the latter where scales are 1e±150

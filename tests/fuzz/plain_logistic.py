@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from temperance import models
+from temperance.data import Data, Risk
 from temperance.plans import Plan
-from temperance.types import Data, Risk
 
 Array = NDArray[np.float64]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)

@@ -12,9 +12,9 @@ from scipy import special
 from sklearn import model_selection
 
 from temperance import models, strategies
+from temperance.checks import as_data
+from temperance.data import Data, Risk
 from temperance.protocols import Model, Strategy
-from temperance.types import Data, Risk
-from temperance.validation import as_data
 
 Array = NDArray[np.float64]
 

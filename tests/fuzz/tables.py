@@ -28,7 +28,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, models, strategies
 from temperance.app.cli import main
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.streaming import calibrate_blocks, fold_numbers
 
 Array = NDArray[np.float64]

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from temperance import calibrate
+from temperance.data import Data
 from temperance.strategies import Bayes, Coverage, Sandwich
-from temperance.types import Data
 from temperance_studies.settings import (
     COVERAGE,
     GaussianNoise,

@@ -35,7 +35,7 @@ CLASSES = Case("spector", 21, "Laplace")
 SMALL = (KNOWN, Case("engel", 50, "unknown variance", 2), CLASSES)
 CHOICES = {"bayes": Bayes(), "naive": Naive(), "k-fold": KFold(5)}
 
-ignore_warnings = pytest.mark.filterwarnings("ignore::temperance.diagnostics.TemperanceWarning")
+ignore_warnings = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
 
 @pytest.fixture(scope="module")

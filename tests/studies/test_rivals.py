@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from temperance import calibrate, models
+from temperance.data import Data
 from temperance.plans import LeaveOneOutPlan
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, LeaveOneOut, ReferenceRisk
 from temperance.strategies.selection import minimum_of
-from temperance.types import Data
 from temperance_studies.thesis.defaults import rivals
 
-pytestmark = pytest.mark.filterwarnings("ignore::temperance.diagnostics.BoundWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 BOUNDS = (0.0, 3.0)
 MODEL = models.GaussianLinear(noise_variance=1.0)
 RULES = [

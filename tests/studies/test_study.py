@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from temperance import calibrate
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.plans import PrefixPlan
 from temperance.strategies import (
     Average,
@@ -611,7 +611,7 @@ def test_safe_bayes_as_coded_trains_before_t_and_tests_after_it():
     rng = np.random.default_rng(0)
     y = rng.standard_normal(6)
     setting = SETTINGS["mean"]
-    from temperance.validation import as_data
+    from temperance.checks import as_data
 
     data = as_data(None, y)
     plan = SafeBayesAsCoded().plan(data, rng)

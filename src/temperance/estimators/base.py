@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
-from temperance.diagnostics import PriorWarning
+from temperance.checks import LARGEST, as_data, one_of, positive, shown, whole
+from temperance.data import Array, Data, Labels, Risk
 from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.estimators.inputs import (
     as_groups,
@@ -26,6 +27,7 @@ from temperance.estimators.inputs import (
 from temperance.estimators.losses import bounds_of_loss
 from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
+from temperance.messages import PriorWarning
 from temperance.plans import Transfer
 from temperance.protocols import Model, NoMinimiserError, Strategy, preferences_of
 from temperance.strategies import (
@@ -40,9 +42,7 @@ from temperance.strategies import (
 )
 from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
 from temperance.strategies.selection import stack
-from temperance.types import Array, Data, Labels, Risk
 from temperance.uncertainty.information import CORRECTIONS, Correction
-from temperance.validation import LARGEST, as_data, one_of, positive, shown, whole
 
 Target = Literal["forecasts", "coefficients", "draws"]
 MANY_COLUMNS = 2  # rows for each column, at most, with which the prior matters

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.checks import open_unit, shown
+from temperance.data import Array, all_ones
 from temperance.estimators.inputs import as_seed
-from temperance.types import Array, all_ones
-from temperance.validation import open_unit, shown
 
 Rows = slice | NDArray[np.intp]
 

@@ -15,6 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
+from temperance.checks import as_data, one_of, shown, whole
+from temperance.data import Array, Data
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.certify import decided_by_rows, rows_apart
 from temperance.estimators.inputs import (
@@ -38,9 +40,7 @@ from temperance.plans import Transfer
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
-from temperance.types import Array, Data
 from temperance.uncertainty.information import Correction
-from temperance.validation import as_data, one_of, shown, whole
 
 if TYPE_CHECKING:
     from temperance.uncertainty.certificate import Certificate

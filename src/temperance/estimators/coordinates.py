@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from temperance.checks import shown
+from temperance.data import Array
 from temperance.estimators.inputs import refuse_extreme_units
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.resources import refuse_too_large
-from temperance.types import Array
-from temperance.validation import shown
 
 ENORMOUS = 10**80  # an upper limit on the number of terms that is reported
 COPIES = 4  # copies of the terms of all rows that exist at a time, at most

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from temperance.checks import shown
+from temperance.data import Data
 from temperance.estimators.prior_scale import WEAK_SCALE, most_predictive, prior_variances
 from temperance.losses import (
     Hinge,
@@ -29,8 +31,6 @@ from temperance.losses import (
 )
 from temperance.models import GibbsLinear
 from temperance.models.glm.nuisance import fitted_to_rows, minimising_predictor
-from temperance.types import Data
-from temperance.validation import shown
 
 LEAST_MEAN = 1e-3  # of counts that are all 0
 DOF = 4.0  # degrees of freedom of loss="student-t"

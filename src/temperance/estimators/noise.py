@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.grams import triangle
 from temperance.models.linear_predictor import row_space
-from temperance.types import Array
 
 # The prior has the weight of a fifth of an observation.
 SHAPE = 0.1

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+from temperance.data import Array, Data
 from temperance.models import GaussianLinear, HierarchicalLinear
 from temperance.models.hierarchical.model import PRIOR_LEVEL, SCALES
 from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
 from temperance.protocols import preferences_of
 from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
-from temperance.types import Array, Data
 
 LEARNT_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
 WEAK_SCALE = 10.0  # with which coefficients are hardly shrunk

@@ -12,6 +12,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
+from temperance.checks import (
+    as_data,
+    as_numbers,
+    one_of,
+    positive,
+    refuse_non_finite,
+    shown,
+    whole,
+)
+from temperance.data import Array, Data
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_units, validated
@@ -30,17 +40,7 @@ from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.student import Distribution
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
-from temperance.types import Array, Data
 from temperance.uncertainty.information import Correction
-from temperance.validation import (
-    as_data,
-    as_numbers,
-    one_of,
-    positive,
-    refuse_non_finite,
-    shown,
-    whole,
-)
 
 LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
 StudentDistribution = StudentT | StudentMixture

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, cast
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
-from temperance.types import Array, Data
+from temperance.data import Array, Data
 from temperance.uncertainty.standard_errors import KnownErrors
 
 

@@ -14,9 +14,9 @@ from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from temperance.data import Array, Risk
 from temperance.losses.predictive import log_predictive
 from temperance.losses.quadrature import expectations
-from temperance.types import Array, Risk
 
 
 class Predictor(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from temperance.types import Array
+from temperance.data import Array
 
 LARGE = 16.0  # from here on the series of d has all digits
 

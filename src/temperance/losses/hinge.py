@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.ramps import Ramp
 from temperance.losses.responses import check_labels
-from temperance.types import Array
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.ramps import Ramp
 from temperance.losses.responses import AUTO, check_finite, check_free, known, spread
-from temperance.types import Array
 
 EFFICIENT = 1.345  # deviations: 95 % efficient under Gaussian noise
 

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import expit
 
+from temperance.data import Array, Risk
 from temperance.losses.base import Forces, Loss, Partials, Predictor, Quadratic
 from temperance.losses.responses import check_labels
 from temperance.quadrature import log_expected_sigmoid, softplus_expectations
-from temperance.types import Array, Risk
 
 
 @dataclass(frozen=True)

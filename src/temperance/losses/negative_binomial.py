@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, expit
 
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.counts import negative_binomial_constant
 from temperance.losses.responses import AUTO, best_scale, check_counts, check_free, known
 from temperance.quadrature import softplus_expectations
-from temperance.types import Array
 
 # Expectations of softplus have small absolute errors, and up to this variance small relative ones:
 # large counts or dispersions multiply the former.

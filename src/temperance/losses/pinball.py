@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from temperance.checks import open_unit
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.ramps import Ramp
 from temperance.losses.responses import check_finite, spread
-from temperance.types import Array
-from temperance.validation import open_unit
 
 
 @dataclass(frozen=True)

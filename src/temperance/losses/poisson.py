@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import pdtr
 
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.counts import least_poisson
 from temperance.losses.responses import check_counts
-from temperance.types import Array
 
 LARGEST = 250.0  # logarithm of a rate whose derivatives are computed
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.losses.quadrature import (
     FAR,
     LEGENDRE,
@@ -37,7 +38,6 @@ from temperance.losses.quadrature import (
     levels_of,
     panel_nodes,
 )
-from temperance.types import Array, batches
 
 if TYPE_CHECKING:
     from temperance.losses.base import Loss

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from temperance.data import Array
 from temperance.losses.base import Loss, Quadratic
 from temperance.losses.responses import check_labels
-from temperance.types import Array
 
 TAIL, TERMS = -5.0, 24  # below it so many terms of a continued fraction give all digits
 # Phi(x) has zeros in the complex plane, the nearest to the real line at 1.92 +- 2.82 i.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array, batches
+from temperance.data import Array, batches
 
 if TYPE_CHECKING:
     from temperance.losses.base import Loss

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from temperance.types import Array
+from temperance.data import Array
 
 PEAK: float = (2 * np.pi) ** -0.5
 FAR = 40.0  # deviations beyond which the normal density is 0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from temperance.types import Array
-from temperance.validation import positive
+from temperance.checks import positive
+from temperance.data import Array
 
 AUTO = "auto"
 

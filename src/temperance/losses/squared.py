@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from temperance.checks import positive
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.responses import check_finite
-from temperance.types import Array
-from temperance.validation import positive
 
 
 @dataclass(frozen=True)

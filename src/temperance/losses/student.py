@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import gammaln, stdtr, wofz
 
+from temperance.checks import positive
+from temperance.data import Array
 from temperance.losses.base import Loss, Partials, Quadratic
 from temperance.losses.responses import (
     AUTO,
@@ -17,8 +19,6 @@ from temperance.losses.responses import (
     known,
     spread,
 )
-from temperance.types import Array
-from temperance.validation import positive
 
 NEAR = 5.0  # deviations to the poles up to which derivatives of Faddeeva's w keep their digits
 

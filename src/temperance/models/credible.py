@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from temperance.data import Array
 from temperance.models.linear_predictor import GaussianPrior
-from temperance.types import Array
 
 
 def gaussian_levels(distances: Array, dimension: int) -> Array:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.protocols import Information, NoMinimiserError
-from temperance.types import Array
 
 MOST_STEPS, MOST_HALVINGS = 60, 30
 CONVERGED = 1e-9  # of a step, relative to the size of the predictors

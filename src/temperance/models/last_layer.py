@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_numbers, refuse_non_finite, shown
+from temperance.data import Array
 from temperance.losses.base import Loss
 from temperance.models.glm.gibbs_linear import GibbsLinear, PosteriorName
 from temperance.models.glm.softmax.model import SoftmaxLogistic
-from temperance.types import Array
-from temperance.validation import as_numbers, refuse_non_finite, shown
 
 Features = Callable[[Array], ArrayLike]
 

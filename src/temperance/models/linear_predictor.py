@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_inputs, as_numbers, refuse_non_finite
+from temperance.data import Array, Data
 from temperance.models.linear.singular import by_length
 from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
-from temperance.types import Array, Data
-from temperance.validation import as_inputs, as_numbers, refuse_non_finite
 
 
 @dataclass(frozen=True, eq=False)

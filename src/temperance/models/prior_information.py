@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from temperance.data import Array
 from temperance.models.linear_predictor import GaussianPrior
-from temperance.types import Array
 
 NODES = 64  # of the quadrature over predictors of binary responses
 

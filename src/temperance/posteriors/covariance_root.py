@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.resources import refuse_too_large
-from temperance.types import Array, batches
 
 
 @dataclass(frozen=True, eq=False)

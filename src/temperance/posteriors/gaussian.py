@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.data import Array
 from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.student import StudentT
 from temperance.quadrature import log_expected_sigmoid
-from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.data import Array
 from temperance.posteriors.covariance_root import squares_across
 from temperance.posteriors.mixture import StudentMixture
-from temperance.types import Array
 
 NEGLIGIBLE = 1e-10  # weight below which a scale is left out
 NEGLIGIBLE_PART = 1e-4  # weight below which a component is left out of an average over betas

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.checks import open_units
+from temperance.data import Array
 from temperance.posteriors.student import StudentT, central_interval
-from temperance.types import Array
-from temperance.validation import open_units
 
 STEPS = 100  # of the search for a quantile, at most
 PRECISION = 1e-10  # of a quantile, relative to the widest component or the distance from the mean

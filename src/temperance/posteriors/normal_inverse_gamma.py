@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.data import Array
 from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.student import StudentT
-from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from temperance.checks import one_of
+from temperance.data import Data
 from temperance.posteriors.covariance_root import CovarianceRoot
 from temperance.posteriors.gaussian import GaussianPosterior
 from temperance.protocols import HasDesign, HasInformation, Model, MovesDraws
-from temperance.types import Data
 from temperance.uncertainty.information import (
     CORRECTIONS,
     Correction,
@@ -18,7 +19,6 @@ from temperance.uncertainty.information import (
     as_groups,
     sandwich_root,
 )
-from temperance.validation import one_of
 
 
 def sandwich_posterior(

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.checks import open_units
+from temperance.data import Array, batches
 from temperance.models.glm.softmax.quadrature import (
     contrasts,
     log_expected_softmax,
@@ -20,8 +22,6 @@ from temperance.models.glm.softmax.quadrature import (
 from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
 from temperance.posteriors.gaussian import GaussianPosterior
 from temperance.posteriors.mixture import MixturePosterior
-from temperance.types import Array, batches
-from temperance.validation import open_units
 
 if TYPE_CHECKING:
     from temperance.models.linear_predictor import GaussianPrior

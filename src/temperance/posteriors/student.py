@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from temperance.types import Array
-from temperance.validation import open_units
+from temperance.checks import open_units
+from temperance.data import Array
 
 
 @dataclass(frozen=True, eq=False)

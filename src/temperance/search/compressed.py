@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.search.minimise import Evaluate
-from temperance.types import Array
 
 LARGEST = 1e300  # stands for infinity
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.types import Array
+from temperance.data import Array
 
 TINY, HUGE = 1e-200, 1e150  # smallest and largest values of offset and ceiling
 TAIL = 1e3  # beyond this multiple of the largest beta of a scale a curve is only a tail

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.search.log_scale import TINY, Cubics, Point, Ruler
-from temperance.types import Array
 
 MOST_REFINEMENTS = 12
 MOST_TURNS = 60

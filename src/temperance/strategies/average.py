@@ -23,16 +23,16 @@ import numpy as np
 from scipy import special
 
 from temperance.calibration import BetaWeights, Calibration
+from temperance.checks import positive
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.duplicates import joined_rows
 from temperance.plans import AnyPlan
 from temperance.protocols import CountsParameters, Model, counts_parameters
 from temperance.search.minimise import Minimum
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.selection import CurveStrategy, groups_of
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import RowErrors, error_inflation, pooled
-from temperance.validation import positive
 
 LEAST_FREE = 1e-6  # smallest value used for 1 - (p/n)^2
 LEAST = 1e-4  # smallest beta whose forecast is averaged

@@ -7,10 +7,10 @@ from typing import Any
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
+from temperance.data import Data
 from temperance.protocols import Model, has_likelihood
 from temperance.search.minimise import Minimum
 from temperance.strategies.naive import Naive
-from temperance.types import Data
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.checks import one_of, whole
+from temperance.data import Data
 from temperance.plans import Plan
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
-from temperance.validation import one_of, whole
 
 
 @dataclass(frozen=True)

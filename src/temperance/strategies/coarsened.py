@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.calibration import Rate
+from temperance.checks import positive
 from temperance.protocols import Model
 from temperance.strategies.rate import RateStrategy
 from temperance.uncertainty.information import Units
-from temperance.validation import positive
 
 
 @dataclass(frozen=True)

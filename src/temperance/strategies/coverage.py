@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.calibration import Rate
+from temperance.checks import open_unit, whole
+from temperance.data import Array
 from temperance.protocols import (
     HasCredibleLevels,
     HasInformation,
@@ -20,9 +22,7 @@ from temperance.protocols import (
     preferences_of,
 )
 from temperance.strategies.rate import RateStrategy
-from temperance.types import Array
 from temperance.uncertainty.information import Units
-from temperance.validation import open_unit, whole
 
 HALVINGS = 12  # of the interval of log beta, log 2 wide: to 2e-4 of beta
 MOST_SCALINGS, SETTLED = 10, 1e-5  # scalings of beta, and the last one's logarithm

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from temperance.data import Data, Risk
 from temperance.plans import Transfer
 from temperance.protocols import Strategy, counts_parameters, preferences_of
 from temperance.strategies.average import Average
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.leave_one_out import LeaveOneOut
 from temperance.strategies.reference.strategy import ReferenceRisk
-from temperance.types import Data, Risk
 
 MANY_ROWS = 10_000  # data with more rows have enough distinct ones for ten folds: no check
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
+from temperance.data import Array
 from temperance.protocols import HasDesign, Information, Model
 from temperance.strategies.rate import InformationStrategy, prior_root_of
-from temperance.types import Array
 from temperance.uncertainty.information import Units
 
 FAR = 1e4  # from the rate of the traces to the ends of the search

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import one_of, shown
+from temperance.data import Data
 from temperance.plans import Plan, Transfer
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
-from temperance.validation import one_of, shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.checks import one_of, whole
+from temperance.data import Data
 from temperance.duplicates import distinct_rows, number_rows, takes_few_values
 from temperance.plans import FoldPlan, Plan, Transfer
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
-from temperance.validation import one_of, whole
 
 PIECES_PER_ROW = 100  # enough to give the folds nearly equal shares
 

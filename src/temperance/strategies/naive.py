@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from temperance.data import Data
 from temperance.plans import Plan
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_data
+from temperance.data import Data
 from temperance.plans import AnyPlan
 from temperance.strategies.selection import CurveStrategy, stack
-from temperance.types import Data
-from temperance.validation import as_data
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration, Rate
-from temperance.diagnostics import BoundWarning, PriorWarning, warn
+from temperance.data import Array, Data, Risk
 from temperance.duplicates import joined_rows
+from temperance.messages import BoundWarning, PriorWarning, warn
 from temperance.protocols import (
     HasInformation,
     Information,
@@ -24,7 +25,6 @@ from temperance.search.minimise import Minimum
 from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.selection import conclude
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.information import Correction, Units, as_groups, rates_by_direction
 from temperance.uncertainty.standard_errors import KnownErrors
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.checks import one_of, whole
 from temperance.curves import RiskCurve
+from temperance.data import Data, Risk
 from temperance.plans import AnyPlan, Plan, PrefixPlan, Transfer
 from temperance.protocols import HasOtherLosses, LossName, Model
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data, Risk
-from temperance.validation import one_of, whole
 
 GROWTH = 0.02  # relative growth of the training rows after which models are fitted again
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.checks import one_of, whole
+from temperance.data import Data
 from temperance.plans import FoldPlan, Plan, Transfer
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
-from temperance.validation import one_of, whole
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import one_of
 from temperance.protocols import Information, Model
 from temperance.strategies.rate import InformationStrategy
 from temperance.uncertainty.information import (
@@ -17,7 +18,6 @@ from temperance.uncertainty.information import (
     rates_by_direction,
     whitened_scores,
 )
-from temperance.validation import one_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.curves import RiskCurve
-from temperance.diagnostics import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
+from temperance.data import Array, Data, Risk
+from temperance.messages import BoundWarning, ConvergenceWarning, FlatCurveWarning, warn
 from temperance.models.sampled.risk_of_draws import (
     covariance_slope,
     prior_scale,
@@ -23,7 +24,6 @@ from temperance.search.log_scale import Ruler
 from temperance.search.minimise import Minimum, minimise, stochastic_minimise
 from temperance.search.with_floor import minimise_above_floor
 from temperance.search.with_sketch import minimise_by_sketch
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import RowErrors, error_inflation
 
 PAIRS_PER_STEP = 8

@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.checks import as_rows, refuse_non_finite, shown, whole
+from temperance.data import Array, Data
 from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.resources import refuse_too_large
 from temperance.streaming.folds import FoldNumbers, partition_folds
-from temperance.types import Array, Data
-from temperance.validation import as_rows, refuse_non_finite, shown, whole
 
 LEAST_PIECE = 2**18  # elements of rows for which a triangle is computed, at least
 MANY = 2**24  # elements from which on available memory is checked

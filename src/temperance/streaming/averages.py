@@ -16,13 +16,13 @@ import numpy as np
 
 from temperance.calibration import BetaWeights
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.protocols import CountsParameters
 from temperance.search.minimise import Minimum
 from temperance.strategies import Average
 from temperance.strategies.average import HeldOutLosses
 from temperance.streaming.loss_sums import LossSums, SummedCurve
 from temperance.streaming.row_losses import Batch, LossesOfRows
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import RowErrors
 
 

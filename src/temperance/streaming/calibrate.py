@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.checks import as_bounds, one_of, shown, whole
+from temperance.data import Risk
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.accumulate import FoldMoments, accumulate
@@ -25,8 +27,6 @@ from temperance.streaming.one_pass import (
 )
 from temperance.streaming.partitions import Blocks, FoldStatistic, Partitions, merged
 from temperance.streaming.several_passes import SEVERAL, calibrate_in_passes, in_passes
-from temperance.types import Risk
-from temperance.validation import as_bounds, one_of, shown, whole
 
 
 def calibrate_moments(

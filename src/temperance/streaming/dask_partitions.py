@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.checks import shown, whole
+from temperance.data import Risk
 from temperance.resources import threads_for
 from temperance.strategies import KFold
 from temperance.streaming.calibrate import calibrate_partitions
 from temperance.streaming.mode_sums import LaplaceModel
 from temperance.streaming.one_pass import Linear
 from temperance.streaming.partitions import TOGETHER, S, Statistic, merge_group
-from temperance.types import Risk
-from temperance.validation import shown, whole
 
 
 def calibrate_dask(

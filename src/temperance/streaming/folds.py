@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.checks import whole
 from temperance.resources import refuse_too_large
-from temperance.validation import whole
 
 DRAWN = 2**20  # folds drawn at a time; at least one permutation
 

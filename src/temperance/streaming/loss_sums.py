@@ -21,9 +21,9 @@ import numpy as np
 from scipy.linalg import helmert
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data
 from temperance.search.log_scale import Scale
 from temperance.streaming.panels import Panels
-from temperance.types import Array, Data
 
 LARGE = 1e3  # ratio of risks up to which differences keep enough digits
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, Data, Risk, batches
 from temperance.losses.base import Loss, Predictor
 from temperance.models import GibbsLinear, LaplaceLogistic
 from temperance.streaming.folds import partition_folds
 from temperance.streaming.row_losses import BATCH, Batch, checked
-from temperance.types import Array, Data, Risk, batches
 
 FEW_ROWS = 128
 

@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibration import BetaWeights, Calibration
+from temperance.checks import non_negative, shown
+from temperance.data import Array, Data, Risk
 from temperance.models import GibbsLinear, LaplaceLogistic
 from temperance.models.glm.gaussians import inverse_root
 from temperance.models.glm.model import refuse_without_likelihood
@@ -48,9 +50,7 @@ from temperance.streaming.mode_sums import (
 from temperance.streaming.panels import Panels
 from temperance.streaming.partitions import Partitions
 from temperance.streaming.row_losses import GatherLosses, LossesOfRows, Other
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import RowErrors, error_inflation
-from temperance.validation import non_negative, shown
 
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top
 CLOSE = 1e-9  # last step to a mode, in standard deviations of the posterior: Hessians are older

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibration import Calibration
+from temperance.checks import as_bounds, refuse_overflow, shown
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.plans import FoldPlan, Plan
 from temperance.strategies import Average, Bayes, KFold, Naive, SampleSplitting, strategy_named
 from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.streaming.accumulate import FoldMoments, refuse_no_rows
-from temperance.types import Array, Data
 from temperance.uncertainty.standard_errors import KnownErrors, StandardErrors, mean_and_error
-from temperance.validation import as_bounds, refuse_overflow, shown
 
 Linear = GaussianLinear | NormalInverseGammaLinear
 OnePass = KFold | SampleSplitting | Naive  # Bayes is a subclass of Naive

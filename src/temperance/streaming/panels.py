@@ -21,8 +21,8 @@ from functools import cache
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from temperance.data import Array
 from temperance.search.log_scale import HUGE, Ruler
-from temperance.types import Array
 
 WIDTH, DEGREE = 3.5, 24
 FARTHER = 1e3

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
+from temperance.checks import shown
 from temperance.streaming.accumulate import FoldMoments, partition_moments
-from temperance.validation import shown
 
 TOGETHER = 8  # statistics that are merged at once
 

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, batches
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.models.linear.eigenbasis import Eigenbasis
 from temperance.models.linear.fast import choose
@@ -33,7 +34,6 @@ from temperance.strategies.reference.scales import (
 )
 from temperance.strategies.reference.seen import ObservedRows, observed_rows
 from temperance.streaming.row_losses import BATCH, Other, Whitening
-from temperance.types import Array, Data, batches
 
 
 @dataclass(frozen=True, eq=False)

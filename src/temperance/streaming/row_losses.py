@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, Data, Risk, batches
 from temperance.models.linear.eigenbasis import Eigenbasis
 from temperance.models.linear.fast.leave_one_out import CANCELLATION, LEAST_SLACK
 from temperance.models.linear.moments import PredictionMoments
@@ -31,7 +32,6 @@ from temperance.models.linear_predictor import GaussianPrior
 from temperance.streaming.accumulate import FoldMoments, partition_moments, validated
 from temperance.streaming.folds import partition_folds
 from temperance.streaming.loss_sums import LossSums
-from temperance.types import Array, Data, Risk, batches
 
 BATCH = 2**20  # elements of the temporaries of a batch of rows
 UNUSED = np.zeros((1, 1, 1))  # derivatives: those of the curve come from its interpolation

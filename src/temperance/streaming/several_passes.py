@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibration import BetaWeights, Calibration
+from temperance.checks import shown
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
 from temperance.models.linear import limits
 from temperance.models.linear.eigenbasis import (
@@ -49,9 +51,7 @@ from temperance.streaming.row_losses import (
     Whitening,
     WithoutAside,
 )
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.standard_errors import error_inflation
-from temperance.validation import shown
 
 SEVERAL = "LeaveOneOut, ReferenceRisk or Average, which need several"
 METHOD = "closed form, by two passes over the rows"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.types import Array
-from temperance.validation import shown, whole
+from temperance.checks import shown, whole
+from temperance.data import Array
 
 
 def blocks_of_arrays(

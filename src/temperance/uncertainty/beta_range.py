@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.data import Array
 from temperance.search.compressed import compress
 from temperance.search.log_scale import Ruler
-from temperance.types import Array
 from temperance.uncertainty.standard_errors import mean_and_error
 
 ERRORS = 2.0  # standard errors by which the risk of a beta must be larger to be excluded

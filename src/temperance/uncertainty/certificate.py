@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from scipy import special
 
+from temperance.checks import one_of, open_unit
+from temperance.data import Array, Data, all_ones
 from temperance.losses.base import Loss
 from temperance.losses.quadrature import expectations
 from temperance.models.glm.model import GibbsRegression
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, GaussianPosterior, MixturePosterior
 from temperance.protocols import Certified, HasCertifiedRisk
-from temperance.types import Array, Data, all_ones
-from temperance.validation import one_of, open_unit
 
 if TYPE_CHECKING:
     from temperance.calibration import Calibration

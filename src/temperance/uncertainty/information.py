@@ -23,8 +23,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.data import Array, Data, Labels
 from temperance.protocols import Information, NoMinimiserError
-from temperance.types import Array, Data, Labels
 
 Correction = Literal["HC0", "HC3"]
 CORRECTIONS = ("HC0", "HC3")

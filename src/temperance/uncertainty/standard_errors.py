@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data
 from temperance.protocols import CountsParameters
-from temperance.types import Array, Data
 
 LEAST_FREE = 0.02  # smallest value used for 1 - p/n
 

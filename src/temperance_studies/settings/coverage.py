@@ -16,8 +16,8 @@ import numpy as np
 from scipy import special, stats
 
 from temperance import losses, models
+from temperance.data import Array, Data, Labels
 from temperance.protocols import HasInformation, Model
-from temperance.types import Array, Data, Labels
 from temperance_studies.settings.settings import Setting, frozen
 
 STORED_AS = "temperance.datasets.coverage"  # module path that studies store

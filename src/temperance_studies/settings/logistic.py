@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 
 from temperance import models
+from temperance.checks import one_of
+from temperance.data import Array
 from temperance.protocols import Model
-from temperance.types import Array
-from temperance.validation import one_of
 from temperance_studies.settings.logistic_risk import GaussianInputs
 from temperance_studies.settings.settings import AS_STATED, Rows, Version, coded, frozen
 

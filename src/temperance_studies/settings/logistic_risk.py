@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.quadrature import softplus_expectations
-from temperance.types import Array
 
 # Beyond 12 the weight 1 / (w sinh(pi w)) is below 1e-17.
 NODES, STEPS = np.polynomial.legendre.leggauss(256)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 Task = Literal["regression", "classification"]
 

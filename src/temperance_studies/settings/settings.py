@@ -15,8 +15,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from temperance import models
+from temperance.data import Array
 from temperance.protocols import Model
-from temperance.types import Array
 from temperance_studies.settings.noise import Noise
 
 STORED_AS = "temperance.datasets.settings"  # module path that studies store

@@ -12,12 +12,12 @@ from scipy.optimize import minimize, minimize_scalar
 
 from temperance.calibrate import expected_risk
 from temperance.calibration import BetaWeights
+from temperance.checks import as_bounds, as_data, as_non_negative, one_of
+from temperance.data import Array, Data, Risk
 from temperance.models import NormalInverseGammaLinear
 from temperance.resources import threads_for
 from temperance.search.log_scale import Ruler
 from temperance.strategies.selection import minimum_of, stack
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_bounds, as_data, as_non_negative, one_of
 from temperance_studies.settings.settings import Rows, Setting, frozen
 
 FRESH = 4096  # test rows used where moments are not sufficient

@@ -13,11 +13,11 @@ import numpy as np
 
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
-from temperance.diagnostics import TemperanceWarning
+from temperance.checks import as_bounds, one_of, whole
+from temperance.data import Array, Risk
+from temperance.messages import TemperanceWarning
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
-from temperance.types import Array, Risk
-from temperance.validation import as_bounds, one_of, whole
 from temperance_studies.settings import (
     ParameterSetting,
     Setting,

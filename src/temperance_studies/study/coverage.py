@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.data import Array
 from temperance.models.credible import gaussian_levels, student_levels
 from temperance.posteriors import GaussianPosterior, NormalInverseGammaPosterior
 from temperance.protocols import Strategy
 from temperance.strategies import Sandwich
-from temperance.types import Array
 from temperance_studies.settings import parameter_of
 from temperance_studies.study.measures import CoverageResult
 

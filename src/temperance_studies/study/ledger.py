@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from temperance.app.files import write_whole
-from temperance.diagnostics import TemperanceWarning, warn
+from temperance.messages import TemperanceWarning, warn
 from temperance_studies.study.database import Database, Row
 from temperance_studies.study.identity import canonical, digest
 from temperance_studies.study.measures import MEASURES, measure_of

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 STORED_AS = "temperance.datasets.inputs"  # module path that studies store
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.data import Data
 from temperance.plans import Plan
 from temperance.strategies.selection import CurveStrategy
-from temperance.types import Data
 
 STORED_AS = "temperance.study.strategies"  # module path that studies store
 

@@ -2,7 +2,7 @@ r"""The settings of the thesis, as stated in its text and as in its published co
 
 from __future__ import annotations
 
-from temperance.validation import one_of
+from temperance.checks import one_of
 from temperance_studies.settings.logistic import ClusteredLogisticSetting, LogisticSetting
 from temperance_studies.settings.noise import GaussianNoise, MixtureNoise, SummedNoise, UniformNoise
 from temperance_studies.settings.settings import (

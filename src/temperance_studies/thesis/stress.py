@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from temperance import models
+from temperance.checks import one_of
+from temperance.data import Array
 from temperance.protocols import Model
-from temperance.types import Array
-from temperance.validation import one_of
 from temperance_studies.settings.noise import Noise
 from temperance_studies.settings.settings import Rows, Version, frozen
 from temperance_studies.thesis.inputs import GaussianRows, Inputs

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.text import Text
 
 from temperance.app.cli import CLOSED_PIPE, stop_writing
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 
 QUIET_SECONDS = 2.0
 BAD_INPUT, BUG, INTERRUPTED = 2, 1, 130

@@ -19,9 +19,9 @@ from temperance.app.cli.trials import CalibrateResult, Trial
 from temperance.app.explanation import explain, modelled
 from temperance.app.held_out import HeldOut, coverage, hits
 from temperance.calibration import Calibration, with_error
+from temperance.data import Risk
 from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.losses import Loss
-from temperance.types import Risk
 
 BETAS = "chosen beta"
 MOST_COEFFICIENTS = 20  # on a terminal

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from temperance.validation import shown
+from temperance.checks import shown
 
 
 class Command(TyperCommand):

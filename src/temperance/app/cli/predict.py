@@ -17,7 +17,7 @@ from temperance.app.cli.options import real_number, refuse_unwritable
 from temperance.app.cli.request import as_written
 from temperance.app.files import write_whole
 from temperance.app.tables import TableError, new_rows, read_frame
-from temperance.validation import open_unit
+from temperance.checks import open_unit
 
 if TYPE_CHECKING:
     import pandas

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from temperance.app.tables import Table, TableError, Task, diabetes, prepare, read_frame
+from temperance.checks import shown
+from temperance.data import Risk
 from temperance.plans import Transfer
 from temperance.strategies import FOR_SOME_MODELS, name_of
-from temperance.types import Risk
-from temperance.validation import shown
 
 ModelName = Literal["linear", "known-variance", "polynomial", "logistic"]
 LossName = Literal[

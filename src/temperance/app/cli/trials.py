@@ -20,12 +20,12 @@ from temperance.app.cli.request import (
 from temperance.app.explanation import unrepaired
 from temperance.app.files import write_whole
 from temperance.app.tables import Table, TableError
-from temperance.diagnostics import BoundWarning, FlatCurveWarning
+from temperance.checks import shown
+from temperance.messages import BoundWarning, FlatCurveWarning
 from temperance.models.glm.fast import cost_of_fits, fits_to_leave_one_out
 from temperance.protocols import HasReference
 from temperance.strategies import NAMES, Bootstrap
 from temperance.strategies.safe_bayes import GROWTH
-from temperance.validation import shown
 
 N_HELD_OUT_FOLDS = 5
 # Enough draws to show its choice, at a tenth of the cost.

@@ -25,12 +25,12 @@ from temperance.app.report.contents import (
 )
 from temperance.app.tables import Table
 from temperance.calibration import Calibration, with_error
+from temperance.checks import shown
+from temperance.data import Array
 from temperance.losses import Pinball
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.search.log_scale import Ruler
 from temperance.strategies.rate import assessed
-from temperance.types import Array
-from temperance.validation import shown
 
 MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from temperance.types import Array
+from temperance.data import Array
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from temperance.app.saved.record import Record
 from temperance.app.tables import Column, Table, TableError
 from temperance.app.tables.encoding import Kind
 from temperance.app.tables.reading import content_of
-from temperance.validation import shown
+from temperance.checks import shown
 
 FORMAT = 1
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from temperance.app.saved import losses
 from temperance.app.saved.record import Record
+from temperance.checks import as_inputs
+from temperance.data import Array
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors.covariance_root import CovarianceRoot, LowRankRoot
 from temperance.posteriors.gaussian import GaussianRegressionPosterior, LogisticPosterior
@@ -26,8 +28,6 @@ from temperance.posteriors.linear_predictor import (
 from temperance.posteriors.mixture import MixturePosterior
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxMixture, SoftmaxPosterior
-from temperance.types import Array
-from temperance.validation import as_inputs
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from temperance.types import Array
-from temperance.validation import shown
+from temperance.checks import shown
+from temperance.data import Array
 
 LARGEST = float(np.finfo(float).max)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temperance.app.tables.dates import all_days
 from temperance.app.tables.problems import Problem, Remedy
-from temperance.validation import shown
+from temperance.checks import shown
 
 if TYPE_CHECKING:
     import pandas

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 ISO = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d(:?\d\d)?))?)?", re.ASCII

@@ -18,8 +18,8 @@ from temperance.app.tables.columns import Typed, joined, typed
 from temperance.app.tables.dates import days_of
 from temperance.app.tables.problems import Problem, size_problems
 from temperance.app.tables.reading import TableError, listed, refuse_duplicates
-from temperance.types import Array
-from temperance.validation import shown
+from temperance.checks import shown
+from temperance.data import Array
 
 if TYPE_CHECKING:
     import pandas

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from temperance.validation import LARGEST, shown
+from temperance.checks import LARGEST, shown
 
 if TYPE_CHECKING:
     import pandas

@@ -15,8 +15,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temperance.checks import shown
 from temperance.resources import refuse_too_large
-from temperance.validation import shown
 
 if TYPE_CHECKING:
     import pandas

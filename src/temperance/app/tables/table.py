@@ -14,8 +14,8 @@ from temperance.app.tables.columns import typed
 from temperance.app.tables.encoding import Column, encoded, level_problems
 from temperance.app.tables.problems import Problem, described, size_problems
 from temperance.app.tables.reading import NOTICES, TableError, listed, refuse_duplicates
-from temperance.types import Array
-from temperance.validation import one_of, shown
+from temperance.checks import one_of, shown
+from temperance.data import Array
 
 if TYPE_CHECKING:
     import pandas

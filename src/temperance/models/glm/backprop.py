@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from temperance.curves import RiskCurve, curve_of_losses
+from temperance.data import Array, Risk, batches
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import DiagonalLaw
 from temperance.models.glm.rows import Rows
 from temperance.plans import Plan
-from temperance.types import Array, Risk, batches
 
 START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
 

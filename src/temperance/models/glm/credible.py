@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.models.credible import gaussian_levels
 from temperance.models.glm.newton import Fit, newton, solve
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, batches
 
 Point = Callable[[float], tuple[Array, float]]  # coordinates, and squared length outside the span
 

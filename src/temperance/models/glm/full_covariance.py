@@ -24,6 +24,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import ExpectedLoss, Forces, Partials
 from temperance.models.glm.gaussians import (
     SMALLEST,
@@ -41,7 +42,6 @@ from temperance.models.glm.gaussians import (
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
+from temperance.data import Array, batches
 from temperance.losses.base import Predictor, Resembling
 from temperance.models.glm.rows import Rows
-from temperance.types import Array, batches
 
 SMALLEST = 1e-300  # stands for zero in logarithms
 FEW_ROWS = 64

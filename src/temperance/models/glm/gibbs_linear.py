@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import one_of
+from temperance.data import Array, Data
 from temperance.losses import Squared
 from temperance.losses.base import Loss, PredictorLoss
 from temperance.models.glm.full_covariance import FullCovariance
@@ -27,8 +29,6 @@ from temperance.posteriors import (
     ResponsePosterior,
 )
 from temperance.protocols import Preferences
-from temperance.types import Array, Data
-from temperance.validation import one_of
 
 APPROXIMATIONS: dict[str, Callable[[PredictorLoss], Approximation]] = {
     "full-covariance": FullCovariance,

@@ -19,12 +19,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from temperance.data import Array, Data
 from temperance.losses.base import Loss
 from temperance.models.glm.nuisance import minimising_predictor
 from temperance.models.glm.units import in_units
 from temperance.models.information import linear_predictor_information, orthonormal
 from temperance.protocols import Information, NoCurvatureError, NoMinimiserError
-from temperance.types import Array, Data
 
 NARROW = 1e3  # beta, in units of the loss, at which a Gaussian hardly smooths it
 FEWEST_BEYOND = 5  # rows on either side of a kink, beside one for each column

@@ -28,6 +28,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import ExpectedLoss, Forces, Partials, PredictorLoss, Quadratic
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import (
@@ -42,7 +43,6 @@ from temperance.models.glm.gaussians import (
 from temperance.models.glm.mean_and_curvature import MeanAndCurvatureSystem, unknown_by_rows
 from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 SMALL_SQUARE = 1e-4  # below it lam is a series
 

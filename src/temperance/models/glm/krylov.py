@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 
 def solve_batch(

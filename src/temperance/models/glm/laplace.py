@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import Forces, PredictorLoss
 from temperance.models.glm.gaussians import (
     FullLaw,
@@ -23,7 +24,6 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.newton import StraightAhead, System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 
 @dataclass(frozen=True)

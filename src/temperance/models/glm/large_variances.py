@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.glm.gaussians import eigen
-from temperance.types import Array
 
 LARGE = 1e4  # variance of a predictor
 MOST = 10.0  # change of a logarithm in one step

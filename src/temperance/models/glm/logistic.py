@@ -9,7 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_data, non_negative, one_of, positive, whole
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.losses.base import Loss, PredictorLoss
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.backprop import Schedule, backprop, backprop_risk_curve
@@ -24,8 +26,6 @@ from temperance.models.prior_information import logistic_prior_information
 from temperance.plans import AnyPlan
 from temperance.posteriors import GaussianPosterior, LogisticPosterior
 from temperance.protocols import Preferences
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative, one_of, positive, whole
 
 
 class LogisticRegression(GibbsRegression):

@@ -27,6 +27,7 @@ from functools import partial
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import ExpectedLoss
 from temperance.models.glm.gaussians import (
     FullLaw,
@@ -46,7 +47,6 @@ from temperance.models.glm.krylov import solve_batch
 from temperance.models.glm.large_variances import following_root
 from temperance.models.glm.newton import Tangent
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 FEW_COLUMNS = 32
 HUGE = 1e150  # stands for infinity

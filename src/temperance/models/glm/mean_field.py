@@ -18,6 +18,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_numbers
+from temperance.data import Array
 from temperance.losses.base import ExpectedLoss, Forces, Partials
 from temperance.models.glm.gaussians import (
     WIDER,
@@ -32,8 +34,6 @@ from temperance.models.glm.mean_field_wide import RowSpaceEquations
 from temperance.models.glm.newton import System, Tangent, UnderLoss
 from temperance.models.glm.rows import Rows
 from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
-from temperance.types import Array
-from temperance.validation import as_numbers
 
 LITTLE = 0.05  # change of a logarithm below which a line is as good
 

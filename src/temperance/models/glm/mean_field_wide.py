@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import Partials
 from temperance.models.glm.gaussians import weighted_gram
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 
 class RowSpaceEquations:

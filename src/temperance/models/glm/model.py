@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_data, non_negative
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.losses.base import Loss, PredictorLoss
 from temperance.models.credible import whitened_point
 from temperance.models.glm import fast, plain
@@ -24,8 +26,6 @@ from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.plans import AnyPlan
 from temperance.posteriors import GaussianPosterior
 from temperance.protocols import Information
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative
 
 LARGEST = 1e50  # of rows whose fourth powers, times weights, are numbers
 

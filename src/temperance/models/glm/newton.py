@@ -19,10 +19,10 @@ from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.losses.base import Forces, PredictorLoss, Resembling, TestedLoss
 from temperance.models.glm.gaussians import Law
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 # Newton's error after a step is of the order of its square, that of the tangent of the step.
 TOLERANCE = 3e-8

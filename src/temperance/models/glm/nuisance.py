@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from temperance.data import Array, Data
 from temperance.losses.base import Loss
 from temperance.models.glm.full_covariance import FullCovariance
 from temperance.models.glm.laplace import Laplace
 from temperance.models.glm.newton import solve
 from temperance.models.glm.rows import Rows, spanning_axes
 from temperance.models.glm.units import in_units
-from temperance.types import Array, Data
 
 MOST_ROUNDS = 50
 SETTLED = 1e-8  # relative change of the predictors

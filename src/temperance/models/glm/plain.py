@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
+from temperance.data import Array, Risk
 from temperance.models.glm.newton import Fit, solve
 from temperance.models.glm.rows import Rows
 from temperance.plans import AnyPlan, Plan, PrefixPlan
-from temperance.types import Array, Risk
 
 
 def risk_curve(rows: Rows, plan: AnyPlan, risk: Risk, approximation: Fit) -> RiskCurve:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.data import Array
 from temperance.losses.base import ExpectedLoss, Resembling
 from temperance.models.linear_predictor import row_space
-from temperance.types import Array
 
 INDEPENDENT = 1e-6  # share of a column's square that the others do not explain
 HUGE = 1e200  # information of a row, at most

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.rows import Rows
 from temperance.plans import AnyPlan, Plan, PrefixPlan
 from temperance.search.log_scale import Scale
-from temperance.types import Array
 
 LEAST_CURVATURE = 1e-3
 MATTERS = 1e-4  # variance of a predictor under the prior, along one axis

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
+from temperance.data import Array, Risk
 from temperance.losses.base import Forces, Partials, Predictor, PredictorLoss, Quadratic
-from temperance.types import Array, Risk
 
 
 def in_units(loss: PredictorLoss, unit: float) -> PredictorLoss:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Risk
 from temperance.models.hierarchical.leave_one_out import LeaveOneOutPredictions
 from temperance.models.hierarchical.moments import Predictions, predictions
 from temperance.models.hierarchical.training import TestedRows, TrainingSets, trained_and_tested
@@ -23,7 +24,6 @@ from temperance.models.linear.eigenbasis import Misfits, positive_range
 from temperance.models.linear.noise import NoiseModel, gibbs_rows
 from temperance.plans import AnyPlan, LeaveOneOutPlan
 from temperance.search.log_scale import Scale
-from temperance.types import Array, Risk
 
 NONE = (0.0, 0.0)  # a range without numbers
 

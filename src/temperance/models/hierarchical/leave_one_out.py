@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.models.hierarchical.moments import Predictions, as_moments, level_at, predictions
 from temperance.models.hierarchical.training import (
     DecomposedRows,
@@ -31,7 +32,6 @@ from temperance.models.hierarchical.training import (
 )
 from temperance.models.linear.noise import NoiseModel
 from temperance.plans import LeaveOneOutPlan, Plan
-from temperance.types import Array, batches
 
 LEAST_LEFT = 1e-3  # share of the misfit, and of the weight, that must remain without a row
 LEAST_FACTOR = 1e-9  # smallest o that is used; its rounding error is 1e-16

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from temperance.checks import as_data, as_inputs, as_numbers, non_negative, one_of, positive
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models.hierarchical.curve import averaged_curve
 from temperance.models.hierarchical.moments import level_at
 from temperance.models.hierarchical.training import DecomposedRows, TrainingSets, decompose
@@ -19,8 +21,6 @@ from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, 
 from temperance.plans import AnyPlan
 from temperance.posteriors.hierarchical import NEGLIGIBLE, HierarchicalPosterior, Parts
 from temperance.protocols import Information, Preferences
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, as_inputs, as_numbers, non_negative, one_of, positive
 
 SCALES = tuple(float(10**power) for power in np.arange(-3.0, 2.01, 0.25))
 PRIOR_LEVEL = 1e4  # of the mean response at the centre of the rows, in units of the noise variance

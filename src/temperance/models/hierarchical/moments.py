@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.models.hierarchical.training import TestedRows, TrainingSets
 from temperance.models.linear.moments import PredictionMoments
-from temperance.types import Array
 
 
 class Predictions(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.models.linear.singular import outside, singular_values
 from temperance.plans import AnyPlan, LeaveOneOutPlan, PrefixPlan
-from temperance.types import Array, batches
 
 
 class TrainingSets(NamedTuple):

@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.models.credible import whitened_point
 from temperance.models.linear.eigenbasis import Eigenbasis, joined
 from temperance.models.linear.grams import guarded_eigenbasis, triangle
 from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear_predictor import GaussianPrior
-from temperance.types import Array, batches
 
 Levels = Callable[[Array, Array, Array], Array]  # of distances, misfits and alphas, (m,) each
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.models.linear.singular import outside, singular_values
 from temperance.search.log_scale import Scale
-from temperance.types import Array
 
 if TYPE_CHECKING:
     from temperance.models.linear.moments import MomentSource

@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_data, non_negative, positive
 from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models.credible import gaussian_levels
 from temperance.models.information import squared_information
 from temperance.models.linear import limits
@@ -27,8 +29,6 @@ from temperance.protocols import Information, LossName, Preferences
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import AroundKnownVariance
 from temperance.strategies.reference.seen import observed_rows
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative, positive
 
 
 class KnownVarianceRegression(Regression):

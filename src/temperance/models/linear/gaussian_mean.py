@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_inputs
+from temperance.data import Array
 from temperance.models.linear.gaussian import KnownVarianceRegression
-from temperance.types import Array
-from temperance.validation import as_inputs
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.data import Array
 from temperance.models.linear.eigenbasis import Eigenbasis
 from temperance.models.linear.singular import by_length
-from temperance.types import Array
 
 WORST_CONDITION = 1e5  # of a Gram matrix used instead of its rows: relative errors of 1e-11
 

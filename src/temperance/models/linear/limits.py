@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 SMALLEST_ENTRY, LARGEST_ENTRY = 1e-60, 1e60  # of inputs and responses
 LARGEST_NORM = 1e60  # Frobenius norm up to which columns are not rescaled

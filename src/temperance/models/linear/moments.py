@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.models.linear.eigenbasis import Misfits
-from temperance.types import Array
 
 
 class PredictionMoments(NamedTuple):

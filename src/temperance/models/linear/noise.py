@@ -18,10 +18,10 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
+from temperance.data import Array, Risk
 from temperance.models.linear.eigenbasis import Misfits
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.posteriors.student import gamma_half_step
-from temperance.types import Array, Risk
 
 
 class Gibbs(NamedTuple):

@@ -9,7 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_data, non_negative, positive
 from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models.credible import student_levels
 from temperance.models.information import fitted_variance, squared_information
 from temperance.models.linear import limits
@@ -28,8 +30,6 @@ from temperance.protocols import Information, LossName, Preferences
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.scales import UnknownVariance
 from temperance.strategies.reference.seen import observed_rows
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative, positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance.data import Array, Risk
 from temperance.models.linear.moments import PredictionMoments
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.protocols import LossName
-from temperance.types import Array, Risk
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Risk, batches
 from temperance.models.linear.eigenbasis import (
     Eigenbasis,
     Misfits,
@@ -33,7 +34,6 @@ from temperance.models.linear.moments import MomentSource, PredictionMoments
 from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.rows import WhitenedRows
 from temperance.plans import AnyPlan, Plan, PrefixPlan
-from temperance.types import Array, Risk, batches
 
 
 def plain_curve(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import whole
+from temperance.data import Array, Data
 from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear_predictor import GaussianPrior, gaussian_prior
 from temperance.resources import refuse_too_large
-from temperance.types import Array, Data
-from temperance.validation import whole
 
 COPIES = 4  # copies of the matrix of powers that exist at a time, at most
 MOST_HALVES = 1024  # number of powers of one half that are not zero in double precision

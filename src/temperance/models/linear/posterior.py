@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.data import Array, all_ones, total_weight
 from temperance.models.linear import limits
 from temperance.models.linear.eigenbasis import Eigenbasis
 from temperance.models.linear.grams import guarded_eigenbasis, triangle
 from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear_predictor import GaussianPrior
 from temperance.posteriors import CovarianceRoot, LowRankRoot
-from temperance.types import Array, all_ones, total_weight
 
 
 class LinearPosterior(NamedTuple):

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, Labels, batches
 from temperance.duplicates import members_of
 from temperance.models.linear import limits
 from temperance.models.linear.singular import by_length, short_rows_are_lost
 from temperance.models.linear_predictor import GaussianPrior, row_space
-from temperance.types import Array, Labels, batches
 
 CACHED = 2**17  # elements of a batch that fits into a processor's cache
 MANY_ELEMENTS = 2**12  # of rows: from here on Gram matrices and interpolation are faster

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from temperance.types import Array
+from temperance.data import Array
 
 SIMILAR = 1e2  # ratio of lengths up to which the standard algorithm is used: errors of 1e-14
 TALL = 2  # rows per column from which a QR decomposition comes first

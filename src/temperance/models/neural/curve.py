@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from temperance.calibration import with_error
 from temperance.curves import RiskCurve
-from temperance.diagnostics import (
+from temperance.data import Array
+from temperance.messages import (
     BoundWarning,
     ConvergenceWarning,
     DrawsWarning,
@@ -21,7 +22,6 @@ from temperance.models.neural.method import Method
 from temperance.models.neural.smooth_curve import SmoothCurve
 from temperance.plans import Plan
 from temperance.search.log_scale import Scale
-from temperance.types import Array
 
 LEAST_KNOTS = 8  # with fewer, a spline cannot tell errors from bends
 MANY = 0.05  # share of networks that may not have settled

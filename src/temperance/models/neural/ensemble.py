@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from temperance.checks import whole
 from temperance.models.neural.network import Network
 from temperance.models.neural.point import modes
 from temperance.models.neural.training import Run, Task, Trained
-from temperance.validation import whole
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from temperance.checks import open_unit, whole
 from temperance.models.neural.method import energy
 from temperance.models.neural.network import Network
 from temperance.models.neural.point import modes
 from temperance.models.neural.training import Run, Task, Trained, groups
-from temperance.validation import open_unit, whole
 
 FIRST_STEP = 0.02
 JITTER = 0.2

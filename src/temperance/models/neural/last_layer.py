@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.models.neural.network import Network, Prior
 from temperance.models.neural.point import modes
 from temperance.models.neural.training import Run, Task, Trained
-from temperance.types import Array
 
 ROWS_AT_ONCE = 512  # rows whose Hessians are computed together
 LINEAR = 1e-3  # share of a change of the outputs that may be a rounding error

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from temperance.types import Array
-from temperance.validation import positive, shown
+from temperance.checks import positive, shown
+from temperance.data import Array
 
 LOG_ROOT_TAU = float(0.5 * np.log(2 * np.pi))
 

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from temperance.checks import whole
 from temperance.models.neural.network import Network, Prior
 from temperance.models.neural.training import Run, Task, Trained, train_from_bayes
-from temperance.validation import whole
 
 FIRST_LOG_SCALE = -3.0  # log of the first standard deviations, in those of the prior
 

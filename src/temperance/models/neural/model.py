@@ -19,7 +19,9 @@ except ImportError:
 
 import jax.numpy as jnp
 
+from temperance.checks import as_data, non_negative, positive, shown, whole
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models.neural.certificate import certified_risk
 from temperance.models.neural.curve import Found, Grid, NeuralRiskCurve
 from temperance.models.neural.ensemble import Ensemble
@@ -38,8 +40,6 @@ from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
 from temperance.models.sampled.progress import writer
 from temperance.plans import AnyPlan, Plan
 from temperance.protocols import Certified, Preferences
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative, positive, shown, whole
 
 METHODS: dict[str, type[Method]] = {
     "mean-field": MeanField,

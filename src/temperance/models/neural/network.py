@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from temperance.checks import shown
+from temperance.data import Array
 from temperance.models.neural.losses import OutputLoss
-from temperance.types import Array
-from temperance.validation import shown
 
 
 @dataclass(frozen=True)

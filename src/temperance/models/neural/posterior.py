@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.data import Array
 from temperance.models.neural.method import Method
 from temperance.models.neural.network import Network, on_device
 from temperance.models.neural.training import Task
-from temperance.types import Array
 
 ROWS_AT_ONCE = 2**12  # rows that go through all draws of a network together
 

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from temperance.types import Array
+from temperance.data import Array
 
 PENALTIES = np.logspace(-6, 6, 121)
 MOST_ABOVE = 10.0  # times the median, where a curve counts as high; heights are at most 6

@@ -19,8 +19,8 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
+from temperance.checks import positive, whole
 from temperance.models.neural.network import Network, Prior
-from temperance.validation import positive, whole
 
 CHUNK = 100  # steps between looks at the objectives
 PATIENCE = 2  # chunks without progress after which a learning rate falls

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.models.sampled.draws import Draws, side_by_side
-from temperance.types import Array
 
 SAMPLE_DIMS = ("chain", "draw")
 

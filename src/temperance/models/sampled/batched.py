@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.ladder import MOST_RUNGS, Ladder, Report, next_beta, too_many_rungs
 from temperance.models.sampled.loss_check import refuse_other_than_losses
@@ -23,7 +24,6 @@ from temperance.models.sampled.reliability import rhat_limit_of, split_rhat
 from temperance.models.sampled.smc import scalars, smc_rung
 from temperance.models.sampled.target import BLOCK, Target, Tree
 from temperance.plans import Plan
-from temperance.types import Array, batches
 
 MOST_PASSES = 4  # of the moves at one beta, while islands differ
 TOGETHER = 2**24  # number of losses of the pairs that share their betas

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 
 @runtime_checkable

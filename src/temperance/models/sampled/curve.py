@@ -15,8 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_non_negative
 from temperance.curves import RiskCurve
-from temperance.diagnostics import DrawsWarning, warn
+from temperance.data import Array, Data, Risk, batches
+from temperance.messages import DrawsWarning, warn
 from temperance.models.sampled.ladder import Ladder, Ladders
 from temperance.models.sampled.multistate import MultiState, solve
 from temperance.models.sampled.parameters_used import parameters_used
@@ -30,8 +32,6 @@ from temperance.models.sampled.reliability import (
 )
 from temperance.plans import AnyPlan, LeaveOneOutPlan, Plan
 from temperance.search.log_scale import Scale
-from temperance.types import Array, Data, Risk, batches
-from temperance.validation import as_non_negative
 
 BLOCK = 2**22  # losses in memory at a time
 KEPT = 2**24  # losses cached for the next beta

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 
 @dataclass(frozen=True, eq=False)

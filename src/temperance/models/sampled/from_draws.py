@@ -9,7 +9,17 @@ from typing import Any, overload
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.diagnostics import BoundWarning, ParetoWarning, warn
+from temperance.checks import (
+    as_bounds,
+    as_numbers,
+    non_negative,
+    one_of,
+    refuse_non_finite,
+    shown,
+    whole,
+)
+from temperance.data import Array, Data, Risk
+from temperance.messages import BoundWarning, ParetoWarning, warn
 from temperance.models.sampled.recorded import (
     LEAST_EFFECTIVE,
     RecordedDraws,
@@ -26,16 +36,6 @@ from temperance.strategies import (
     strategy_named,
 )
 from temperance.strategies.selection import conclude, warn_of_minimum
-from temperance.types import Array, Data, Risk
-from temperance.validation import (
-    as_bounds,
-    as_numbers,
-    non_negative,
-    one_of,
-    refuse_non_finite,
-    shown,
-    whole,
-)
 
 MOST_ROUNDS = 30  # of draws at other betas
 CUT_OFF = 0.1  # weight at an end of the supported range, relative to the largest, worth a warning

@@ -15,7 +15,9 @@ try:
 except ImportError:
     raise ImportError("GibbsModel needs JAX: pip install 'temperance[jax]'") from None
 
+from temperance.checks import as_data, non_negative, one_of, open_unit, shown, whole
 from temperance.curves import RiskCurve
+from temperance.data import Data, Risk
 from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.batched import BatchedLadders, Programs
 from temperance.models.sampled.compiled import kept_on_disk
@@ -33,8 +35,6 @@ from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sa
 from temperance.models.sampled.target import Target
 from temperance.plans import AnyPlan, Plan
 from temperance.protocols import Preferences
-from temperance.types import Data, Risk
-from temperance.validation import as_data, non_negative, one_of, open_unit, shown, whole
 
 CHAINS = 4  # number of chains into which islands are joined in a posterior
 KEPT_PROGRAMS = 16  # sets of compiled functions that stay in memory

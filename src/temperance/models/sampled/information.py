@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.data import Array, Data, Labels
 from temperance.models.credible import gaussian_levels
 from temperance.models.sampled.arviz_tree import as_arviz, groups_of, pointwise
 from temperance.protocols import Information, NoMinimiserError
-from temperance.types import Array, Data, Labels
 from temperance.uncertainty.information import Units, sandwich_root
 
 MOST_MOVES = 6  # of the draws to the rate of the sandwich

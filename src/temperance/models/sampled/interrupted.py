@@ -7,9 +7,9 @@ from hashlib import sha256
 
 import numpy as np
 
+from temperance.data import Data
 from temperance.models.sampled.ladder import Ladder, Ladders
 from temperance.plans import Plan
-from temperance.types import Data
 
 
 class Interrupted:

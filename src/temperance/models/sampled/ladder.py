@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.models.sampled.draws import Sampler
 from temperance.plans import Plan
-from temperance.types import Array
 
 MOST_RUNGS = 400
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, Risk, batches
 from temperance.models.sampled.curve import BLOCK, KEPT, FromDraws, PairedDraws, Uncertainty
 from temperance.models.sampled.ladder import Ladders
 from temperance.models.sampled.pareto import Smoothed, smooth
@@ -32,7 +33,6 @@ from temperance.models.sampled.reliability import (
     warn_of_pareto,
 )
 from temperance.plans import LeaveOneOutPlan, Plan
-from temperance.types import Array, Risk, batches
 
 FINITE_VARIANCE = 0.5  # Pareto k below which weights have a finite variance
 LEAST_LOG_WEIGHT = -20.0  # relative to the largest: draws below it for all rows are left out

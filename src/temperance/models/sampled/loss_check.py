@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 DRAWS = 64
 ROWS = 1000

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve
-from temperance.diagnostics import DrawsWarning, warn
+from temperance.data import Array, Data, batches
+from temperance.messages import DrawsWarning, warn
 from temperance.models.sampled.curve import BLOCK, FromDraws, SampledRiskCurve
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Ladder
 from temperance.models.sampled.leave_one_out import LeftOutDraws
 from temperance.plans import AnyPlan, Plan
-from temperance.types import Array, Data, batches
 
 if TYPE_CHECKING:
     from temperance.calibration import BetaWeights

@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temperance.checks import as_data, non_negative, open_unit, whole
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models.sampled.arviz_tree import arviz_tree, require_arviz
 from temperance.models.sampled.curve import risk_curve_from
 from temperance.models.sampled.draws import Draws, Sampler
@@ -35,8 +37,6 @@ from temperance.models.sampled.reliability import (
 )
 from temperance.plans import AnyPlan, Plan
 from temperance.protocols import Preferences
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative, open_unit, whole
 
 
 class SampledModel(MixesDraws, InformationFromDraws):

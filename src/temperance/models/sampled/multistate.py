@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
-from temperance.types import Array
+from temperance.data import Array
 
 TOLERANCE = 1e-10
 MOST_STEPS = 200

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from temperance.checks import shown
+from temperance.data import Array, Data
 from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.draws import Draws, side_by_side
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.latent_sites import refuse_latent
 from temperance.models.sampled.model import SampledModel, refuse_nan
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of, rows_in
-from temperance.types import Array, Data
-from temperance.validation import shown
 
 
 @dataclass(frozen=True, eq=False)

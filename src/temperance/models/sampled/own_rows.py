@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array, Data
-from temperance.validation import shown
+from temperance.checks import shown
+from temperance.data import Array, Data
 
 
 class OwnRows:

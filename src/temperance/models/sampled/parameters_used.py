@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 
 DRAWS_PER_COORDINATE = 5  # effective draws for each coordinate, at least
 SINGULAR = 1e-10  # share of the largest eigenvalue below which a direction is constant

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from temperance.types import Array, Risk, batches
+from temperance.data import Array, Risk, batches
 
 LEAST_TAIL = 5
 NEAREST = 5  # number of draws with the largest weights that represent what lies beyond

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from temperance.checks import shown
 from temperance.models.sampled.latent_sites import refuse_latent
 from temperance.models.sampled.precision import double_precision
-from temperance.validation import shown
 
 Tree = Any
 ACCEPTED = (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.types import Array
-from temperance.validation import shown
+from temperance.checks import shown
+from temperance.data import Array
 
 FAR = 2.0  # distance from a draw, in ranges of the draws, at which a density with an edge is zero
 ERRORS = 6.0  # standard errors by which means may miss -1

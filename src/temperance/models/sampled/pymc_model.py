@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from temperance.data import Array, Data
 from temperance.models.sampled.draws import Draws, side_by_side
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
-from temperance.types import Array, Data
 
 EXPONENTS = "temperance_exponents"
 LIKELIHOOD = "temperance_log_likelihood"

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from temperance.checks import non_negative, shown
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk, batches
 from temperance.models.sampled.information import LossesOfDraws
 from temperance.models.sampled.mixture import systematic
 from temperance.models.sampled.parameters_used import parameters_used
@@ -30,8 +32,6 @@ from temperance.models.sampled.pareto import Smoothed, mean_excess, reliable_k, 
 from temperance.models.sampled.reliability import largest_spread, relative_efficiency
 from temperance.plans import AnyPlan, LeaveOneOutPlan
 from temperance.protocols import Information, Preferences
-from temperance.types import Array, Data, Risk, batches
-from temperance.validation import non_negative, shown
 
 if TYPE_CHECKING:
     from temperance.calibration import BetaWeights

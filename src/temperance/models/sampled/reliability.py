@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from temperance.diagnostics import (
+from temperance.data import Array
+from temperance.messages import (
     DivergenceWarning,
     MixingWarning,
     OverlapWarning,
@@ -16,7 +17,6 @@ from temperance.diagnostics import (
     warn,
 )
 from temperance.models.sampled.ladder import Ladder
-from temperance.types import Array
 
 LARGEST_RHAT = 1.05
 LEAST_OVERLAP = (

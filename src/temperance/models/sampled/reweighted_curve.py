@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.curves import RiskCurve
-from temperance.diagnostics import ParetoWarning, warn
+from temperance.data import Array, Data, Risk
+from temperance.messages import ParetoWarning, warn
 from temperance.models.sampled.recorded import RecordedDraws
 from temperance.models.sampled.support import node_at, supported_nodes
 from temperance.search.minimise import Minimum, rounding_of, span_of
-from temperance.types import Array, Data, Risk
 
 STEP = 1e-3  # of t, for the central difference outside the supported range
 AT_END = 1e-8  # of t: a minimum closer to an end of the range counts as being there

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data
 from temperance.plans import Plan
 from temperance.protocols import SamplingModel
 from temperance.search.log_scale import HUGE, Scale
-from temperance.types import Array, Data
 
 
 def pair_draws(

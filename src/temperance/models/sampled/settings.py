@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from temperance.validation import shown, whole
+from temperance.checks import shown, whole
 
 # A posterior has the shape of the pairs of a K-fold plan, so that one compiled program serves both,
 # and several ladders.

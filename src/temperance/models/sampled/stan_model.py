@@ -21,12 +21,12 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
+from temperance.checks import as_numbers, shown
+from temperance.data import Array, Data
 from temperance.models.sampled.cmdstan import CmdStanProgram, cmdstan_draws
 from temperance.models.sampled.draws import Draws, side_by_side
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
-from temperance.types import Array, Data
-from temperance.validation import as_numbers, shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from temperance.data import Risk
 from temperance.models.sampled.recorded import RecordedDraws, ReweightedDraws, RowLosses
-from temperance.types import Risk
 
 STEP = 0.125  # of t, between nodes
 HALVINGS = 6  # of the last step

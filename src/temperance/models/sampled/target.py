@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from temperance.checks import shown
+from temperance.data import Array
 from temperance.models.sampled.precision import double_precision
 from temperance.models.sampled.prior import Prior
-from temperance.types import Array
-from temperance.validation import shown
 
 Tree = Any
 BLOCK = 2**22  # losses computed at a time

@@ -19,6 +19,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.linear.eigenbasis import Misfits
 from temperance.models.linear.fast.decomposition import MODERATE
 from temperance.models.linear.fast.deletion_sums import DeletionSums
@@ -34,7 +35,6 @@ from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import MANY_ELEMENTS
 from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.seen import ObservedRows
-from temperance.types import Array
 
 VARIATION = 10.0  # assumed ratio of the largest to the smallest value of the means
 LEAST_RESIDUAL = 1e-8  # share of the largest residuals; a smaller interpolated mean is rounding

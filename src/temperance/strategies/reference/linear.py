@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.curves import ReferenceCurve
+from temperance.data import Array, Risk, batches
 from temperance.models.linear.fast import choose, summed_curve
 from temperance.models.linear.grams import triangle_of_gram
 from temperance.models.linear.noise import NoiseModel
@@ -33,7 +34,6 @@ from temperance.strategies.reference.new_rows import (
 from temperance.strategies.reference.row_basis import RowBasis
 from temperance.strategies.reference.scales import ScalePrior, Scales, likely_scales
 from temperance.strategies.reference.seen import ObservedRows
-from temperance.types import Array, Risk, batches
 
 Intensity = Callable[[Deletions, Array, Array], float]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.models.linear.rows import CACHED
 from temperance.strategies.reference.deletions import Deletions
 from temperance.strategies.reference.row_basis import mean_squares, second_moments
 from temperance.strategies.reference.scales import Scales
 from temperance.strategies.reference.seen import ObservedRows
-from temperance.types import Array, batches
 
 LONG = 256  # elements per operation for which the overhead of a loop is small
 

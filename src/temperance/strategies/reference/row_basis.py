@@ -16,10 +16,10 @@ from typing import Self
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.models.linear.grams import triangle_of_gram
 from temperance.models.linear.rows import CACHED, MANY_ELEMENTS
 from temperance.models.linear.singular import singular_values
-from temperance.types import Array, batches
 
 TALL = 4  # rows per column from which Gram matrices are faster
 

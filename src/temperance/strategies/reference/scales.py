@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from scipy.special import wrightomega
 
-from temperance.types import Array
+from temperance.data import Array
 
 SPREAD = 1.5  # prior standard deviation of the logarithm of each free scale
 COARSE = np.linspace(-30.0, 30.0, 121)

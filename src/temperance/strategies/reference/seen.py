@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.linear.fast.decomposition import Decomposition
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.rows import WhitenedRows, rescaled, whitened_rows
@@ -14,7 +15,6 @@ from temperance.models.linear_predictor import GaussianPrior
 from temperance.plans import LeaveOneOutPlan
 from temperance.strategies.reference.row_basis import RowBasis, mean_squares, second_moments
 from temperance.strategies.reference.scales import Spectrum
-from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)

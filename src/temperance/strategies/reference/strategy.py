@@ -8,17 +8,17 @@ from typing import Literal
 import numpy as np
 
 from temperance.calibration import Calibration
+from temperance.checks import one_of, positive
 from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.duplicates import joined_rows, takes_few_values
 from temperance.plans import LeaveOneOutPlan
 from temperance.protocols import HasReference, Model
 from temperance.search.minimise import Minimum
 from temperance.strategies.k_fold import PIECES_PER_ROW
 from temperance.strategies.selection import conclude, minimum_of, warn_of_minimum
-from temperance.types import Array, Data, Risk
 from temperance.uncertainty.beta_range import edge
 from temperance.uncertainty.standard_errors import mean_and_error
-from temperance.validation import one_of, positive
 
 STORED_AS = "temperance.strategies.reference_risk"  # module path that studies store
 HALVINGS = 30  # of the interval that contains the end of the accepted range

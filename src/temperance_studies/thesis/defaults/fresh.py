@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from scipy import special, stats
 
+from temperance.data import Array
 from temperance.protocols import Model
-from temperance.types import Array
 from temperance_studies.settings import GaussianNoise, MixtureNoise, Setting, StudentNoise
 from temperance_studies.settings.logistic import APPROXIMATIONS
 from temperance_studies.settings.settings import Rows, frozen

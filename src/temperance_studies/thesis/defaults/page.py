@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temperance.app.files import write_whole
+from temperance.data import Risk
 from temperance.protocols import Strategy
 from temperance.strategies import (
     Bayes,
@@ -27,7 +28,6 @@ from temperance.strategies import (
     SampleSplitting,
 )
 from temperance.strategies.default import average_for
-from temperance.types import Risk
 from temperance_studies.study.compare import compare
 from temperance_studies.study.strategies import Choice
 from temperance_studies.study.summary import by_setting

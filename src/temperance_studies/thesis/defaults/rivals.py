@@ -12,6 +12,7 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
@@ -30,7 +31,6 @@ from temperance.strategies.reference.scales import (
 from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import closest_tolerated
 from temperance.strategies.selection import conclude, minimum_of
-from temperance.types import Array, Data, Risk
 
 STORED_AS = "temperance.study.rivals"  # module path that studies store
 

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from temperance.calibration import Calibration
+from temperance.checks import as_data
+from temperance.data import Data, Risk
 from temperance.protocols import Model
 from temperance.search.minimise import Minimum
 from temperance.strategies.selection import conclude, stack
-from temperance.types import Data, Risk
-from temperance.validation import as_data
 from temperance_studies.settings import Setting, risk_of_draws
 
 STORED_AS = "temperance_thesis.figures.covariance_rule"  # module path that studies store

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from temperance.app.files import write_whole
-from temperance.validation import one_of, whole
+from temperance.checks import one_of, whole
 from temperance_studies.settings import AS_STATED, VERSIONS, Version
 from temperance_studies.study.plan import Comparison
 from temperance_studies.thesis.figures.style import paper, text_for

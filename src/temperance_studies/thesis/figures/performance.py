@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from temperance import expected_risk
-from temperance.types import Array
+from temperance.data import Array
 from temperance_studies.settings import Version, least_risk
 from temperance_studies.study.plan import Comparison
 from temperance_studies.study.strategies import STRATEGIES

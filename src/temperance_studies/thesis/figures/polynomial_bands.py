@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 from temperance_studies.settings import VERSIONS, Version
 from temperance_studies.thesis.figures.drawing import DASHES, band, boxes, least_handle, mean_handle
 from temperance_studies.thesis.figures.figure import Figure

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from temperance import calibrate, models, strategies
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 from temperance.protocols import Model, Strategy
 from temperance_studies.settings import AS_STATED, Version
 from temperance_studies.thesis.figures.figure import Figure

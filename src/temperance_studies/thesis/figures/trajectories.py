@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from temperance import models
-from temperance.types import Array
+from temperance.data import Array
 from temperance_studies.settings import AS_STATED, Version
 from temperance_studies.thesis.figures.figure import Figure
 from temperance_studies.thesis.figures.style import BLACK, WIDE, canvas, headed, legend_below

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from temperance.diagnostics import TemperanceWarning
+from temperance.checks import one_of, whole
+from temperance.data import Array, Risk
+from temperance.messages import TemperanceWarning
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.strategies import (
@@ -28,8 +30,6 @@ from temperance.strategies import (
     SampleSplitting,
     strategy_named,
 )
-from temperance.types import Array, Risk
-from temperance.validation import one_of, whole
 from temperance_studies.study.identity import digest, generator
 from temperance_studies.study.progress import Report, reporting
 

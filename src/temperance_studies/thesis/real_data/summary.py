@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from temperance.validation import one_of
+from temperance.checks import one_of
 from temperance_studies.study.summary import CLEAR
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temperance.calibrate import calibrate
-from temperance.diagnostics import TemperanceWarning
+from temperance.data import Array
+from temperance.messages import TemperanceWarning
 from temperance.strategies import SampleSplitting
-from temperance.types import Array
 from temperance_studies.thesis.figures.polynomial_bands import predictive
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from temperance import models
-from temperance.types import Array
+from temperance.data import Array
 from temperance_studies.settings import AS_STATED
 from temperance_studies.thesis.figures.trajectories import STEPS, backprop
 from temperance_studies.thesis.verdicts.variational import JAAKKOLA

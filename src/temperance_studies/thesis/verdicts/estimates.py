@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.types import Array
+from temperance.data import Array
 from temperance_studies.study.ratios import ratio as ratio_of
 
 

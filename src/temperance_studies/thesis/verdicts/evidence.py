@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temperance.types import Array
-from temperance.validation import whole
+from temperance.checks import whole
+from temperance.data import Array
 from temperance_studies.settings import AS_CODED, VERSIONS
 from temperance_studies.study.plan import Comparison
 from temperance_studies.thesis.verdicts import estimates

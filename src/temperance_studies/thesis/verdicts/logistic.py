@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from temperance.types import Array
+from temperance.data import Array
 from temperance_studies.settings import AS_STATED, VERSIONS, least_risk
 from temperance_studies.thesis.verdicts.claim import Check, Claim
 from temperance_studies.thesis.verdicts.comparisons import beats, best_choices

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temperance.calibrate import expected_risk
-from temperance.types import Array
-from temperance.validation import as_data
+from temperance.checks import as_data
+from temperance.data import Array
 from temperance_studies.settings import best_beta, true_risk
 from temperance_studies.thesis.figures.covariance_rule import CovarianceRule, covariance_zero
 from temperance_studies.thesis.figures.performance import BOUND

@@ -16,6 +16,7 @@ long prefixes       :mod:`.prefixes`              views of the rows, no weights 
 from __future__ import annotations
 
 from temperance.curves import RiskCurve
+from temperance.data import Risk
 from temperance.models.glm.fast.folds import fold_risk_curve
 from temperance.models.glm.fast.leave_one_out import left_out_risk_curve
 from temperance.models.glm.fast.pairs import pairs_risk_curve
@@ -24,7 +25,6 @@ from temperance.models.glm.gaussians import few_rows
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.rows import Rows
 from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, PrefixPlan
-from temperance.types import Risk
 
 MANY_LEFT_OUT = 500  # rows up to which leave-one-out refits every one
 FEW_FOLDS = 2  # up to which one fit of all rows spares nothing

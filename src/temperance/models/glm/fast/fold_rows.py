@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array
 from temperance.duplicates import sorting_order
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.rows import Rows
 from temperance.plans import FoldPlan
-from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.glm.fast.fold_rows import FoldRows
 from temperance.models.glm.fast.pairs import Path
 from temperance.models.glm.gaussians import (
@@ -38,7 +39,6 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.newton import Approximation, small_step
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 Gaussian = tuple[Array, Array]  # mean (1, k) and covariance root (1, k, k), or (1, k)
 

@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
+from temperance.data import Array, Risk
 from temperance.models.glm.fast.fold_rows import FoldRows, fold_rows
 from temperance.models.glm.fast.fold_sketch import FoldSketch
 from temperance.models.glm.fast.pairs import Path, cubic_between
@@ -16,7 +17,6 @@ from temperance.models.glm.gaussians import Law
 from temperance.models.glm.newton import Approximation, CoefficientSystem, Solution, first_step
 from temperance.models.glm.rows import Rows
 from temperance.plans import FoldPlan
-from temperance.types import Array, Risk
 
 
 def fold_risk_curve(

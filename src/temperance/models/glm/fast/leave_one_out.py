@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
+from temperance.data import Array, Risk, batches
 from temperance.losses.base import Predictor
 from temperance.models.glm.fast.pairs import Part, Path
 from temperance.models.glm.fast.shared_rows import shared_rows
@@ -44,7 +45,6 @@ from temperance.models.glm.gaussians import (
 from temperance.models.glm.newton import Approximation, small_step
 from temperance.models.glm.rows import Rows
 from temperance.plans import LeaveOneOutPlan
-from temperance.types import Array, Risk, batches
 
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32

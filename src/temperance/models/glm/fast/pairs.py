@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_losses
+from temperance.data import Array, Risk, batches
 from temperance.losses.base import TestedLoss
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.gaussians import few_rows
@@ -29,7 +30,6 @@ from temperance.models.glm.newton import (
 from temperance.models.glm.plain import method_of
 from temperance.models.glm.rows import Rows, coordinates
 from temperance.plans import AnyPlan
-from temperance.types import Array, Risk, batches
 
 FAR_APART = 1e8  # ratio of betas between which a cubic says nothing
 MOST_REMEMBERED = 2**24  # elements of solutions and tangents

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.curves import RiskCurve, curve_of_tested
+from temperance.data import Array, Risk
 from temperance.models.glm.fast.pairs import Part, Path, parts_of_pairs
 from temperance.models.glm.fast.shared_rows import shared_rows
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.plain import method_of
 from temperance.models.glm.rows import Rows, coordinates
 from temperance.plans import PrefixPlan
-from temperance.types import Array, Risk
 
 SHORT = 500  # rows of prefixes that are followed together
 

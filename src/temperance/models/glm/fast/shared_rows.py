@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from temperance.data import Array
 from temperance.models.glm.rows import Rows
-from temperance.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from temperance.curves import RiskCurve, curve_of_tested
+from temperance.data import Array, Risk
 from temperance.models.glm.fast import many_rows
 from temperance.models.glm.fast.leave_one_out import MOST_REFITS, NewtonLeaveOneOut
 from temperance.models.glm.fast.pairs import Part, Path, pairs_risk_curve
@@ -37,7 +38,6 @@ from temperance.models.glm.softmax.system import (
     square_places,
 )
 from temperance.plans import AnyPlan, LeaveOneOutPlan
-from temperance.types import Array, Risk
 
 
 def choose(

@@ -10,7 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.checks import as_data, non_negative, whole
 from temperance.curves import RiskCurve
+from temperance.data import Array, Data, Risk
 from temperance.models.glm import plain
 from temperance.models.glm.model import whitened_rows
 from temperance.models.glm.newton import solve
@@ -37,8 +39,6 @@ from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.protocols import Preferences
 from temperance.resources import refuse_too_large
 from temperance.search.log_scale import Scale
-from temperance.types import Array, Data, Risk
-from temperance.validation import as_data, non_negative, whole
 
 
 @dataclass(frozen=True, eq=False)

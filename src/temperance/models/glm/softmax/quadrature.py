@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, special
 
-from temperance.types import Array, Labels, Risk, batches
+from temperance.data import Array, Labels, Risk, batches
 
 SPACING = {1: 0.18, 2: 0.5}  # of lattices, by dimension
 RADIUS = 7.0  # beyond which N(0, I) has less than 1e-10

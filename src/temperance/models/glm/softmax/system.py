@@ -21,6 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, Labels, Risk, batches
 from temperance.losses.base import Predictor, Quadratic
 from temperance.models.glm.gaussians import inverse_root, symmetric_solver
 from temperance.models.glm.newton import StraightAhead, System, Tangent
@@ -31,7 +32,6 @@ from temperance.models.glm.softmax.quadrature import (
     expected_losses,
     losses_and_shares,
 )
-from temperance.types import Array, Labels, Risk, batches
 
 CHORDS = 6  # steps by one and the same curvature
 SHRINKS = 0.5  # a step of those must be that much shorter than the one before

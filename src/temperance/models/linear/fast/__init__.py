@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from temperance.curves import RiskCurve
+from temperance.data import Array, Risk
 from temperance.models.linear.eigenbasis import changing_betas
 from temperance.models.linear.fast.fold_moments import FoldPlanMoments
 from temperance.models.linear.fast.interpolant import LARGEST_START
@@ -26,7 +27,6 @@ from temperance.models.linear.noise import NoiseModel
 from temperance.models.linear.plain import MeanLosses
 from temperance.models.linear.rows import LARGE_PROBLEM, MANY_TRAINED, WhitenedRows
 from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, PrefixPlan
-from temperance.types import Array, Risk
 
 
 def choose(rows: WhitenedRows, plan: AnyPlan, noise: NoiseModel, risk: Risk) -> RiskCurve | None:

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, Labels, all_ones
 from temperance.duplicates import first_places, members_of, number_distinct
 from temperance.models.linear.grams import triangle, triangles_of_grams
 from temperance.models.linear.rows import WhitenedRows
 from temperance.plans import FoldPlan, Plan
-from temperance.types import Array, Labels, all_ones
 
 MOST_PAIRS = 64  # beyond them rows rarely share their weights
 SAMPLE = 1000  # rows from which the distinct weight profiles are guessed

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.models.linear.grams import eigenbasis_of_grams
 from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import outside, singular_values
-from temperance.types import Array, batches
 
 MODERATE = 0.5  # leverage h up to which 1 - h loses no digits
 

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.models.linear.eigenbasis import shrinkage
 from temperance.models.linear.fast.decomposition import MODERATE, Leverages
 from temperance.models.linear.fast.interpolant import LARGEST_START, Variable
@@ -28,7 +29,6 @@ from temperance.models.linear.fast.interpolated_sums import (
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import CACHED, LARGE_PROBLEM
 from temperance.plans import LeaveOneOutPlan
-from temperance.types import Array, batches
 
 SAMPLED_ROWS = 2**12  # rows whose norms are used to guess the largest leverage
 SMALL_LEVERAGE = 0.02  # guesses above it would take more interpolation nodes than necessary

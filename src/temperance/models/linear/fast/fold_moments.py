@@ -15,13 +15,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.duplicates import members_of
 from temperance.models.linear.eigenbasis import Misfits
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.plans import FoldPlan
-from temperance.types import Array, batches
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from temperance.data import Array, batches
 from temperance.models.linear.eigenbasis import Eigenbasis, joined, shrinkage
 from temperance.models.linear.grams import eigenbasis_of_grams, guarded_eigenbasis, triangle
 from temperance.models.linear.rows import CACHED
-from temperance.types import Array, batches
 
 MOST_GROWTH = 1e5
 SMALLEST_BLOCK = 32

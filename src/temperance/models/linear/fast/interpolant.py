@@ -31,7 +31,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from temperance.types import Array
+from temperance.data import Array
 
 TOLERANCE = 1e-12
 EPSILON = float(np.finfo(float).eps)

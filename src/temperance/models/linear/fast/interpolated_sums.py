@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.linear.fast.interpolant import Interpolant, Variable, resolved
 from temperance.models.linear.moments import Sums
-from temperance.types import Array
 
 
 class InterpolatedSums(NamedTuple):

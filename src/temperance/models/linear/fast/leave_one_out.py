@@ -34,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, all_ones, batches
 from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage, union
 from temperance.models.linear.fast.decomposition import (
     MODERATE,
@@ -48,7 +49,6 @@ from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, MANY_ELEMENTS, WhitenedRows
 from temperance.plans import LeaveOneOutPlan, Plan
-from temperance.types import Array, all_ones, batches
 
 LEAST_SLACK = 1e-4
 OUTLIER = 1e2

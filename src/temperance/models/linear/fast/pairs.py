@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.models.linear.eigenbasis import Misfits, positive_range, shrinkage
 from temperance.models.linear.fast.blocks import blocks_of, partition_of
 from temperance.models.linear.fast.training import (
@@ -20,7 +21,6 @@ from temperance.models.linear.fast.training import (
 from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import WhitenedRows
 from temperance.plans import FoldPlan, Plan
-from temperance.types import Array, batches
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data import Array, batches
 from temperance.models.linear.eigenbasis import Misfits, positive_range, union
 from temperance.models.linear.fast.innovations import (
     Innovations,
@@ -32,7 +33,6 @@ from temperance.models.linear.moments import PredictionMoments, Sums
 from temperance.models.linear.rows import CACHED, WhitenedRows
 from temperance.models.linear.singular import singular_values
 from temperance.plans import PrefixPlan
-from temperance.types import Array, batches
 
 SMALLEST_PART = 32  # a part must have at least a cache's size divided by this to be interpolated
 

@@ -7,9 +7,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from temperance.data import Array
 from temperance.models.linear.moments import MomentSource, PredictionMoments, Sums
 from temperance.models.linear.noise import NoiseModel
-from temperance.types import Array
 
 
 class SummedSource(MomentSource, Protocol):

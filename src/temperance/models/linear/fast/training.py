@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from temperance.data import Array, batches
 from temperance.models.linear.eigenbasis import Eigenbasis, joined
 from temperance.models.linear.fast.blocks import Blocks
 from temperance.models.linear.grams import guarded_eigenbasis, padded, triangle
-from temperance.types import Array, batches
 
 
 class TrainedPairs(NamedTuple):

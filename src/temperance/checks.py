@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.types import Array, Data
+from temperance.data import Array, Data
 
 REAL = "biuf"  # kinds of numpy's booleans, integers and floats
 ONE = np.float64(1.0).tobytes()
