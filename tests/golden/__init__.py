@@ -1,0 +1,1 @@
+"""Numbers of calibrations, recorded: ``numbers.json`` is what they were when it was written."""
