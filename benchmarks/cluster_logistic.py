@@ -19,7 +19,7 @@ from benchmarks.machine import machine, versions
 from benchmarks.timing import once
 from temperance import models
 from temperance.data import Data
-from temperance.plans import FoldPlan
+from temperance.plans import Folds
 from temperance.strategies import KFold
 from temperance.streaming.calibrate import calibrate_partitions
 from temperance.streaming.dask_partitions import DaskPartitions
@@ -108,7 +108,7 @@ def compared(rows: int, columns: int) -> None:
     fold = np.concatenate([partition_folds(FOLDS, 0, number).take(size) for number in range(4)])
     X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
     ones = np.ones(len(y))
-    curve = MODEL.risk_curve(Data(X, y, ones), FoldPlan(ones, fold, FOLDS))
+    curve = MODEL.risk_curve(Data(X, y, ones), Folds(ones, fold, FOLDS))
     values = timed("memory", lambda: np.array([curve(float(beta)) for beta in BETAS]))
     error = np.abs(found.curve(BETAS) / values - 1).max()
     print(

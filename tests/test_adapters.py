@@ -14,7 +14,7 @@ from temperance.models.sampled import model as sampled_model
 from temperance.models.sampled import stan_model
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 EXACT = models.GaussianLinear(1.0)
@@ -53,7 +53,7 @@ def _z(array_stats, values, expected):
 
 def halves():
     first = (np.arange(24) < 12).astype(float)
-    return Plan(np.stack([first, 1 - first]), np.stack([1 - first, first]), 24.0)
+    return Pairs(np.stack([first, 1 - first]), np.stack([1 - first, first]), 24.0)
 
 
 def check_draws(sampler):
@@ -89,7 +89,7 @@ def check_curve(model, inputs, responses, risks=RISKS):
         exact = EXACT.risk_curve(exact_data, plan, risk)
         gap = np.abs(curve(BETAS) - CONSTANT - exact(BETAS))
         assert np.all(gap < 4 * curve.error(BETAS))
-        naive = EXACT.risk_curve(exact_data, Plan(plan.train, plan.train, 24.0), risk)
+        naive = EXACT.risk_curve(exact_data, Pairs(plan.train, plan.train, 24.0), risk)
         assert np.any(np.abs(curve(BETAS) - CONSTANT - naive(BETAS)) > 4 * curve.error(BETAS))
 
 

@@ -13,7 +13,7 @@ from sklearn import model_selection
 from temperance import calibrate, expected_risk, models, strategies
 from temperance import resources as memory
 from temperance.checks import as_data
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 rng = np.random.default_rng(0)
 N = 12
@@ -362,23 +362,23 @@ BAD = {
     ),
     # plans
     "plan of one dimension": (
-        lambda: Plan(np.ones(3), np.ones(3), 3.0),
+        lambda: Pairs(np.ones(3), np.ones(3), 3.0),
         "a plan's train weights must have shape (pairs, n), got (3,)",
     ),
     "plan of two shapes": (
-        lambda: Plan(np.ones((1, 3)), np.ones((1, 4)), 3.0),
+        lambda: Pairs(np.ones((1, 3)), np.ones((1, 4)), 3.0),
         "a plan's test weights must have shape (pairs, n), got (1, 4)",
     ),
     "plan that trains on nothing": (
-        lambda: Plan(np.array([[1.0, 1.0], [0.0, 0.0]]), np.ones((2, 2)), 2.0),
+        lambda: Pairs(np.array([[1.0, 1.0], [0.0, 0.0]]), np.ones((2, 2)), 2.0),
         "a plan's train weights must be positive somewhere, got only 0 in pair 1",
     ),
     "plan that tests nothing": (
-        lambda: Plan(np.ones((1, 2)), np.zeros((1, 2)), 2.0),
+        lambda: Pairs(np.ones((1, 2)), np.zeros((1, 2)), 2.0),
         "a plan's test weights must be positive somewhere, got only 0 in pair 0",
     ),
     "plan with a negative weight": (
-        lambda: Plan(np.array([[1.0, -2.0]]), np.ones((1, 2)), 2.0),
+        lambda: Pairs(np.array([[1.0, -2.0]]), np.ones((1, 2)), 2.0),
         "a plan's train weights must be non-negative, got -2.0",
     ),
     # options of expected_risk

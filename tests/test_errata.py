@@ -20,7 +20,7 @@ from sklearn.datasets import make_classification
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.checks import as_data
-from temperance.plans import Plan
+from temperance.plans import Pairs
 from temperance.strategies.selection import minimum_of
 
 ENTRIES = (
@@ -458,7 +458,7 @@ def test_least_risk_is_no_coefficient(stated):
 def test_safe_bayes_skips_no_row(stated):
     rng = np.random.default_rng(11)
     n, alpha, model = 40, 40.0, models.GaussianLinear(noise_variance=8.0)
-    skipping = Plan(np.tri(n, k=-1)[1 : n - 1], np.eye(n)[2:], float(n), "alpha")
+    skipping = Pairs(np.tri(n, k=-1)[1 : n - 1], np.eye(n)[2:], float(n), "alpha")
 
     def criterion(Z, y, ahead):
         """Mean loss of row t + ahead given rows 0 .. t - 1, over t."""

@@ -17,7 +17,7 @@ from temperance.models.glm.fast import fold_sketch
 from temperance.models.glm.fast.fold_rows import fold_rows
 from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
-from temperance.plans import FoldPlan
+from temperance.plans import Folds
 from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
 
@@ -41,7 +41,7 @@ def labelled(n, d=3, signal=1.0, seed=0):
 def uneven(data, transfer="beta", n_folds=4):
     fold = np.random.default_rng(1).integers(0, n_folds, len(data))
     fold[: len(data) // 7] = 2
-    return FoldPlan(data.weights, fold, n_folds, transfer)
+    return Folds(data.weights, fold, n_folds, transfer)
 
 
 def whitened(model, data):
@@ -144,7 +144,7 @@ def test_the_minimum_is_found_where_labels_are_nearly_noise(seed):
 @pytest.mark.parametrize("name", NAMES)
 def test_folds_take_few_newton_steps_from_the_sketch(name, monkeypatch):
     data = labelled(4000)
-    even = FoldPlan(data.weights, np.arange(4000) % 4, 4)
+    even = Folds(data.weights, np.arange(4000) % 4, 4)
     curve = LOGISTIC[name].risk_curve(data, even)
     kind = type(LOGISTIC[name].approximation(Logistic()).system(whitened(LOGISTIC[name], data)))
     steps = []
@@ -187,7 +187,7 @@ def test_training_sets_are_views():
 )
 def test_few_rows_or_folds_are_fitted_one_by_one(n, columns, n_folds, start, many, monkeypatch):
     monkeypatch.setattr(fast, "MANY_NUMBERS", 50_000)
-    plan = FoldPlan(np.ones(n), np.arange(n) % n_folds, n_folds, start=start)
+    plan = Folds(np.ones(n), np.arange(n) % n_folds, n_folds, start=start)
     assert fast.many_in_folds(plan, columns) == many
 
 

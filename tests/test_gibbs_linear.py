@@ -10,7 +10,7 @@ from scipy import optimize, special
 from temperance import calibrate, losses, models, strategies
 from temperance.data import Data
 from temperance.models.glm import fast, plain
-from temperance.plans import FoldPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.plans import Folds, LeaveOneOut, PrefixPlan
 
 KINDS = ("full-covariance", "mean-field", "laplace")
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
@@ -137,9 +137,9 @@ def test_laplace_is_the_mode_and_its_curvature(name, beta):
 
 
 PLANS = {
-    "folds": lambda data: FoldPlan(data.weights, np.arange(len(data)) % 4, 4),
-    "split, alpha": lambda data: FoldPlan(data.weights, np.arange(len(data)) % 2, 2, "alpha", 1),
-    "leave-one-out": lambda data: LeaveOneOutPlan(data.weights),
+    "folds": lambda data: Folds(data.weights, np.arange(len(data)) % 4, 4),
+    "split, alpha": lambda data: Folds(data.weights, np.arange(len(data)) % 2, 2, "alpha", 1),
+    "leave-one-out": lambda data: LeaveOneOut(data.weights),
     "prefixes": lambda data: PrefixPlan(data.weights, np.arange(len(data))[None], 6, stride=5),
 }
 
@@ -247,7 +247,7 @@ def test_logistic_presets_are_the_same(kind):
 def test_many_rows_are_left_out_by_newton_steps():
     for name, kind in (("pinball", "full-covariance"), ("poisson", "mean-field")):
         data = data_of(name, 900)
-        model, plan = model_of(name, kind), LeaveOneOutPlan(np.ones(900))
+        model, plan = model_of(name, kind), LeaveOneOut(np.ones(900))
         data = replace(data, weights=np.ones(900))
         assert fast.many_rows(900, 3)
         loss, _ = model.risk_curve(data, plan).rows(1.0)
@@ -341,7 +341,7 @@ def test_hard_designs(name, kind, shape):
     y = CASES[name].draw(X[:, 0], rng)
     model = models.GibbsLinear(CASES[name].loss, kind)
     curve = model.risk_curve(
-        Data(X, y, np.ones(len(y))), FoldPlan(np.ones(len(y)), np.arange(len(y)) % 4, 4)
+        Data(X, y, np.ones(len(y))), Folds(np.ones(len(y)), np.arange(len(y)) % 4, 4)
     )
     values, slopes = curve(np.array([0.0, 0.1, 1.0, 10.0]), derivative=True)
     assert np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))
@@ -385,7 +385,7 @@ def test_risks_are_those_of_sampled_posteriors(name):
     prior = dist.Normal(jnp.zeros(3), 1.0).to_event(1)
     sampled = models.GibbsModel(lambda t, x, y: row(x @ t, y), prior, progress=False)
     gaussian = models.GibbsLinear(CASES[name].loss)
-    plan = FoldPlan(data.weights, np.arange(300) % 3, 3)
+    plan = Folds(data.weights, np.arange(300) % 3, 3)
     curve, ours = sampled.risk_curve(data, plan), gaussian.risk_curve(data, plan)
     for beta in (0.3, 1.0):
         error = float(curve.error(np.array([beta]))[0])

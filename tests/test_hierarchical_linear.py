@@ -9,7 +9,7 @@ from scipy import special, stats
 from temperance import calibrate, models, strategies
 from temperance.data import Data
 from temperance.models.hierarchical.model import PRIOR_LEVEL
-from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 
 SCALES = (0.03, 0.3, 1.0, 30.0)
 RISKS = ("gibbs", "predictive")
@@ -36,7 +36,7 @@ def test_a_row_that_decides_a_direction_alone_is_left_out(risk):
     data = problem(n=25)
     data.X[7, 2] = 999_999_999.0
     model = models.HierarchicalLinear(a=1.0, b=0.2)
-    plan = LeaveOneOutPlan(data.weights)
+    plan = LeaveOneOut(data.weights)
     ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
     for beta in (0.05, 0.2, 1.0):
         assert ours(beta, derivative=True) == pytest.approx(pairs(beta, derivative=True), rel=1e-8)
@@ -48,7 +48,7 @@ def test_a_row_that_is_nearly_the_whole_weight_is_left_out(shape, risk):
     """Its deviations from the mean are rounding, unless the mean is taken twice."""
     data = problem(*shape)
     data.weights[1] = 1e8
-    model, plan = model_of(), LeaveOneOutPlan(data.weights)
+    model, plan = model_of(), LeaveOneOut(data.weights)
     ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
     for beta in (1e-6, 0.05):
         assert ours.rows(beta)[0] == pytest.approx(pairs.rows(beta)[0], rel=1e-9)
@@ -72,7 +72,7 @@ def test_slopes_where_rows_span_everything_are_those_of_pairs(risk):
     data = problem(n=4, d=6, intercept=False)
     data.X[0] *= 1e12
     model = models.HierarchicalLinear(a=1.0, b=0.2, intercept=False)
-    plan = LeaveOneOutPlan(data.weights)
+    plan = LeaveOneOut(data.weights)
     ours, pairs = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
     for beta in (0.05, 1.0, 10.0):
         (value, slope), (_, expected) = (each(beta, derivative=True) for each in (ours, pairs))
@@ -83,7 +83,7 @@ def test_log_evidences_beside_which_their_range_is_rounding():
     data = problem(n=11, intercept=False)
     far = Data(data.X, data.y + 2e9, data.weights)
     model = models.HierarchicalLinear(1.0, intercept=False)
-    assert np.isfinite(model.risk_curve(far, LeaveOneOutPlan(data.weights))(1.0))
+    assert np.isfinite(model.risk_curve(far, LeaveOneOut(data.weights))(1.0))
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -128,13 +128,13 @@ def test_one_scale_is_the_conjugate_model_at_any_beta():
 def plan_of(kind, data, transfer="beta"):
     n, weights = len(data), data.weights
     if kind == "leave-one-out":
-        return LeaveOneOutPlan(weights, transfer)
+        return LeaveOneOut(weights, transfer)
     if kind == "folds":
-        return FoldPlan(weights, np.arange(n) % 3, 3, transfer)
+        return Folds(weights, np.arange(n) % 3, 3, transfer)
     if kind == "prefixes":
         return PrefixPlan(weights, np.random.default_rng(1).permutation(n)[None], 2, transfer)
     drawn = np.random.default_rng(5).multinomial(n, np.full(n, 1 / n), 3) * weights
-    return Plan(drawn, np.tile(weights, (3, 1)), float(weights.sum()), transfer)
+    return Pairs(drawn, np.tile(weights, (3, 1)), float(weights.sum()), transfer)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -195,7 +195,7 @@ class TestPosterior:
             )
         )
         n, m = len(data), len(new)
-        plan = Plan(
+        plan = Pairs(
             np.append(data.weights, np.zeros(m))[None],
             np.append(np.zeros(n), np.ones(m))[None],
             data.size,
@@ -262,8 +262,8 @@ class TestPosterior:
 def test_an_outlier_is_left_out_exactly():
     data = problem(30, 3)
     data.y[4] = 1e9
-    model, plan = model_of(), LeaveOneOutPlan(data.weights)
-    folds = FoldPlan(data.weights, np.arange(30), 30)
+    model, plan = model_of(), LeaveOneOut(data.weights)
+    folds = Folds(data.weights, np.arange(30), 30)
     for risk in RISKS:
         one, each = (model.risk_curve(data, p, risk) for p in (plan, folds))
         for beta in (1e-6, 0.1, 3.0):
@@ -288,8 +288,8 @@ def test_weights_are_copies():
     data = problem(8, 2)
     counts = np.array([1, 2, 3, 1, 1, 2, 1, 1])
     fold = np.arange(8) % 3
-    once = FoldPlan(counts.astype(float), fold, 3)
-    many = FoldPlan(np.ones(counts.sum()), np.repeat(fold, counts), 3)
+    once = Folds(counts.astype(float), fold, 3)
+    many = Folds(np.ones(counts.sum()), np.repeat(fold, counts), 3)
     copies = Data(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), np.ones(12))
     for risk in RISKS:
         values = [

@@ -18,7 +18,7 @@ from temperance.models.linear.fast.interpolant import (
 )
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.rows import WhitenedRows
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 from temperance.search.log_scale import Ruler
 from temperance.search.with_floor import minimise_above_floor
 
@@ -164,7 +164,7 @@ class TestDeletionSums:
         rows = uneven()
         weights = np.random.default_rng(1).uniform(0.5, 2.0, len(rows)) if weighted else None
         return moment_source(
-            rows, LeaveOneOutPlan(np.ones(len(rows)) if weights is None else weights)
+            rows, LeaveOneOut(np.ones(len(rows)) if weights is None else weights)
         )
 
     def test_they_are_those_of_rows_left_out_below_the_reach_and_beyond(self, weighted):
@@ -227,7 +227,7 @@ def counted_looks(monkeypatch):
 def test_a_minimum_beyond_the_reach_is_found_without_a_look_below(monkeypatch):
     rows = uneven(2000, noise=40.0)
     looks = counted_looks(monkeypatch)
-    curve = choose(rows, LeaveOneOutPlan(np.ones(2000)), KnownVariance(), "gibbs")
+    curve = choose(rows, LeaveOneOut(np.ones(2000)), KnownVariance(), "gibbs")
     assert curve.floor is not None
     model = models.GaussianLinear(prior_cov=rows.scale**2)
     found = calibrated(model, rows.inputs, rows.response)
@@ -236,7 +236,7 @@ def test_a_minimum_beyond_the_reach_is_found_without_a_look_below(monkeypatch):
 
 @pytest.mark.parametrize("noise", [0.1, 1.0, 10.0, 100.0])
 def test_many_rows_are_summed_from_far_below_the_minimum_on(noise, monkeypatch):
-    rows, plan = uneven(1000, (1.0, 1.5), noise=noise), LeaveOneOutPlan(np.ones(1000))
+    rows, plan = uneven(1000, (1.0, 1.5), noise=noise), LeaveOneOut(np.ones(1000))
     model = models.GaussianLinear(prior_cov=0.25)
     assert moment_source(rows, plan).lowest_interpolated == 0
     few = calibrated(model, rows.inputs, rows.response)
@@ -258,7 +258,7 @@ def test_a_minimum_below_the_reach_is_found_on_the_curve(monkeypatch):
     looks = counted_looks(monkeypatch)
     model = models.GaussianLinear(prior_cov=100.0)
     found = calibrated(model, X, y)
-    source = moment_source(WhitenedRows(X, y, np.full(2, 10.0)), LeaveOneOutPlan(np.ones(400)))
+    source = moment_source(WhitenedRows(X, y, np.full(2, 10.0)), LeaveOneOut(np.ones(400)))
     assert found.beta < source.lowest_interpolated <= 0.3 and len(looks) > 5
     betas = np.geomspace(1e-9, 3.0, 4000)
     assert found.risk <= found.curve(betas).min() + 1e-12
@@ -284,7 +284,7 @@ def test_the_search_above_the_floor_finds_what_a_thorough_one_finds(seed, few, m
 def test_responses_that_are_all_zero_have_a_spread(scales):
     rows = uneven(50, scales)
     silent = WhitenedRows(rows.inputs, np.zeros(50), rows.scale)
-    source = moment_source(silent, LeaveOneOutPlan(np.ones(50)))
+    source = moment_source(silent, LeaveOneOut(np.ones(50)))
     betas = np.array([0.0, 0.01, 1.0, 3.0])
     (found,) = source.sums(betas, pairwise=False)
     expected = [naive_sums(silent, np.ones(50), beta)[1] for beta in betas]
@@ -362,7 +362,7 @@ def test_series_that_points_do_not_resolve_are_not_used(seed):
     Z = rng.standard_normal((n, k))
     y = Z @ rng.standard_normal(k) + 10 ** rng.uniform(-3.0, 0.0) * rng.standard_normal(n)
     scale = 10 ** rng.uniform(0.0, 4.0)
-    source = moment_source(WhitenedRows(Z, y, np.full(k, scale)), LeaveOneOutPlan(np.ones(n)))
+    source = moment_source(WhitenedRows(Z, y, np.full(k, scale)), LeaveOneOut(np.ones(n)))
     for beta in (1e-3, 0.3, 3.0):
         expected = sum(naive_sums(source.rows, np.ones(n), beta))
         (found,) = source.sums(np.array([beta, 1.0]), pairwise=False)
@@ -373,5 +373,5 @@ def test_rows_of_which_none_is_worth_interpolating_are_dear(monkeypatch):
     monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
     for scales, dear in (((1.0, 2.0), False), ((1.0, 1e-2), True)):
         rows = uneven(60, scales)
-        curve = choose(rows, LeaveOneOutPlan(np.ones(60)), KnownVariance(), "gibbs")
+        curve = choose(rows, LeaveOneOut(np.ones(60)), KnownVariance(), "gibbs")
         assert curve.costly == dear

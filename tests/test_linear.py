@@ -16,7 +16,7 @@ from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import WhitenedRows
-from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 
@@ -160,7 +160,7 @@ def test_interpolated_sums_are_those_of_the_rows(kind, n, spread, weighted):
     X = data.X * [1.0, 1.0, 1.0, spread]
     rows = WhitenedRows(X, data.y, np.full(4, 0.7))
     plan = {
-        "leave-one-out": LeaveOneOutPlan(weights, "beta" if weighted else "alpha"),
+        "leave-one-out": LeaveOneOut(weights, "beta" if weighted else "alpha"),
         "safe-bayes": PrefixPlan(weights, np.arange(n)[None], start=3),
     }[kind]
     source = moment_source(rows, plan)
@@ -194,7 +194,7 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
     X, y = data.X.copy(), data.y.copy()
     X[7], y[7] = far, 50.0
     weights = data.weights if weighted else np.ones(len(data))
-    source = moment_source(WhitenedRows(X, y, np.full(4, 0.7)), LeaveOneOutPlan(weights))
+    source = moment_source(WhitenedRows(X, y, np.full(4, 0.7)), LeaveOneOut(weights))
     looks, supposed = [], []
     through, choose = deletion_sums.DeletionSums._through, deletion_sums.DeletionSums._variable_for
     monkeypatch.setattr(
@@ -225,7 +225,7 @@ def test_a_row_of_unexpected_leverage_is_left_out_as_well(far, weighted, count, 
 
 def test_the_sums_tell_the_largest_leverage():
     data = gaussian_data(500, 4)
-    source = moment_source(WhitenedRows(data.X, data.y, np.ones(4)), LeaveOneOutPlan(data.weights))
+    source = moment_source(WhitenedRows(data.X, data.y, np.ones(4)), LeaveOneOut(data.weights))
     _, bound = source.deletion_sums._values(np.array([1e-3, 1.0]))
     left = np.linalg.svd(np.sqrt(data.weights)[:, None] * data.X, full_matrices=False)[0]
     most = (left**2).sum(axis=1).max()
@@ -242,7 +242,7 @@ def test_folds_of_labels_are_folds_of_weights(way, risk, monkeypatch):
     data = gaussian_data(60, 5)
     fold = np.arange(60) % 7
     for transfer, start in (("beta", 0), ("alpha", 0), ("beta", 6), ("alpha", 3)):
-        plan = FoldPlan(data.weights, fold, 7, transfer, start)
+        plan = Folds(data.weights, fold, 7, transfer, start)
         assert len(plan.pairs().test) == 7 - start
         for model in (models.GaussianLinear(0.5), models.NormalInverseGammaLinear()):
             betas = np.array([0.0, 0.3, 2.0])
@@ -263,7 +263,7 @@ def test_blocks_are_the_distinct_ways_to_be_used(pairs, torn):
     if torn:
         train[0] /= rng.integers(1, 3, 4000)
     weights = rng.uniform(0.5, 2.0, 4000)
-    plan = Plan(train * weights, test * weights, 4000.0)
+    plan = Pairs(train * weights, test * weights, 4000.0)
     found = partition_of(plan, columns=2)
     label = np.empty(4000, dtype=int)
     for block, members in enumerate(found.members):
@@ -496,7 +496,7 @@ def test_nearly_collinear_columns_against_many_digits():
 def test_a_few_pairs_stand_for_all():
     """Pairs are drawn in proportion to what they test, so the parts average to the whole."""
     test = np.repeat(np.eye(20), 3, axis=1) * np.repeat(np.arange(1.0, 21.0), 3)
-    pairs = Plan(np.ones_like(test), test, 60.0)
+    pairs = Pairs(np.ones_like(test), test, 60.0)
     rng = np.random.default_rng(0)
     parts = [few_pairs(pairs, rng).test for _ in range(4000)]
     shares = np.mean([part.sum(axis=0) / part.sum() for part in parts], axis=0)

@@ -15,7 +15,7 @@ from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.models.linear.plain import PlainMoments
 from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear.singular import singular_values
-from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 from temperance.search.log_scale import Scale
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
@@ -28,13 +28,13 @@ LINEAR = (models.GaussianLinear, models.NormalInverseGammaLinear)
 def plan_of(kind, weights, transfer="beta"):
     n = len(weights)
     if kind == "leave-one-out":
-        return LeaveOneOutPlan(weights, transfer)
+        return LeaveOneOut(weights, transfer)
     if kind == "folds":
-        return FoldPlan(weights, np.arange(n) % 3, 3, transfer)
+        return Folds(weights, np.arange(n) % 3, 3, transfer)
     if kind == "prefixes":
         return PrefixPlan(weights, np.arange(n)[None], 1, transfer)
     drawn = np.random.default_rng(5).multinomial(n, np.full(n, 1 / n), 2) * weights
-    return Plan(drawn, np.tile(weights, (2, 1)), float(weights.sum()), transfer)
+    return Pairs(drawn, np.tile(weights, (2, 1)), float(weights.sum()), transfer)
 
 
 def ordinary(n=8, d=3, seed=0):
@@ -138,7 +138,7 @@ def test_posteriors_under_a_dense_prior_are_those_of_the_textbook(shape):
 def test_slopes_where_rows_span_everything_are_those_of_pairs(shape, size):
     X, y, weights = ordinary(*shape)
     X[0] *= size
-    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights)
+    data, plan = Data(X, y, weights), LeaveOneOut(weights)
     betas = np.array([1e-3, 1.0, 1e3])
     for model in LINEAR:
         for risk in RISKS:
@@ -153,7 +153,7 @@ def test_slopes_where_rows_span_everything_are_those_of_pairs(shape, size):
 @pytest.mark.parametrize("transfer", ["beta", "alpha"])
 def test_slopes_beside_a_sentinel_are_differences(transfer):
     (X, y, weights), _ = HARD["sentinel, weights"]
-    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights, transfer)
+    data, plan = Data(X, y, weights), LeaveOneOut(weights, transfer)
     for model in (models.GaussianLinear(), models.NormalInverseGammaLinear()):
         for risk in RISKS:
             curve, paired = (model.risk_curve(data, each, risk) for each in (plan, plan.pairs()))
@@ -185,7 +185,7 @@ class Refitted(strategies.LeaveOneOut):
 def test_no_misfit_that_is_left_costs_a_decomposition(monkeypatch):
     """One row more than columns: without a row nothing is left but the prior's share."""
     X, y, weights = ordinary(31, 30)
-    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights)
+    data, plan = Data(X, y, weights), LeaveOneOut(weights)
     betas = np.array([1e3, 1e8, 1e11])
     model = models.NormalInverseGammaLinear()
     expected = model.risk_curve(data, plan.pairs())(betas)
@@ -324,7 +324,7 @@ def test_a_prior_mean_that_is_nearly_right_keeps_its_digits():
     X, _, weights = ordinary(10, 3)
     mean = np.array([1e6, -2e6, 3e6]) / 7
     y = X @ mean
-    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights)
+    data, plan = Data(X, y, weights), LeaveOneOut(weights)
     model = models.GaussianLinear(1e-20, mean, 1e-20)
     assert model.risk_curve(data, plan)(1.0) == pytest.approx(
         many_digits(model, data, plan, "gibbs", 1.0), rel=1e-3
@@ -406,7 +406,7 @@ def test_misfits_beside_a_row_that_is_huge_in_inputs_and_response(transfer):
     """What is left of the other responses would be rounding of this one, times beta."""
     X, y, weights = ordinary(7, 6, seed=2)
     X[5], y[5] = 1e12 * X[5], 1e12 * y[5]
-    data, plan = Data(X, y, weights), LeaveOneOutPlan(weights, transfer)
+    data, plan = Data(X, y, weights), LeaveOneOut(weights, transfer)
     model = models.NormalInverseGammaLinear()
     for risk in RISKS:
         expected = many_digits(model, data, plan, risk, 1e4)

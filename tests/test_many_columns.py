@@ -16,7 +16,7 @@ from temperance import duplicates as grouping
 from temperance import resources as memory
 from temperance.data import Data
 from temperance.duplicates import number_distinct, number_rows
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
@@ -58,7 +58,7 @@ def test_bayes_by_backprop_takes_memory_of_the_size_of_the_inputs():
     tracemalloc.start()
     try:
         model.posterior(X, y, 8.0)
-        model.risk_curve(Data(X, y, np.ones(8)), LeaveOneOutPlan(np.ones(8)))(1.0)
+        model.risk_curve(Data(X, y, np.ones(8)), LeaveOneOut(np.ones(8)))(1.0)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -13,7 +13,7 @@ from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import leave_one_out, prefixes
 from temperance.models.glm.laplace import LaplaceSystem
-from temperance.plans import LeaveOneOutPlan, PrefixPlan
+from temperance.plans import LeaveOneOut, PrefixPlan
 
 NAMES = ("jaakkola", "full", "laplace", "mean-field")
 BETAS = np.array([0.0, 0.2, 1.0, 3.0])
@@ -55,7 +55,7 @@ def test_a_newton_step_leaves_a_row_out_up_to_the_square_of_its_share(name, risk
     """Not to leave it out errs by its share, a hundred times as much."""
     for n in (100, 200, 400):
         data = many_data(n, seed=n)
-        plan = LeaveOneOutPlan(data.weights, transfer)
+        plan = LeaveOneOut(data.weights, transfer)
         curve = LOGISTIC[name].risk_curve(data, plan, risk)
         exact = LOGISTIC[name].risk_curve(data, plan.pairs(), risk)
         naive = LOGISTIC[name].risk_curve(data, strategies.Naive().plan(data, None), risk)
@@ -74,7 +74,7 @@ def test_the_error_falls_with_the_square_of_the_rows():
     model = models.LaplaceLogistic()
 
     def error(n):
-        plan = LeaveOneOutPlan(np.ones(n))
+        plan = LeaveOneOut(np.ones(n))
         both = [
             [model.risk_curve(many_data(n, seed), each)(1.0) for each in (plan, plan.pairs())]
             for seed in range(6)
@@ -125,7 +125,7 @@ def test_rows_that_move_far_are_refitted(name, monkeypatch):
     X[5], y[5] = 7 * THETA, 0.0  # far out, on the wrong side
     data = Data(X, y, data.weights)
     for transfer in ("beta", "alpha"):
-        plan = LeaveOneOutPlan(data.weights, transfer)
+        plan = LeaveOneOut(data.weights, transfer)
         exact = LOGISTIC[name].risk_curve(data, plan.pairs()).rows(1.0)[0][5]
         curve = LOGISTIC[name].risk_curve(data, plan)
         assert curve.rows(1.0)[0][5] == pytest.approx(exact, rel=1e-8)
@@ -143,7 +143,7 @@ def test_all_of_several_rows_that_move_far_are_refitted():
         X[row] = 9 * direction / np.linalg.norm(direction)
         y[row] = float(direction @ THETA < 0)  # on the wrong side
     data = Data(X, y, data.weights)
-    plan = LeaveOneOutPlan(data.weights)
+    plan = LeaveOneOut(data.weights)
     model = models.LaplaceLogistic()
     exact, found = (model.risk_curve(data, each).rows(1.0)[0][:6] for each in (plan.pairs(), plan))
     assert (np.abs(found / exact - 1) < 1e-8).sum() >= 5
@@ -155,7 +155,7 @@ def test_left_out_rows_come_in_any_order(name):
     order = np.random.default_rng(1).permutation(600)
     moved = Data(data.X[order], data.y[order], data.weights[order])
     one, other = (
-        LOGISTIC[name].risk_curve(each, LeaveOneOutPlan(each.weights, "alpha"), "predictive")
+        LOGISTIC[name].risk_curve(each, LeaveOneOut(each.weights, "alpha"), "predictive")
         for each in (data, moved)
     )
     np.testing.assert_allclose(one(BETAS), other(BETAS), rtol=1e-10)
@@ -165,7 +165,7 @@ def test_left_out_rows_come_in_any_order(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_few_rows_are_refitted_as_ever(name):
     data = binary_data(90, 3)
-    plan = LeaveOneOutPlan(data.weights)
+    plan = LeaveOneOut(data.weights)
     curve, exact = (LOGISTIC[name].risk_curve(data, each) for each in (plan, plan.pairs()))
     np.testing.assert_array_equal(curve(BETAS), exact(BETAS))
     assert curve.method == exact.method == "Gaussian approximation, losses by quadrature"
@@ -213,7 +213,7 @@ def test_leave_one_out_takes_few_fits_and_little_memory(monkeypatch):
     taken = {}
     for n in (4000, 8000):
         steps.clear()
-        taken[n] = peak_of(LeaveOneOutPlan(np.ones(n))), len(steps)
+        taken[n] = peak_of(LeaveOneOut(np.ones(n))), len(steps)
     assert taken[8000][1] < 60
     assert taken[8000][0] < 2.2 * taken[4000][0] < 60 * 8000 * 3 * 8
 

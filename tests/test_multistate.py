@@ -27,7 +27,7 @@ from temperance.models.sampled.reliability import (
     warn_of_pareto,
     worst_rhat,
 )
-from temperance.plans import Plan
+from temperance.plans import Pairs
 from temperance.search.log_scale import HUGE
 
 SHAPE, RATE = 4.0, 0.05  # u ~ Gamma(SHAPE, RATE + beta): exp(-beta u) times a Gamma prior
@@ -230,7 +230,7 @@ class TestLadder:
 
     def test_progress_is_told(self):
         told = []
-        plan = Plan(np.ones((1, 12)), np.ones((1, 12)), 12.0)
+        plan = Pairs(np.ones((1, 12)), np.ones((1, 12)), 12.0)
         SampledLadders(
             ConjugateSampler(linear_data()), plan, report=lambda *news: told.append(news)
         ).extend(1.0)

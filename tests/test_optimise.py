@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from temperance.plans import Plan
+from temperance.plans import Pairs
 from temperance.search.log_scale import Cubics, Point, Ruler, Scale
 from temperance.search.minimise import (
     THOROUGH,
@@ -399,7 +399,7 @@ class TestDescentNearABound:
             "covariance_slope",
             lambda model, rows, pairs, beta, *more: slope(beta) + rng.normal(),
         )
-        plan = Plan(np.ones((1, 3)), np.ones((1, 3)), 3.0)
+        plan = Pairs(np.ones((1, 3)), np.ones((1, 3)), 3.0)
         return selection._descend(None, None, plan, self.BOUNDS, rng)
 
     @pytest.mark.parametrize("bound", [0, 1])

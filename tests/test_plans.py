@@ -15,7 +15,7 @@ from temperance.duplicates import distinct_rows, joined_rows, number_distinct, t
 from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
 from temperance.models.linear.fast.pairs import PairMoments
 from temperance.models.linear.rows import WhitenedRows
-from temperance.plans import FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan
+from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 
 # Where the minimum lies is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
@@ -83,7 +83,7 @@ def test_a_split_is_two_folds_of_which_the_second_is_tested(shuffle, transfer):
     rows, plan = strategy.planned(data, generator())
     explicit = strategy.plan(data, generator())
     assert rows is data
-    assert isinstance(plan, FoldPlan)
+    assert isinstance(plan, Folds)
     assert_pairs(plan, list(zip(explicit.train, explicit.test, strict=True)), transfer)
 
 
@@ -107,7 +107,7 @@ def test_leave_one_out_leaves_each_row_out(transfer):
     w = data.weights
     expected = [(only(w, set(range(5)) - {i}), only(w, [i])) for i in range(5)]
     plan = strategies.LeaveOneOut(transfer).plan(data, generator())
-    assert isinstance(plan, LeaveOneOutPlan)
+    assert isinstance(plan, LeaveOneOut)
     assert_pairs(plan, expected, transfer)
     carried = plan.pairs().likelihood_weights.sum(axis=1) / plan.pairs().train.sum(axis=1)
     np.testing.assert_allclose(plan.exponents, carried)
@@ -501,7 +501,7 @@ def test_the_same_seed_gives_the_same_plan(strategy):
 
 def test_tested_rows_are_listed_and_padded():
     test = np.array([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 3.0, 0.0], [1.0, 1.0, 0.0, 1.0]])
-    rows, weights = Plan(np.ones((3, 4)), test, 4.0).tested_rows()
+    rows, weights = Pairs(np.ones((3, 4)), test, 4.0).tested_rows()
     assert rows.shape == weights.shape == (3, 3)
     for listed, weight, row in zip(rows, weights, test, strict=True):
         again = np.zeros(4)
@@ -520,7 +520,7 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
     profile[:, 0] = 1.0
     weights = profile[:, rng.integers(profiles, size=n)] * 10.0 ** rng.uniform(-3, 3, n)
     weights[:, 0] = 1.0
-    plan = Plan(weights[:pairs], weights[pairs:], 1.0)
+    plan = Pairs(weights[:pairs], weights[pairs:], 1.0)
     partition = partition_of(plan, columns + 1)
     if partition is None:
         assert profiles > max(2 * pairs, n // (columns + 1))
@@ -540,7 +540,7 @@ def test_blocks_keep_the_second_moments_of_their_rows(data):
 def test_pairs_know_what_they_train_and_test(start, weighted, transfer):
     data = some_data(40)
     weights = data.weights if weighted else np.broadcast_to(1.0, 40)
-    plan = FoldPlan(weights, np.arange(40) % 3, 3, transfer, start)
+    plan = Folds(weights, np.arange(40) % 3, 3, transfer, start)
     rows = WhitenedRows(data.X, data.y, np.ones(2))
     pairs = plan.pairs()
     for each in (plan, pairs):
@@ -551,12 +551,12 @@ def test_pairs_know_what_they_train_and_test(start, weighted, transfer):
 
 def test_blocks_are_worth_it_or_not_made():
     folds = (np.arange(1000) % 10 == np.arange(10)[:, None]).astype(float)
-    partition = partition_of(Plan(1 - folds, folds, 1000.0), 3)
+    partition = partition_of(Pairs(1 - folds, folds, 1000.0), 3)
     assert [len(members) for members in partition.members] == [100] * 10
     different = np.random.default_rng(1).random((2, 1000))
-    assert partition_of(Plan(different, different, 1000.0), 3) is None
+    assert partition_of(Pairs(different, different, 1000.0), 3) is None
     many = np.ones((MOST_PAIRS + 1, 1000))
-    assert partition_of(Plan(many, many, 1000.0), 3) is None
+    assert partition_of(Pairs(many, many, 1000.0), 3) is None
 
 
 columns = st.integers(1, 4).flatmap(
@@ -653,7 +653,7 @@ def test_weights_that_nobody_gave_are_one_number():
 @pytest.mark.parametrize("given", [None, np.array([1.0, 2.0, 0.5, 1.0, 3.0])], ids=str)
 def test_folds_know_their_rows_and_weights(given):
     weights = np.broadcast_to(1.0, 5) if given is None else given
-    plan = FoldPlan(weights, np.array([0, 2, 0, 1, 2], dtype=np.int8), 4, start=1)
+    plan = Folds(weights, np.array([0, 2, 0, 1, 2], dtype=np.int8), 4, start=1)
     np.testing.assert_array_equal(plan.counts, [2, 1, 2, 0])
     expected = [weights[[3]].sum(), weights[[1, 4]].sum(), 0.0]
     np.testing.assert_array_equal(plan.fold_weights, expected)

@@ -11,7 +11,7 @@ from temperance import calibrate, models, strategies
 from temperance.data import Data
 from temperance.messages import BoundWarning, TemperanceWarning
 from temperance.models.linear.fast import leave_one_out
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference import linear, new_rows, row_basis, scales
 from temperance.strategies.reference.deletions import Deletions
@@ -588,7 +588,7 @@ class TestRule:
     def test_errors_are_those_of_leave_one_out(self, model):
         data = regression()
         found = select(model, data)
-        curve = model.risk_curve(data, LeaveOneOutPlan(data.weights))
+        curve = model.risk_curve(data, LeaveOneOut(data.weights))
         loss, share = curve.rows(found.beta)
         bayes, _ = curve.rows(1.0)
         inflation = error_inflation(model, data, found.beta)
@@ -607,7 +607,7 @@ class TestRule:
         model = models.GaussianLinear(1.0)
         free = select(model, data, ReferenceRisk(veto=None)).beta
         found = select(model, data, ReferenceRisk(veto=veto))
-        curve = model.risk_curve(data, LeaveOneOutPlan(data.weights))
+        curve = model.risk_curve(data, LeaveOneOut(data.weights))
         least = select(model, data, LeaveOneOut()).beta
         base, share = curve.rows(least)
 

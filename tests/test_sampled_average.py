@@ -13,7 +13,7 @@ from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.model import SampledModel
 from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.stan_model import StanModel, parameters_of
-from temperance.plans import Plan
+from temperance.plans import Pairs
 from temperance.strategies import Average, KFold, LeaveOneOut
 from temperance.strategies.default import default_strategy
 
@@ -80,7 +80,7 @@ def moments(posterior):
 class TestParametersUsed:
     @pytest.mark.parametrize("beta", [0.01, 0.2, 1.0, 3.0])
     def test_are_those_of_the_closed_form(self, beta):
-        whole = Plan(np.ones((1, N)), np.ones((1, N)), float(N))
+        whole = Pairs(np.ones((1, N)), np.ones((1, N)), float(N))
         curve = Drawn(draws=2500).risk_curve(DATA, whole)
         found = curve.parameters_used(DATA, np.array([beta]))[0]
         expected = EXACT.parameters_used(DATA, np.array([beta]))[0]

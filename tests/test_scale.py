@@ -11,7 +11,7 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.messages import TemperanceWarning
-from temperance.plans import FoldPlan
+from temperance.plans import Folds
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, ReferenceRisk, SafeBayes
 from temperance.strategies.selection import CurveStrategy
 
@@ -36,7 +36,7 @@ class Folds(CurveStrategy):
     transfer: str = "beta"
 
     def plan(self, data, rng):
-        return FoldPlan(data.weights, np.arange(len(data)) % 5, 5, self.transfer)
+        return Folds(data.weights, np.arange(len(data)) % 5, 5, self.transfer)
 
 
 STRATEGIES = {

@@ -6,7 +6,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, losses, models, strategies
 from temperance.data import Data
-from temperance.plans import FoldPlan
+from temperance.plans import Folds
 from temperance.strategies import KFold, LeaveOneOut
 from temperance.streaming import calibrate_blocks
 from temperance.streaming.folds import partition_folds
@@ -189,7 +189,7 @@ def test_other_likelihoods_agree_with_the_curve_in_memory():
     found = calibrate_blocks(model, blocks, KFold(4), folds="blocks", seed=3)
     X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
     fold = np.concatenate([partition_folds(4, 3, number).take(80) for number in range(3)])
-    curve = model.risk_curve(Data(X, y, np.ones(240)), FoldPlan(np.ones(240), fold, 4))
+    curve = model.risk_curve(Data(X, y, np.ones(240)), Folds(np.ones(240), fold, 4))
     betas = np.array([0.01, 0.4, 2.0])
     np.testing.assert_allclose(found.curve(betas), curve(betas), rtol=1e-9)
     np.testing.assert_allclose(

@@ -25,7 +25,7 @@ from temperance.models.glm import rows as glm_rows
 from temperance.models.glm.fast import leave_one_out
 from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 from temperance.quadrature import softplus_expectations
 
 MODELS = {
@@ -333,7 +333,7 @@ def test_a_row_that_alone_tells_a_coefficient_is_left_out_without_dividing_by_ze
     X, y = labelled(80, 3)
     X[:, 2] = np.where(np.arange(80) == 5, 1e9, 0.0)
     data = Data(X, y, np.ones(80))
-    curve = MODELS[name]().risk_curve(data, LeaveOneOutPlan(data.weights))
+    curve = MODELS[name]().risk_curve(data, LeaveOneOut(data.weights))
     losses, _ = curve.rows(1.0)
     assert np.all(np.isfinite(losses)) and np.all(losses >= 0)
 

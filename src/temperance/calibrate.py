@@ -9,20 +9,12 @@ from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration
 from temperance.checks import as_bounds, as_data, as_non_negative, one_of, shown, whole
+from temperance.curves import held_out
 from temperance.data import Data, Risk
-from temperance.models.sampled.risk_of_draws import covariance_slope
-from temperance.protocols import (
-    ChecksData,
-    Model,
-    SamplingModel,
-    Strategy,
-    has_likelihood,
-    preferences_of,
-)
+from temperance.protocols import Model, SamplingModel, Strategy, has_likelihood
 from temperance.resources import threads_for
-from temperance.strategies import Average, KFold, default_strategy, strategy_named
-from temperance.strategies.default import average_for, with_feasible_folds
-from temperance.strategies.selection import stack
+from temperance.strategies import default_strategy, feasible, strategy_named
+from temperance.strategies.selection import stacked_data
 
 
 def calibrate(
@@ -32,10 +24,9 @@ def calibrate(
     strategy: Strategy | str | None = None,
     *,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
+    risk: Risk | None = None,
     weights: ArrayLike | None = None,
     seed: int | np.random.Generator | None = 0,
-    optimiser: str = "deterministic",
 ) -> Calibration:
     r"""Choose the temperature of a Gibbs posterior: the exponent beta of its likelihood.
 
@@ -53,20 +44,19 @@ def calibrate(
         not change them while the result is in use, since its posterior is computed from them.
     y : array of shape (n,)
     strategy : Strategy or str
-        Rule that chooses beta, or its name.  By default reference risk for the Gibbs risk of linear
-        models, an average over beta for the predictive risk of linear, logistic and sampled models,
-        and ten folds for all others; docs/evidence-defaults.md has the measurements.
+        Rule that chooses beta, or its name.  By default forecasts are stacked over beta
+        (:class:`temperance.strategies.Stacking`).  For the Gibbs risk it is the reference risk for
+        linear models of a given prior, and ten folds for all others; docs/evidence-defaults.md has
+        the measurements.
     bounds : (float, float)
         Range allowed for beta.
-    risk : {"gibbs", "predictive"}
-        Expected loss of a draw from the posterior, or loss of the posterior predictive.
+    risk : {"predictive", "gibbs"}, optional
+        Loss of forecasts by the posterior predictive, or expected loss of a draw from the
+        posterior; the second by default only for losses that are no likelihood.
     weights : array of shape (n,), optional
         Observation weights; weight k means a row repeated k times.
     seed : int, Generator or None
         Seed of all random numbers; the same seed gives the same result.
-    optimiser : {"deterministic", "stochastic"}
-        Scan and refine the curve, or descend noisy covariance slopes from posterior draws (for
-        models that can only be sampled; Gibbs risk only).
 
     Returns
     -------
@@ -83,29 +73,17 @@ def calibrate(
     >>> calibration.beta < 1
     True
     """
+    if risk is None:
+        risk = "predictive" if has_likelihood(model) else "gibbs"
     one_of("risk", risk, ("gibbs", "predictive"))
-    one_of("optimiser", optimiser, ("deterministic", "stochastic"))
-    if optimiser == "stochastic" and risk != "gibbs":
-        raise ValueError(f"risk must be 'gibbs' for the stochastic optimiser, got {risk!r}")
     limits = as_bounds(bounds)
-    _refuse_other_than_models(model, optimiser)
-    chosen = None if strategy is None else _as_strategy(strategy)
-    if strategy == "average":
-        chosen = average_for(model)
-    if isinstance(chosen, Average) and not has_likelihood(model):
-        raise ValueError(
-            "strategy must be another than Average, which is for forecasts, for "
-            f"{type(model).__name__} with a loss that is no likelihood and has none"
-        )
+    _refuse_other_than_models(model)
     data = as_data(X, y, weights)
-    if isinstance(model, ChecksData):
+    if hasattr(model, "check"):
         model.check(data)
-    if chosen is None:
-        usual = default_strategy(model, risk) if optimiser == "deterministic" else KFold()
-        chosen = with_feasible_folds(usual, data)
-    rng = _as_generator(seed)
+    chosen = as_strategy(strategy or feasible(default_strategy(model, risk), data))
     with threads_for(data.X.size):
-        return chosen.select(model, data, limits, rng, risk, optimiser)
+        return chosen.select(model, data, limits, _as_generator(seed), risk)
 
 
 def expected_risk(
@@ -114,7 +92,7 @@ def expected_risk(
     test: tuple[ArrayLike | None, ArrayLike] | tuple[ArrayLike | None, ArrayLike, ArrayLike],
     alpha: ArrayLike,
     *,
-    risk: Risk = "gibbs",
+    risk: Risk = "predictive",
     derivative: bool = False,
     gradient: str = "exact",
     n_draws: int = 10_000,
@@ -122,9 +100,9 @@ def expected_risk(
 ) -> Any:
     r"""Return the risk on the test data of the alpha-posterior of the training data.
 
-    .. math:: R(\alpha) = E_{\theta \sim \pi_\alpha^{train}}[r^{test}(\theta)]
+    The mean of ``-log E_theta p(x | theta)`` or, with ``risk="gibbs"``,
 
-    or, with ``risk="predictive"``, the mean of ``-log E_theta p(x | theta)``.
+    .. math:: R(\alpha) = E_{\theta \sim \pi_\alpha^{train}}[r^{test}(\theta)].
 
     Parameters
     ----------
@@ -150,9 +128,9 @@ def expected_risk(
     --------
     >>> from temperance import expected_risk, models
     >>> model = models.GaussianMean(noise_variance=1.0)
-    >>> risk = expected_risk(model, (None, [2.0, 4.0]), (None, [3.0]), alpha=2.0)
-    >>> round(risk, 6)  # the posterior is N(2, 1/3): (1 + 1/3) / 2
-    0.666667
+    >>> risk = expected_risk(model, (None, [2.0, 4.0]), (None, [3.0]), alpha=2.0, risk="gibbs")
+    >>> round(risk, 6)  # the posterior is N(2, 1/3): (1 + 1/3) / 2 + log(2 pi) / 2
+    1.585605
     """
     one_of("risk", risk, ("gibbs", "predictive"))
     one_of("gradient", gradient, ("exact", "covariance"))
@@ -160,18 +138,23 @@ def expected_risk(
         raise ValueError(f"risk must be 'gibbs' for the covariance gradient, got {risk!r}")
     whole("n_draws", n_draws, 2)
     at, rng = as_non_negative("alpha", alpha), _as_generator(seed)
-    _refuse_other_than_models(model, "stochastic" if gradient == "covariance" else "deterministic")
+    _refuse_other_than_models(model)
     known, new = (_part(name, part) for name, part in (("train", train), ("test", test)))
     if known.X.shape[1] != new.X.shape[1]:
         raise ValueError(
             f"test must have as many columns as train, got {new.X.shape[1]} and {known.X.shape[1]}"
         )
-    rows, plan = stack(known, new)
+    rows, plan = stacked_data(known, new)
     beta = at / known.size
     with threads_for(rows.X.size):
-        value, slope = model.risk_curve(rows, plan, risk)(beta, derivative=True)
+        table = held_out(model, rows, plan, risk, (0.0, max(1.0, float(np.max(beta)))))
+        value, slope = table(beta, derivative=True)
+        if derivative and gradient == "covariance" and not callable(getattr(model, "loss", None)):
+            raise ValueError(f"model must have the method loss, got {shown(model)}")
         if derivative and gradient == "covariance":
-            sampled = cast(SamplingModel, model)  # others were refused above
+            from temperance.models.sampled.risk_of_draws import covariance_slope
+
+            sampled = cast(SamplingModel, model)
             slope = np.vectorize(
                 lambda each: covariance_slope(sampled, rows, plan, each, n_draws, rng),
                 otypes=[float],
@@ -192,7 +175,7 @@ def _part(name: str, part: Any) -> Data:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _as_strategy(strategy: Strategy | str) -> Strategy:
+def as_strategy(strategy: Strategy | str) -> Strategy:
     if isinstance(strategy, str):
         return strategy_named(strategy)
     if isinstance(strategy, type) or not callable(getattr(strategy, "select", None)):
@@ -208,20 +191,16 @@ def _as_strategy(strategy: Strategy | str) -> Strategy:
     return strategy
 
 
-def _refuse_other_than_models(model: Any, optimiser: str = "deterministic") -> None:
-    needed = ("posterior", "risk_curve" if optimiser == "deterministic" else "loss")
+def _refuse_other_than_models(model: Any) -> None:
     if isinstance(model, type):
         raise ValueError(f"model must be an instance, got {shown(model)}")
-    if optimiser == "stochastic" and preferences_of(model).only_curves:
+    tables = callable(getattr(model, "held_out", None)) or callable(
+        getattr(model, "risk_curve", None)
+    )
+    if not tables or not callable(getattr(model, "posterior", None)):
         raise ValueError(
-            f"optimiser must be 'deterministic' for {type(model).__name__}, whose curve comes from "
-            "draws already, got 'stochastic'"
-        )
-    missing = [name for name in needed if not callable(getattr(model, name, None))]
-    if missing:
-        raise ValueError(
-            f"model must have the methods {', '.join(needed)}, got {shown(model)} without "
-            f"{', '.join(missing)}"
+            f"model must have the methods posterior and held_out, got {shown(model)} without "
+            f"{'posterior' if tables else 'held_out'}"
         )
 
 

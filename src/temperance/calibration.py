@@ -1,4 +1,4 @@
-"""The result of a calibration: beta, its risk, and standard errors."""
+"""The result of a calibration: beta or weights of betas, the gain, and its errors."""
 
 from __future__ import annotations
 
@@ -10,64 +10,35 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from temperance.checks import non_negative
-from temperance.curves import RiskCurve
 from temperance.data import Array, Data, Risk
 from temperance.messages import TemperanceWarning
-from temperance.posteriors.mixture import mixed
-from temperance.protocols import (
-    MixesPosteriors,
-    Model,
-    SaysConstants,
-    Strategy,
-    has_likelihood,
+from temperance.protocols import MixesPosteriors, Model, SaysConstants, Strategy, has_likelihood
+from temperance.rules import (
+    BetaWeights,
+    Choice,
+    Gain,
+    Verdict,
+    cross_fitted,
+    gain_of,
+    not_told_apart,
+    verdict_of,
 )
-from temperance.search.minimise import Minimum
+from temperance.table import HeldOut, mean_and_error
 from temperance.uncertainty.information import DIFFERENT, Correction
-from temperance.uncertainty.standard_errors import StandardErrors
 
 if TYPE_CHECKING:
     from temperance.uncertainty.certificate import Certificate
 
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
 
+VERDICTS: dict[Verdict, str] = {"keep": "keep Bayes", "temper": "temper"}
+
 # The gain over Bayes in a word, or why there is none.
 Versus = Literal[
     "better", "the same", "unknown", "no likelihood", "no risk curve", "no standard error"
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class BetaWeights:
-    """Weights of betas.
-
-    Parameters
-    ----------
-    betas, weights : arrays of shape (k,), increasing, and with sum 1
-    finer : the same weights at more betas, from which quantiles are taken
-    """
-
-    betas: Array
-    weights: Array
-    finer: BetaWeights | None = None
-
-    @property
-    def median(self) -> float:
-        """The beta with half of the weight on either side."""
-        return self.quantile(0.5)
-
-    def mixed(self, losses: Array) -> Array:
-        """Return -log of the average of exp(-losses), which are (k, n), shape (n,)."""
-        return -special.logsumexp(-losses, b=self.weights[:, None], axis=0)
-
-    def quantile(self, q: float) -> float:
-        """Return the beta below which the share ``q`` of the weight lies."""
-        if self.finer is not None:
-            return float(np.clip(self.finer.quantile(q), self.betas[0], self.betas[-1]))
-        middle = np.cumsum(self.weights) - self.weights / 2
-        return float(np.exp(np.interp(q, middle, np.log(self.betas))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,25 +69,25 @@ class Rate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """A choice of beta, with its risk and standard errors.
+    """A choice of beta, or weights of betas, with what held-out rows say of it.
 
     Parameters
     ----------
     beta, alpha : the exponent on each observation's likelihood and ``beta * n``; Bayes is 1 and n
-    risk : estimated risk at the choice
-    errors : standard errors, computed on first use, like the attributes below
-    standard_error : standard error of ``risk``, over the tested rows
-    at_bound : whether the choice lies at a bound
-    curve : estimated risk as a function of beta, with slope on request; None if the strategy
-        estimates no risk, and then risks and errors are nan
+    weights : the weights of betas, if the posterior is a mixture; ``beta`` is then their median
+    table : losses of held-out rows; None if the strategy estimates no risk, and then risks and
+        errors are nan
+    risk, standard_error : mean loss of held-out rows at the choice, and its standard error over
+        rows or groups
     bayes_risk, gain, gain_standard_error : estimated risk at beta = 1, its difference from the risk
-        at the choice, and the standard error of that difference, paired over the tested rows; nan
+        at the choice, and the standard error of that difference, paired over rows or groups; nan
         if the loss is no likelihood, where beta = 1 is not Bayes
-    average : the weights of betas, if the posterior is an average over them
-    rate : the rule that gave beta, if there is no curve
+    verdict : "temper" if the gain is worth it, or "keep" Bayes
+    at_bound, flat : whether the choice lies at a bound, whether the risk does not depend on beta
+    rate : the rule that gave beta, if there is no table
     seen : what was chosen from the rows in the prior or the units of X, as phrases; a certificate
         needs rows from which nothing of these was chosen
-    posterior : the posterior at ``alpha`` on all data, or the average
+    posterior : the posterior at ``alpha`` on all data, or the mixture
     """
 
     model: Model
@@ -124,23 +95,30 @@ class Calibration:
     strategy: Strategy
     kind: Risk
     bounds: tuple[float, float]
-    minimum: Minimum
-    risk: float
-    errors: StandardErrors = field(repr=False)
-    curve: RiskCurve | None
-    average: BetaWeights | None = field(default=None, kw_only=True)
+    choice: Choice
+    table: HeldOut | None
     rate: Rate | None = field(default=None, kw_only=True)
     seen: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
-    def standard_error(self) -> float:
-        """Standard error of the estimated risk at the choice."""
-        return self.errors.risk
+    def beta(self) -> float:
+        """Exponent on each observation's likelihood; Bayes is 1."""
+        return self.choice.beta
 
     @property
-    def gain_standard_error(self) -> float:
-        """Standard error of the gain over Bayes; nan if the loss is no likelihood."""
-        return self.errors.gain if self.likelihood else float("nan")
+    def weights(self) -> BetaWeights | None:
+        """The weights of betas, if several are mixed."""
+        return self.choice.weights
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether the choice lies at a bound."""
+        return self.choice.at_bound
+
+    @property
+    def flat(self) -> bool:
+        """Whether the estimated risk does not depend on beta."""
+        return self.choice.flat
 
     @property
     def likelihood(self) -> bool:
@@ -148,61 +126,98 @@ class Calibration:
         return has_likelihood(self.model)
 
     @property
-    def beta(self) -> float:
-        """Exponent on each observation's likelihood; Bayes is 1."""
-        return self.minimum.beta
-
-    @property
-    def at_bound(self) -> bool:
-        """Whether the choice lies at a bound."""
-        return self.minimum.at_bound
-
-    @property
-    def flat(self) -> bool:
-        """Whether the estimated risk does not depend on beta."""
-        return self.minimum.flat
-
-    @property
     def alpha(self) -> float:
         """Weight of the mean risk in the posterior on all data: beta times n."""
         return self.beta * self.data.size
 
+    def curve(self, beta: ArrayLike, derivative: bool = False) -> Any:
+        """Return the mean loss of held-out rows at ``beta``; with ``derivative``, (risk, slope)."""
+        if self.table is None:
+            raise ValueError(f"{type(self.strategy).__name__} has no risk curve")
+        return self.table(beta, derivative)
+
+    @cached_property
+    def losses(self) -> Array:
+        """The loss of each held-out row at the choice.
+
+        For a mixture the weights are refitted without each tenth of the rows.
+        """
+        if self.table is None:
+            raise ValueError(f"{type(self.strategy).__name__} has no losses of held-out rows")
+        if self.weights is not None:
+            return cross_fitted(self.table, self.weights.betas)
+        return self.table.at(np.array([self.beta]))[0]
+
+    def losses_in(self, table: HeldOut) -> Array:
+        """Return the losses at the choice, or of the mixture, of the rows of another table."""
+        if self.weights is not None:
+            return self.weights.mixed(table.at(self.weights.betas))
+        return table.at(np.array([self.beta]))[0]
+
+    @cached_property
+    def _risk(self) -> tuple[float, float]:
+        if self.table is None:
+            return float("nan"), float("nan")
+        table = self.table
+        mean, error = mean_and_error(self.losses, table.share, table.counts, table.groups)
+        return (mean if self.weights is not None else float(table(self.beta))), error
+
+    @cached_property
+    def _gain(self) -> Gain:
+        if self.table is None or not self.likelihood:
+            return Gain(float("nan"), float("nan"))
+        return gain_of(self.table, self.losses)
+
+    @property
+    def risk(self) -> float:
+        """Estimated risk at the choice."""
+        return self._risk[0]
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the estimated risk at the choice."""
+        return self._risk[1]
+
     @cached_property
     def bayes_risk(self) -> float:
-        """Estimated risk at beta = 1; nan without a curve, or if the loss is no likelihood."""
-        if self.curve is None or not self.likelihood:
+        """Estimated risk at beta = 1; nan without a table, or if the loss is no likelihood."""
+        if self.table is None or not self.likelihood:
             return float("nan")
-        return float(self.curve(1.0))
+        return float(self.table(1.0))
 
     @property
     def gain(self) -> float:
         """Estimated risk at Bayes minus the estimated risk at the choice."""
         return self.bayes_risk - self.risk
 
+    @property
+    def gain_standard_error(self) -> float:
+        """Standard error of the gain over Bayes; nan if the loss is no likelihood."""
+        return self._gain.error
+
+    @property
+    def verdict(self) -> Verdict:
+        """``"temper"`` if the gain less its standard error exceeds .005, else ``"keep"`` Bayes."""
+        return verdict_of(self._gain)
+
     @cached_property
     def beta_range(self) -> tuple[float, float] | None:
-        """The betas that do not differ significantly from the choice.
+        """The betas that the held-out rows do not tell apart from the best single one.
 
-        For an average, the central 95 % of the weights; for a rule without a curve its own range,
-        or None; otherwise the betas whose risk is larger by at most two standard errors of the
-        difference.
+        Their mean loss is larger by at most two standard errors of the difference.  For a rule
+        without a table it is its own range, or None.
         """
         if self.rate is not None:
             return None if self.rate.interval is None else self.rate.interval()
-        if self.average is not None:
-            low, high = self.average.quantile(0.025), self.average.quantile(0.975)
-            return max(low, self.bounds[0]), min(high, self.bounds[1])
-        if not self.minimum.searched:
-            return self.beta, self.beta
-        if self.flat or self.curve is None:
+        if self.table is None or self.flat:
             return self.bounds
-        from temperance.uncertainty.beta_range import beta_range
-
-        rows = self.curve.rows(self.beta)[0]
-        inflation = getattr(self.errors, "inflation", 1.0)
-        multiplicity = getattr(self.errors, "multiplicity", np.ones(len(rows)))
-        groups = getattr(self.errors, "groups", None)
-        return beta_range(self.curve, self.beta, self.bounds, multiplicity, inflation, groups)
+        if self.weights is not None:
+            betas = self.weights.betas
+            best = float(betas[self.table.risk(betas).argmin()])
+            return not_told_apart(self.table, best, (float(betas[0]), float(betas[-1])))
+        if not self.choice.searched:
+            return self.beta, self.beta
+        return not_told_apart(self.table, self.beta, self.bounds)
 
     @property
     def versus_bayes(self) -> Versus:
@@ -220,12 +235,15 @@ class Calibration:
 
     @cached_property
     def posterior(self) -> Any:
-        """The posterior at ``alpha`` on all data, or the average over betas."""
-        if self.average is None:
+        """The posterior at ``alpha`` on all data, or the mixture over betas."""
+        if self.weights is None:
             return self.posterior_at(self.beta)
         if isinstance(self.model, MixesPosteriors):
-            return self.model.mixture(self.data, self.average, self.curve)
-        return mixed(self.average.weights, [self.posterior_at(b) for b in self.average.betas])
+            return self.model.mixture(self.data, self.weights, self.table)
+        from temperance.posteriors.mixture import mixed
+
+        weights = self.weights.without_negligible()
+        return mixed(weights.weights, [self.posterior_at(beta) for beta in weights.betas])
 
     def posterior_at(self, beta: float) -> Any:
         """Return the posterior at another beta on all data; for a likelihood Bayes is 1."""
@@ -289,14 +307,6 @@ class Calibration:
 
         return certify(self, loss, confidence, even_if_seen)
 
-    def losses(self, curve: RiskCurve) -> Array:
-        """Return the loss of each row of a curve at the choice, or under the average, (n,)."""
-        if self.average is None:
-            return curve.rows(self.beta)[0]
-        return self.average.mixed(
-            np.array([curve.rows(float(beta))[0] for beta in self.average.betas])
-        )
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve with the choice, and Bayes if there is a likelihood; return the axes."""
         from temperance.plots import plot_calibration
@@ -313,22 +323,21 @@ class Calibration:
     def summary(self) -> str:
         """Return what is printed, one line per quantity."""
         bayes = "; Bayes is beta = 1" if self.likelihood else ""
-        lines = [
-            f"Calibration of {type(self.model).__name__} by {self.strategy!r}",
-            f"  beta      {self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g}"
-            f"{bayes})",
-            *self._range_line(),
-        ]
-        if self.curve is not None:
+        beta = f"{self.beta:.4g}  (alpha = {self.alpha:.4g} for n = {self.data.size:.4g}{bayes})"
+        lines = [f"Calibration of {type(self.model).__name__} by {self.strategy!r}"]
+        if self.table is not None and self.likelihood:
+            gain = with_error(self.gain, self.gain_standard_error)
+            few = ", most of it from few rows" if self._gain.few_rows else ""
+            lines.append(f"  gain      {gain} over Bayes{few}: {VERDICTS[self.verdict]}")
+        lines += [f"  beta      {beta}", *self._range_line()]
+        if self.table is not None:
             risk = with_error(self.risk, self.standard_error)
             constants = f"; {self.model.constants}" if isinstance(self.model, SaysConstants) else ""
-            lines.append(f"  risk      {risk}  ({self.kind}{constants})")
-        if self.curve is not None and self.likelihood:
-            gain = with_error(self.gain, self.gain_standard_error)
-            lines.append(f"  Bayes     {with_error(self.bayes_risk)},  gain {gain}")
+            than = f", Bayes {with_error(self.bayes_risk)}" if self.likelihood else ""
+            lines.append(f"  risk      {risk}{than}  ({self.kind}{constants})")
         lines.append(f"  {'minimum' if self.rate is None else 'rule':10}{self.where}")
-        if self.curve is not None:
-            lines.append(f"  method    {self.curve.method_at(self.beta)}")
+        if self.table is not None:
+            lines.append(f"  method    {self.table.method_at(self.beta)}")
         return "\n".join([*lines, *self._direction_lines()])
 
     def _direction_lines(self) -> list[str]:
@@ -342,14 +351,14 @@ class Calibration:
         ]
 
     def _range_line(self) -> list[str]:
-        given = not self.minimum.searched and self.average is None and self.rate is None
+        given = not self.choice.searched and self.weights is None and self.rate is None
         found = None if given else self.beta_range
         if found is None:
             return []
         low, high = found
         if self.rate is not None:
             return [f"  range     {low:.3g} to {high:.3g}  ({self.rate.interval_of})"]
-        label = "95 % of the weights" if self.average is not None else "not told apart by the data"
+        label = "not told apart by the data"
         if low == high:
             return [f"  range     {low:.3g} alone"]
         return [f"  range     {low:.3g} to {high:.3g}  ({label})"]
@@ -361,15 +370,15 @@ class Calibration:
         if self.rate is not None:
             beyond = f"; at the bound of [{lower}, {upper}]" if self.at_bound else ""
             return self.rate.rule + beyond
-        if self.average is not None:
-            return "not sought: the posterior is an average over beta"
-        if not self.minimum.searched:
+        if self.weights is not None:
+            return "not sought: the posterior is a mixture over beta"
+        if not self.choice.searched:
             return "not sought: beta is given"
         if self.flat:
             near = "Bayes" if self.likelihood else "1"
             return f"nowhere: the curve is flat; this is the point closest to {near}"
-        if self.minimum.least is not None:
-            return f"at beta = {self.minimum.least:.4g}; the strategy keeps away from it"
+        if self.choice.least is not None:
+            return f"at beta = {self.choice.least:.4g}; the strategy keeps away from it"
         if self.at_bound and self.beta == 0:
             return f"at the lower bound of [{lower}, {upper}]: the prior alone predicts best"
         if self.at_bound:

@@ -1,19 +1,18 @@
-"""Risk as a function of beta, and its computation from the losses of rows."""
+"""Risk curves of models that do not give a table themselves, and the table of such a curve."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.checks import as_non_negative
-from temperance.data import Array
-from temperance.plans import Plan
-from temperance.search.log_scale import Ruler, Scale
-from temperance.search.minimise import THOROUGH, THRIFTY, Search, ruler_for
+from temperance.data import Array, Data, Risk
+from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
+from temperance.table import LEAST, HeldOut, half_decades
 
 Losses = Callable[[float], tuple[Array, Array]]
 
@@ -31,30 +30,18 @@ class RiskCurve:
         row's total test weight (n,).
     method : str
         How the numbers were obtained, as a phrase.
-    costly : bool
-        Whether each point takes a fit, so that a search should evaluate few points.
     error : function, optional
         From betas of shape (g,) to the Monte Carlo standard error of the risk, if the curve comes
         from draws.
-    sketch : function, optional
-        As `evaluate`, but cheaper and accurate to a few digits; it guides the search.
-    floor : function, optional
-        As `evaluate`, but a cheaper lower bound; see :mod:`temperance.search.with_floor`.
-    scale : function, optional
-        The range of betas over which the curve changes, if the model provides it.
-    steep : bool
-        Whether the risk of the prior may be larger by orders of magnitude.
+    lowest : float
+        Smallest beta above 0 that is worth a look.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
     rows: Callable[[float], tuple[Array, Array]]
     method: str
-    costly: bool = False
     error: Callable[[Array], Array] | None = None
-    sketch: Callable[[Array], tuple[Array, Array]] | None = None
-    floor: Callable[[Array], tuple[Array, Array]] | None = None
-    scale: Callable[[], Scale] | None = None
-    steep: bool = False
+    lowest: float = LEAST
 
     def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
         """Return the risk at ``beta``, scalar or array; with ``derivative``, (risk, slope)."""
@@ -62,17 +49,6 @@ class RiskCurve:
         parts = self.evaluate(at.ravel()) if at.size else (at, at)
         value, slope = (part.reshape(at.shape)[()] for part in parts)
         return (value, slope) if derivative else value
-
-    @property
-    def search(self) -> Search:
-        """Effort of the search for the minimum."""
-        return THRIFTY if self.costly else THOROUGH
-
-    def ruler(self, bounds: tuple[float, float]) -> Ruler:
-        """Return the search scale within ``bounds``, from the range where the curve changes."""
-        if self.scale is None:
-            return ruler_for(self.sketch or self.evaluate, bounds)
-        return Ruler.of_scale(bounds, self.scale())
 
     def method_at(self, beta: float) -> str:
         """Return how the risk at ``beta`` was obtained, as a phrase."""
@@ -83,21 +59,81 @@ class RiskCurve:
 
 
 @dataclass(frozen=True, eq=False)
-class ReferenceCurve(RiskCurve):
-    """Risk expected by a reference, and the leave-one-out curve of the rows if sums are shared.
+class RowsOfCurve:
+    """The losses of rows of a curve, each beta computed once."""
 
-    In leave-one-out each row has its weight, as in the posterior whose risk is estimated.
-    """
+    curve: RiskCurve
+    known: dict[float, Array] = field(default_factory=dict)
 
-    left_out: RiskCurve | None = None
+    def __call__(self, betas: Array) -> Array:
+        """Return the losses at betas (g,), shape (g, rows)."""
+        for beta in set(betas.tolist()) - set(self.known):
+            self.known[beta] = self.curve.rows(beta)[0]
+        return np.array([self.known[beta] for beta in betas.tolist()])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CurveTable(HeldOut):
+    """The table of a risk curve: what curve and rows say, beta for beta."""
+
+    curve: RiskCurve
+
+    def risk(self, betas: Array) -> Array:
+        """Return the curve's values."""
+        return self.curve.evaluate(betas)[0]
+
+    def slope(self, betas: Array) -> Array:
+        """Return the curve's slopes."""
+        return self.curve.evaluate(betas)[1]
+
+    @property
+    def error(self) -> Callable[[Array], Array] | None:
+        """The curve's Monte Carlo standard error."""
+        return self.curve.error
+
+    def method_at(self, beta: float) -> str:
+        """Return how the curve's value was obtained, as a phrase."""
+        return self.curve.method_at(beta)
+
+    def warn(self, beta: float, standard_error: Callable[[], float]) -> None:
+        """Warn if the curve is unreliable at ``beta``."""
+        self.curve.warn(beta, standard_error)
+
+
+def held_out(
+    model: Any, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
+) -> HeldOut:
+    """Return the table of a plan's held-out rows under a model: its own, or that of its curve."""
+    if hasattr(model, "held_out"):
+        return model.held_out(data, plan, score, bounds)
+    if isinstance(plan, LeaveOneOut) and plan.pieces is not None:
+        plan = plan.pairs()
+    return table_of(model.risk_curve(data, plan, score), data, plan, score, bounds)
+
+
+def table_of(
+    curve: RiskCurve, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
+) -> CurveTable:
+    """Return the table of a curve."""
+    if isinstance(plan, Pairs):
+        weights = plan.test.sum(axis=0)
+    elif isinstance(plan, Folds):
+        weights = np.where(plan.fold >= plan.start, plan.weights, 0.0)
+    else:
+        weights = plan.weights
+    return CurveTable(
+        half_decades(bounds, curve.lowest),
+        RowsOfCurve(curve),
+        weights,
+        data.weights,
+        score,
+        method=curve.method,
+        curve=curve,
+    )
 
 
 def curve_of_losses(
-    plan: Plan,
-    losses: Losses,
-    method: str,
-    index: NDArray[np.intp] | None = None,
-    sketch: Losses | None = None,
+    plan: Pairs, losses: Losses, method: str, index: NDArray[np.intp] | None = None
 ) -> RiskCurve:
     r"""Return the curve of losses averaged over the pairs and tested rows of a plan.
 
@@ -105,7 +141,7 @@ def curve_of_losses(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Pairs
         Explicit pairs, whose test weights are the v.
     losses : function of one beta
         Expected loss of the rows under each pair's posterior, and its derivative in beta, both of
@@ -114,28 +150,19 @@ def curve_of_losses(
         How the numbers were obtained, as a phrase.
     index : array of shape (pairs, rows), optional
         Rows to which ``losses`` refers, if not all; see
-        :meth:`temperance.plans.Plan.tested_rows`.
-    sketch : function of one beta, optional
-        As ``losses``, but cheaper and accurate to a few digits; see :class:`RiskCurve`.
+        :meth:`temperance.plans.Pairs.tested_rows`.
     """
     n = plan.test.shape[1]
     rows = np.broadcast_to(np.arange(n), plan.test.shape) if index is None else index
-    weight = np.take_along_axis(plan.test, rows, axis=1)
-    return curve_of_tested(losses, rows, weight, n, method, sketch)
+    return curve_of_tested(losses, rows, np.take_along_axis(plan.test, rows, axis=1), n, method)
 
 
 def curve_of_tested(
-    losses: Losses,
-    index: NDArray[np.intp],
-    weight: Array,
-    n: int,
-    method: str,
-    sketch: Losses | None = None,
+    losses: Losses, index: NDArray[np.intp], weight: Array, n: int, method: str
 ) -> RiskCurve:
     """Return the curve of losses of the rows ``index`` out of n, with weights of this shape."""
     averages = _Averages(losses, index, weight, n)
-    sketched = None if sketch is None else replace(averages, losses=sketch).evaluate
-    return RiskCurve(averages.evaluate, averages.rows, method, costly=True, sketch=sketched)
+    return RiskCurve(averages.evaluate, averages.rows, method)
 
 
 def coarse_to_fine(count: int) -> NDArray[np.intp]:

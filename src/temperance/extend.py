@@ -1,6 +1,6 @@
 """What somebody who adds a model or a strategy imports, in one place.
 
->>> from temperance.extend import CurveStrategy, Data, Plan, RiskCurve
+>>> from temperance.extend import CurveStrategy, Data, Pairs, RiskCurve
 """
 
 from temperance.calibration import Calibration, Rate
@@ -8,7 +8,7 @@ from temperance.checks import as_data, as_inputs, non_negative, one_of, positive
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.data import Array, Data, Risk
 from temperance.models.sampled.risk_of_draws import sampled_risk_curve
-from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, Plan, PrefixPlan, Transfer
+from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs, PrefixPlan, Transfer
 from temperance.protocols import (
     ChecksData,
     CountsParameters,
@@ -40,7 +40,7 @@ __all__ = [
     "CountsParameters",
     "CurveStrategy",
     "Data",
-    "FoldPlan",
+    "Folds",
     "HasCredibleLevels",
     "HasInformation",
     "HasNoiseVariance",
@@ -49,13 +49,13 @@ __all__ = [
     "HasPriorInformation",
     "HasReference",
     "Information",
-    "LeaveOneOutPlan",
+    "LeaveOneOut",
     "Minimum",
     "Model",
     "NoMinimiserError",
     "Rate",
     "RateStrategy",
-    "Plan",
+    "Pairs",
     "Posterior",
     "Preferences",
     "PrefixPlan",

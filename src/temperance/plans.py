@@ -1,4 +1,4 @@
-"""Plans: which rows train and which test, as pairs of weights (w, v) over the same n rows."""
+"""Plans: which rows train and which test, as weights of the same n rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data import Array, Labels, all_ones, total_weight
+from temperance.data import Array, Data, Labels, all_ones, total_weight
+from temperance.duplicates import distinct_rows, number_rows, takes_few_values
 
 Transfer = Literal["beta", "alpha"]
+Duplicates = Literal["auto", "together", "apart"]
+
+PIECES_PER_ROW = 100  # enough to give folds nearly equal shares
+MANY = 20_000  # rows that are tested to stack: more change the weights by less than 2e-4 nats
+MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number, whose multiples look random
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Pairs:
     r"""Pairs of train and test weights over the same rows.
 
     With ``transfer="beta"`` the exponent of a row does not depend on the size of its training set;
@@ -50,7 +56,7 @@ class Plan:
                     f"{used.argmin()}"
                 )
 
-    def pairs(self) -> Plan:
+    def pairs(self) -> Pairs:
         """Return the plan as explicit pairs: itself."""
         return self
 
@@ -64,13 +70,16 @@ class Plan:
     def tested_rows(self) -> tuple[NDArray[np.intp], Array]:
         """Return the rows that each pair tests and their weights, (pairs, widest), padded by 0."""
         used = self.test > 0
+        if used.all():
+            every = np.arange(used.shape[1], dtype=np.intp)
+            return np.broadcast_to(every, used.shape), self.test
         widest = int(used.sum(axis=1).max())
         order = np.argsort(~used, axis=1, kind="stable")[:, :widest]
         return order, np.take_along_axis(self.test, order, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class FoldPlan:
+class Folds:
     """Every row belongs to one fold; folds from ``start`` on are tested by the other rows.
 
     A sample split is two folds of which only the second is tested.
@@ -93,6 +102,11 @@ class FoldPlan:
         return np.bincount(self.fold, minlength=self.n_folds)
 
     @cached_property
+    def members(self) -> list[NDArray[np.intp]]:
+        """The rows of each fold."""
+        return np.split(np.argsort(self.fold, kind="stable"), np.cumsum(self.counts)[:-1])
+
+    @cached_property
     def fold_weights(self) -> Array:
         """Weight of each tested fold, shape (n_folds - start,)."""
         if all_ones(self.weights):
@@ -106,91 +120,99 @@ class FoldPlan:
             return np.ones(self.n_folds - self.start)
         return self.size / (self.size - self.fold_weights)
 
-    def pairs(self) -> Plan:
+    def pairs(self) -> Pairs:
         """Return the plan as explicit pairs, (n_folds - start) x n."""
         tested = np.arange(self.start, self.n_folds)[:, None]
         test = np.where(self.fold == tested, self.weights, 0.0)
-        return Plan(self.weights - test, test, self.size, self.transfer)
+        return Pairs(self.weights - test, test, self.size, self.transfer)
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOutPlan:
-    """Every row is tested once by the posterior of all the others."""
+class LeaveOneOut:
+    """Every row is tested once by the posterior of all the others.
+
+    Parameters
+    ----------
+    weights : array of shape (n,)
+    transfer : what is kept equal from the other rows to all
+    pieces : array of shape (n,), optional
+        Equal pieces of each row's weight, one of which is left out at a time; by default the row.
+    places : array of shape (m,), optional
+        Places of the rows that are tested; by default all.
+    """
 
     weights: Array
     transfer: Transfer = "beta"
+    pieces: NDArray[np.int_] | None = None
+    places: NDArray[np.intp] | None = None
 
     @cached_property
     def size(self) -> float:
         """The total weight of the full data."""
         return total_weight(self.weights)
+
+    @cached_property
+    def deleted(self) -> Array:
+        """The weight that is left out with each row, shape (n,)."""
+        return self.weights if self.pieces is None else self.weights / self.pieces
 
     @cached_property
     def exponents(self) -> Array:
         """Factor on beta in each row's training set, shape (n,)."""
         if self.transfer == "beta":
             return np.broadcast_to(1.0, len(self.weights))
-        return self.size / (self.size - self.weights)
+        return self.size / (self.size - self.deleted)
 
-    def pairs(self) -> Plan:
-        """Return the plan as explicit pairs, n x n."""
-        test = np.diag(self.weights)
-        return Plan(self.weights - test, test, self.size, self.transfer)
+    def pairs(self) -> Pairs:
+        """Return the plan as explicit pairs, one for each tested row."""
+        places = np.arange(len(self.weights)) if self.places is None else self.places
+        deleted, test = np.zeros((2, len(places), len(self.weights)))
+        pair = np.arange(len(places))
+        deleted[pair, places] = self.deleted[places]
+        test[pair, places] = self.weights[places]
+        return Pairs(np.maximum(self.weights - deleted, 0.0), test, self.size, self.transfer)
 
 
-@dataclass(frozen=True, eq=False)
-class PrefixPlan:
-    """Rows before row t train, row t is tested, for every t from ``start`` on, in each order.
+AnyPlan = Pairs | Folds | LeaveOneOut
 
-    A model that must be fitted for every prefix may refit only when the prefix has grown by the
-    share ``growth`` and by ``stride`` rows, and predict the rows in between from the last fit.
+
+def observations(
+    data: Data, duplicates: Duplicates
+) -> tuple[Data, NDArray[np.intp], NDArray[np.int_] | None]:
+    """Return the distinct rows, their numbers, and pieces that each can be divided into, or None.
+
+    Copies of one observation are held out together: otherwise a row is tested by a posterior that
+    has seen it.  Different observations that happen to be equal are not: leaving them all out
+    removes a part of the distribution.  ``"auto"`` holds copies together unless inputs and response
+    take few values.  A row of weight k counts exactly like k copies of it.  Numbers are those of
+    sorted rows.
     """
-
-    weights: Array
-    orders: NDArray[np.intp]
-    start: int = 1
-    transfer: Transfer = "beta"
-    growth: float = 0.0
-    stride: int = 1
-
-    @property
-    def size(self) -> float:
-        """The total weight of the full data."""
-        return total_weight(self.weights)
-
-    @cached_property
-    def ends(self) -> NDArray[np.intp]:
-        """Lengths of the prefixes to fit; each predicts the rows up to the next length."""
-        ends = [self.start]
-        while (longer := ends[-1] + max(self.stride, int(self.growth * ends[-1]))) < len(
-            self.weights
-        ):
-            ends.append(longer)
-        return np.array(ends)
-
-    @property
-    def thinned(self) -> bool:
-        """Whether some prefix predicts more than the next row."""
-        return len(self.ends) < len(self.weights) - self.start
-
-    def exponents_of(self, order: NDArray[np.intp]) -> Array:
-        """Return the factor on beta in the training set of each row of one order, (n - start,)."""
-        if self.transfer == "beta":
-            return np.ones(len(order) - self.start)
-        return self.size / np.cumsum(self.weights[order])[self.start - 1 : -1]
-
-    def pairs(self) -> Plan:
-        """Return the plan as explicit pairs, as many as ``ends`` for each order."""
-        n, ends = len(self.weights), self.ends
-        place = np.arange(n)
-        earlier = place < ends[:, None]
-        following = ~earlier & (place < np.append(ends[1:], n)[:, None])
-        train = np.zeros((len(self.orders), len(ends), n))
-        test = np.zeros_like(train)
-        for trained, tested, order in zip(train, test, self.orders, strict=True):
-            trained[:, order] = earlier * self.weights[order]
-            tested[:, order] = following * self.weights[order]
-        return Plan(train.reshape(-1, n), test.reshape(-1, n), self.size, self.transfer)
+    number, rows = number_rows(data), data
+    if int(number.max()) + 1 < len(data):
+        rows = distinct_rows(data)[0]
+        number = np.arange(len(rows))
+    if all_ones(rows.weights):
+        return rows, number, None
+    apart = duplicates == "apart" or (duplicates == "auto" and takes_few_values(rows))
+    pieces = np.clip(np.ceil(rows.weights), 1, PIECES_PER_ROW).astype(int)
+    return rows, number, pieces if apart and pieces.max() > 1 else None
 
 
-AnyPlan = Plan | FoldPlan | LeaveOneOutPlan | PrefixPlan
+def hashed(data: Data, most: int = MANY) -> NDArray[np.intp] | None:
+    """Return the places of so many rows, or None for all, by a hash that ignores their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.arange(10.0)
+    >>> y[hashed(Data(np.zeros((10, 0)), y, np.ones(10)), most=3)]
+    array([3., 5., 8.])
+    """
+    if len(data) <= most:
+        return None
+    found = np.zeros(len(data), dtype=np.uint64)
+    for column in (*data.X.T, data.y):
+        found ^= np.ascontiguousarray(column + 0.0).view(np.uint64)  # -0. is 0.
+        found *= MIXED
+        found ^= found >> np.uint64(32)
+    return np.sort(np.argpartition(found, most)[:most])

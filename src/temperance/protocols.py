@@ -22,8 +22,9 @@ from temperance.data import Array, Data, Labels, Risk
 from temperance.plans import AnyPlan
 
 if TYPE_CHECKING:
-    from temperance.calibration import BetaWeights, Calibration
-    from temperance.curves import ReferenceCurve, RiskCurve
+    from temperance.calibration import Calibration
+    from temperance.rules import BetaWeights
+    from temperance.table import HeldOut
 
 
 @runtime_checkable
@@ -76,8 +77,10 @@ class Model(Protocol):
         """Return the posterior ∝ exp(-alpha r_n) pi_0: a :class:`Posterior`, or ArviZ draws."""
         ...
 
-    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
-        """Return the curve that the plan estimates."""
+    def held_out(
+        self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
+    ) -> HeldOut:
+        """Return the table of the rows that the plan holds out."""
         ...
 
 
@@ -87,15 +90,6 @@ class ChecksData(Protocol):
 
     def check(self, data: Data) -> None:
         """Raise a ``ValueError`` that names the argument if the data do not fit."""
-        ...
-
-
-@runtime_checkable
-class CountsParameters(Protocol):
-    """A model, or a risk curve from draws, that counts the effective parameters."""
-
-    def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return the effective number of parameters of the posterior at each beta."""
         ...
 
 
@@ -206,38 +200,8 @@ class MovesDraws(Protocol):
 class MixesPosteriors(Protocol):
     """A sampled model, which draws once for its posteriors at several betas."""
 
-    def mixture(self, data: Data, average: BetaWeights, curve: RiskCurve | None) -> Any:
-        """Return draws of the average of posteriors over beta; the curve's own if it has any."""
-        ...
-
-
-LossName = Literal["log", "square"]
-
-
-@runtime_checkable
-class HasOtherLosses(Protocol):
-    """A model that predicts with squared error, or by its mean parameters alone."""
-
-    def other_curve(self, data: Data, plan: AnyPlan, loss: LossName, in_model: bool) -> RiskCurve:
-        """Return the curve of a loss, of a draw or of the posterior mean (``in_model``)."""
-        ...
-
-
-@runtime_checkable
-class HasReference(Protocol):
-    """A model with a risk curve expected by a reference model with free scales."""
-
-    def reference_curve(self, data: Data, counts: Array, risk: Risk = "gibbs") -> ReferenceCurve:
-        """Return the risk of the beta-posterior of the data, as expected by the reference.
-
-        Parameters
-        ----------
-        data : Data
-            Distinct rows; their weights are those of the posterior whose risk is estimated.
-        counts : array of shape (n,)
-            Number of observations that each row is for the reference.
-        risk : {"gibbs", "predictive"}
-        """
+    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> Any:
+        """Return the average of posteriors over beta; from the table's own draws if it has any."""
         ...
 
 
@@ -303,22 +267,15 @@ class Preferences(NamedTuple):
     ----------
     reference : whether the reference risk does better than ten folds
     leave_one_out : whether leave-one-out is as fast as ten folds
-    spread_of_beta : scale of the prior of log beta around Bayes in averages; larger if the
-        posterior at beta = 1 is an approximation that may be far from Bayes
-    only_curves : whether draws are too slow for the stochastic optimiser
-    curves_count : whether risk curves count the parameters used, instead of the model
+    wide : whether betas far from 1 are worth a look: the posterior at beta = 1 is an approximation
+        that may be far from Bayes
+    only_curves : whether every posterior takes draws or training of its own
     """
 
     reference: bool = False
     leave_one_out: bool = False
-    spread_of_beta: float = 0.1
+    wide: bool = False
     only_curves: bool = False
-    curves_count: bool = False
-
-    @property
-    def wide(self) -> bool:
-        """Whether betas far from 1 are worth a look."""
-        return self.spread_of_beta > Preferences().spread_of_beta
 
 
 @runtime_checkable
@@ -331,11 +288,6 @@ class HasPreferences(Protocol):
 def preferences_of(model: object) -> Preferences:
     """Return the model's preferences, or the defaults."""
     return model.preferences if isinstance(model, HasPreferences) else Preferences()
-
-
-def counts_parameters(model: object) -> bool:
-    """Return whether a model, or its risk curves, count the effective parameters."""
-    return isinstance(model, CountsParameters) or preferences_of(model).curves_count
 
 
 def known_noise_variance(model: object) -> float | None:
@@ -358,8 +310,7 @@ class Strategy(Protocol):
         data: Data,
         bounds: tuple[float, float],
         rng: np.random.Generator,
-        risk: Risk = "gibbs",
-        optimiser: str = "deterministic",
+        risk: Risk = "predictive",
     ) -> Calibration:
-        """Return the choice, with its risk and standard errors."""
+        """Return the choice, with its table of held-out losses."""
         ...

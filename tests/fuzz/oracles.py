@@ -16,7 +16,7 @@ from temperance.calibration import Calibration
 from temperance.checks import as_data
 from temperance.data import Data
 from temperance.messages import ConvergenceWarning, TemperanceWarning
-from temperance.plans import Plan, PrefixPlan
+from temperance.plans import Pairs, PrefixPlan
 from temperance.strategies.selection import CurveStrategy
 
 from . import plain_averaged, plain_linear, plain_logistic
@@ -262,7 +262,7 @@ def source_of(problem: Problem) -> Any:
     return strategy.source if isinstance(strategy, strategies.Average) else strategy
 
 
-def plan_of(problem: Problem) -> tuple[Data, Plan] | None:
+def plan_of(problem: Problem) -> tuple[Data, Pairs] | None:
     """Return the rows and pairs that the strategy tests, where it has any."""
     if not isinstance(problem.strategy, CurveStrategy):
         return None

@@ -19,14 +19,14 @@ import numpy as np
 
 from temperance import models
 from temperance.data import Data, Risk
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 from .plain_linear import DIGITS, EXACT, HALF, Inputs, _posterior, _terms
 
 LEVEL = Decimal(10_000)
 
 
-def inputs_of(model: models.HierarchicalLinear, data: Data, plan: Plan) -> Inputs:
+def inputs_of(model: models.HierarchicalLinear, data: Data, plan: Pairs) -> Inputs:
     """Read the model's own attributes; the scales are where other models have a covariance."""
     noise = 1.0 if model.noise_variance is None else float(model.noise_variance)
     scales = np.asarray(model.scales, dtype=float)

@@ -20,7 +20,7 @@ import numpy as np
 
 from temperance import models
 from temperance.data import Data, Risk
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 Decimals = Any  # numpy array of Decimal
 DIGITS, MANY_DIGITS = 120, 1500  # the latter where scales are 1e±150
@@ -71,7 +71,7 @@ class Inputs:
         )  # fmt: skip
 
 
-def inputs_of(model: Any, data: Data, plan: Plan) -> Inputs:
+def inputs_of(model: Any, data: Data, plan: Pairs) -> Inputs:
     """Read the model's own attributes; of its code only the design is used."""
     Z = model.design(data.X)
     d = Z.shape[1]

@@ -17,7 +17,7 @@ from scipy import special
 
 from temperance import models
 from temperance.data import Data, Risk
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 Array = NDArray[np.float64]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -118,7 +118,7 @@ def minus_log_probability(mean: float, variance: float) -> float:
 
 
 def plain_risk(
-    model: Any, data: Data, plan: Plan, beta: float, risk: Risk, rng: Any = None
+    model: Any, data: Data, plan: Pairs, beta: float, risk: Risk, rng: Any = None
 ) -> tuple[float, float, float]:
     """Return the risk, the mean of its terms' sizes, and how far off it may be.
 

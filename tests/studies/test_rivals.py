@@ -5,7 +5,7 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.data import Data
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, LeaveOneOut, ReferenceRisk
 from temperance.strategies.selection import minimum_of
@@ -32,7 +32,7 @@ def problem(seed=0, n=30, d=15, noise=2.0):
 
 
 def facts(data, seed=0):
-    left_out = MODEL.risk_curve(data, LeaveOneOutPlan(data.weights))
+    left_out = MODEL.risk_curve(data, LeaveOneOut(data.weights))
     return rivals.Facts(MODEL, data, "gibbs", BOUNDS, np.random.default_rng(seed), left_out)
 
 

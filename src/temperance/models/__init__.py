@@ -3,6 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from temperance.linear.models import (
+    GaussianLinear,
+    GaussianMean,
+    HierarchicalLinear,
+    NormalInverseGammaLinear,
+    Polynomial,
+)
 from temperance.models.glm.gibbs_linear import GibbsLinear
 from temperance.models.glm.logistic import (
     FullCovarianceLogistic,
@@ -11,12 +18,7 @@ from temperance.models.glm.logistic import (
     MeanFieldLogistic,
 )
 from temperance.models.glm.softmax.model import SoftmaxLogistic
-from temperance.models.hierarchical.model import HierarchicalLinear
 from temperance.models.last_layer import LastLayer
-from temperance.models.linear.gaussian import GaussianLinear
-from temperance.models.linear.gaussian_mean import GaussianMean
-from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
-from temperance.models.linear.polynomial import Polynomial
 
 if TYPE_CHECKING:
     from temperance.models.neural.model import NeuralNetwork as NeuralNetwork

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from temperance.checks import as_inputs, as_numbers, refuse_non_finite
 from temperance.data import Array, Data
-from temperance.models.linear.singular import by_length
 from temperance.posteriors.covariance_root import CovarianceRoot, low_rank_root
 
 
@@ -30,22 +29,12 @@ class GaussianPrior:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
-    def graded(self, Z: Array) -> GaussianPrior:
-        """Return the same prior with a root for which Z C keeps the ratios of the columns of Z.
-
-        With the columns of Z in order of decreasing length, the root is lower triangular.  The
-        longest column of Z then enters one column of Z C only, so its rounding error does not hide
-        the shorter columns.
-        """
+    def whitened(self, theta: Array) -> Array:
+        """Return u in theta = mu_0 + C u."""
+        deviation: Array = theta - self.mean
         if self.root.ndim == 1:
-            return self
-        lengths = np.abs(Z).max(axis=0, initial=0.0) * np.linalg.norm(self.root, axis=1)
-        order = by_length(lengths[:, None])
-        if order is None:
-            return self
-        root = np.empty(self.root.shape)
-        root[order] = np.asarray(np.linalg.qr(self.root[order].T, mode="r")).T
-        return GaussianPrior(self.mean, root)
+            return deviation / self.root
+        return np.linalg.solve(self.root, deviation)
 
     def rows(self, part: slice) -> Array:
         """Return some rows of C, shape (rows, d)."""

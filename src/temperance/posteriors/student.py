@@ -115,7 +115,8 @@ def gamma_half_step(a: Array) -> tuple[Array, Array]:
 
     Series are used where the differences would lose digits by cancellation.
     """
-    large = a > 20.0
+    log_gamma = special.loggamma if np.iscomplexobj(a) else special.gammaln
+    large = np.real(a) > 20.0
     small, inverse = np.where(large, 1.0, a), 1.0 / np.where(large, a, 20.0)
     square = inverse**2
     value = -0.5 * np.log(inverse) - inverse * (
@@ -125,6 +126,6 @@ def gamma_half_step(a: Array) -> tuple[Array, Array]:
         1 / 8 - square * (1 / 64 - square * (1 / 128 - square * 17 / 2048))
     )
     return (
-        np.where(large, value, special.gammaln(small + 0.5) - special.gammaln(small)),
+        np.where(large, value, log_gamma(small + 0.5) - log_gamma(small)),
         np.where(large, slope, special.digamma(small + 0.5) - special.digamma(small)),
     )

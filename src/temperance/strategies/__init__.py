@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from temperance.protocols import Strategy
-from temperance.strategies.average import Average
+from temperance.data import Data, Risk
+from temperance.linear.reference_risk import ReferenceRisk
+from temperance.plans import Transfer
+from temperance.protocols import Strategy, has_likelihood, preferences_of
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
 from temperance.strategies.coarsened import Coarsened
 from temperance.strategies.coverage import Coverage
-from temperance.strategies.default import default_strategy
 from temperance.strategies.fisher_information import FisherInformation
 from temperance.strategies.fitted_coverage import FittedCoverage
 from temperance.strategies.from_splitter import FromSplitter
@@ -18,19 +19,17 @@ from temperance.strategies.naive import Naive
 from temperance.strategies.oracle import Oracle
 from temperance.strategies.prior_information import PriorInformation
 from temperance.strategies.rate import RateStrategy
-from temperance.strategies.reference.strategy import ReferenceRisk
 from temperance.strategies.safe_bayes import SafeBayes
 from temperance.strategies.sample_splitting import SampleSplitting
 from temperance.strategies.sandwich import Sandwich
-from temperance.strategies.selection import CurveStrategy
+from temperance.strategies.selection import PlanStrategy
+from temperance.strategies.stacking import Stacking
 
 __all__ = [
-    "Average",
     "Bayes",
     "Bootstrap",
     "Coarsened",
     "Coverage",
-    "CurveStrategy",
     "FOR_SOME_MODELS",
     "FisherInformation",
     "FittedCoverage",
@@ -40,6 +39,7 @@ __all__ = [
     "NAMES",
     "Naive",
     "Oracle",
+    "PlanStrategy",
     "PriorInformation",
     "RATES",
     "RateStrategy",
@@ -47,7 +47,9 @@ __all__ = [
     "SafeBayes",
     "SampleSplitting",
     "Sandwich",
+    "Stacking",
     "default_strategy",
+    "feasible",
     "name_of",
     "strategy_named",
 ]
@@ -60,7 +62,7 @@ NAMES: dict[str, type] = {
     "safe-bayes": SafeBayes,
     "k-fold": KFold,
     "leave-one-out": LeaveOneOut,
-    "average": Average,
+    "stacking": Stacking,
 }
 
 # Names that only some models accept: linear ones.
@@ -74,6 +76,35 @@ RATES: dict[str, type] = {
     "prior-information": PriorInformation,
     "fitted-coverage": FittedCoverage,
 }
+
+
+def default_strategy(
+    model: object, risk: Risk = "predictive", transfer: Transfer = "beta"
+) -> Strategy:
+    """Return the strategy that was best in benchmarks for a model, or model class, and a risk.
+
+    Forecasts are stacked over beta.  For the Gibbs risk it is :class:`ReferenceRisk` for models
+    that prefer it (the linear ones of a given prior), otherwise K-fold, as with
+    ``transfer="alpha"``.  ``docs/evidence-defaults.md`` has the measurements.
+
+    Examples
+    --------
+    >>> from temperance import models
+    >>> default_strategy(models.GaussianLinear())
+    Stacking(source=None)
+    >>> default_strategy(models.GaussianLinear(), risk="gibbs")
+    ReferenceRisk(veto=2.0, duplicates='auto')
+    """
+    if transfer == "alpha":
+        return KFold(transfer=transfer)
+    if risk == "predictive" and has_likelihood(model):
+        return Stacking()
+    return ReferenceRisk() if preferences_of(model).reference else KFold()
+
+
+def feasible(strategy: Any, data: Data) -> Any:
+    """Return a strategy with no more folds than there are distinct rows."""
+    return strategy.feasible(data) if isinstance(strategy, KFold) else strategy
 
 
 def strategy_named(name: str, **options: Any) -> Strategy:

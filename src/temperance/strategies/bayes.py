@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from temperance.calibration import Calibration
-from temperance.curves import RiskCurve
 from temperance.data import Data
 from temperance.protocols import Model, has_likelihood
-from temperance.search.minimise import Minimum
+from temperance.rules import Choice
 from temperance.strategies.naive import Naive
+from temperance.table import HeldOut
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Bayes(Naive):
     The reported curve is the training risk, which Bayes does not minimise.
     """
 
-    def locate(self, curve: RiskCurve, bounds: tuple[float, float]) -> Minimum:
+    def rule(self, table: HeldOut, bounds: tuple[float, float]) -> Choice:
         """Return beta = 1."""
-        return Minimum(1.0, searched=False)
+        return Choice(1.0, searched=False)
 
     def select(
         self, model: Model, data: Data, bounds: tuple[float, float], *args: Any, **options: Any

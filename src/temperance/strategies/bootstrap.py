@@ -8,12 +8,12 @@ import numpy as np
 
 from temperance.checks import one_of, whole
 from temperance.data import Data
-from temperance.plans import Plan
-from temperance.strategies.selection import CurveStrategy
+from temperance.plans import Pairs
+from temperance.strategies.selection import PlanStrategy
 
 
 @dataclass(frozen=True)
-class Bootstrap(CurveStrategy):
+class Bootstrap(PlanStrategy):
     r"""Train on resamples of the data, test on the data.
 
     The draws are the same at every beta, so the curve is smooth and needs no stochastic gradient.
@@ -35,7 +35,7 @@ class Bootstrap(CurveStrategy):
         whole("n_draws", self.n_draws, 1)
         one_of("out_of_bag", self.out_of_bag, (False, True))
 
-    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+    def plan(self, data: Data, rng: np.random.Generator) -> Pairs:
         """Return multinomial counts of ``size`` observations, one pair per draw."""
         size = data.size
         units = round(size)
@@ -46,7 +46,7 @@ class Bootstrap(CurveStrategy):
         counts = rng.multinomial(units, data.weights / size, size=self.n_draws)
         train = counts.astype(float) * (size / units)
         if not self.out_of_bag:
-            return Plan(train, np.broadcast_to(data.weights, train.shape), size)
+            return Pairs(train, np.broadcast_to(data.weights, train.shape), size)
         test = (counts == 0) * data.weights
         kept = test.any(axis=1)
         if not kept.any():
@@ -54,4 +54,4 @@ class Bootstrap(CurveStrategy):
                 f"n_draws must be larger for out-of-bag testing of {len(data)} rows: none of "
                 f"{self.n_draws!r} resamples left a row out"
             )
-        return Plan(train[kept], test[kept], size)
+        return Pairs(train[kept], test[kept], size)

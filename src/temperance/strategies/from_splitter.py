@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from temperance.checks import one_of, shown
 from temperance.data import Data
-from temperance.plans import Plan, Transfer
-from temperance.strategies.selection import CurveStrategy
+from temperance.plans import Pairs, Transfer
+from temperance.strategies.selection import PlanStrategy
 
 
 @dataclass(frozen=True, eq=False)
-class FromSplitter(CurveStrategy):
+class FromSplitter(PlanStrategy):
     """Train and test on the splits of a scikit-learn splitter.
 
     Parameters
@@ -42,7 +42,7 @@ class FromSplitter(CurveStrategy):
             )
         one_of("transfer", self.transfer, ("beta", "alpha"))
 
-    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+    def plan(self, data: Data, rng: np.random.Generator) -> Pairs:
         """Return one pair per split."""
         n, groups = len(data), None if self.groups is None else np.asarray(self.groups)
         if groups is not None and groups.shape != (n,):
@@ -71,4 +71,4 @@ class FromSplitter(CurveStrategy):
                         f"weight, got {got} in split {pair}"
                     )
                 np.add.at(weights[pair], rows, data.weights[rows])
-        return Plan(train, test, data.size, self.transfer)
+        return Pairs(train, test, data.size, self.transfer)

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temperance import plans
 from temperance.checks import one_of
 from temperance.data import Data
-from temperance.plans import LeaveOneOutPlan, Transfer
-from temperance.strategies.selection import CurveStrategy
+from temperance.plans import Duplicates, Transfer
+from temperance.strategies.selection import PlanStrategy
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(CurveStrategy):
+class LeaveOneOut(PlanStrategy):
     r"""Test each row once by the posterior of all the others.
 
     .. math:: \frac1n \sum_i E_{\theta \sim \pi^{(-i)}}[l(\theta, X_i)]
@@ -27,6 +28,8 @@ class LeaveOneOut(CurveStrategy):
     ----------
     transfer : {"beta", "alpha"}
         What is kept equal from the remaining rows to all rows.
+    duplicates : {"auto", "together", "apart"}
+        Whether identical rows are left out together; see :func:`temperance.plans.observations`.
 
     References
     ----------
@@ -35,13 +38,18 @@ class LeaveOneOut(CurveStrategy):
     """
 
     transfer: Transfer = "beta"
+    duplicates: Duplicates = "auto"
 
     def __post_init__(self) -> None:
         """Refuse an unknown transfer."""
         one_of("transfer", self.transfer, ("beta", "alpha"))
+        one_of("duplicates", self.duplicates, ("auto", "together", "apart"))
 
-    def plan(self, data: Data, rng: np.random.Generator) -> LeaveOneOutPlan:
-        """Return one pair per row."""
-        if len(data) < 2:
-            raise ValueError(f"X must have at least 2 rows to leave one out, got {len(data)}")
-        return LeaveOneOutPlan(data.weights, self.transfer)
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, plans.AnyPlan]:
+        """Return the distinct rows, one of which is left out at a time, or a piece of one."""
+        rows, _, pieces = plans.observations(data, self.duplicates)
+        if (len(rows) if pieces is None else pieces.sum()) < 2:
+            raise ValueError(
+                f"X and y must have at least 2 distinct rows to leave one out, got {len(rows)}"
+            )
+        return rows, plans.LeaveOneOut(rows.weights, self.transfer, pieces)

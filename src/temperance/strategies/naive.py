@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from temperance.data import Data
-from temperance.plans import Plan
-from temperance.strategies.selection import CurveStrategy
+from temperance.plans import Pairs
+from temperance.strategies.selection import PlanStrategy
 
 
 @dataclass(frozen=True)
-class Naive(CurveStrategy):
+class Naive(PlanStrategy):
     r"""Minimise the training risk E_{pi_alpha}[r_n].
 
     Its slope is -Var[r_n], so for exact posteriors the minimum is always at the upper bound.  It
@@ -22,7 +22,7 @@ class Naive(CurveStrategy):
 
     holds_rows_out: ClassVar[bool] = False
 
-    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+    def plan(self, data: Data, rng: np.random.Generator) -> Pairs:
         """Return one pair that trains and tests on all rows."""
         everything = data.weights[None]
-        return Plan(everything, everything, data.size)
+        return Pairs(everything, everything, data.size)

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from temperance.checks import as_data
 from temperance.data import Data
 from temperance.plans import AnyPlan
-from temperance.strategies.selection import CurveStrategy, stack
+from temperance.strategies.selection import PlanStrategy, stacked_data
 
 
 @dataclass(frozen=True, eq=False)
-class Oracle(CurveStrategy):
+class Oracle(PlanStrategy):
     r"""Train on all rows, test on new data: the curve R(alpha) itself, for simulations.
 
     Parameters
@@ -37,4 +37,4 @@ class Oracle(CurveStrategy):
             raise ValueError(
                 f"X_test must have {data.X.shape[1]} columns like X, got {fresh.X.shape[1]}"
             )
-        return stack(data, fresh)
+        return stacked_data(data, fresh)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration, Rate
+from temperance.curves import held_out
 from temperance.data import Array, Data, Risk
 from temperance.duplicates import joined_rows
 from temperance.messages import BoundWarning, PriorWarning, warn
@@ -21,12 +22,9 @@ from temperance.protocols import (
     has_likelihood,
     preferences_of,
 )
-from temperance.search.minimise import Minimum
-from temperance.strategies.default import with_feasible_folds
+from temperance.rules import Choice
 from temperance.strategies.k_fold import KFold
-from temperance.strategies.selection import conclude
 from temperance.uncertainty.information import Correction, Units, as_groups, rates_by_direction
-from temperance.uncertainty.standard_errors import KnownErrors
 
 BLOCKS = 20  # of units that are left out in turn for the range of beta
 ERRORS = 2.0  # standard errors of log beta in the range
@@ -54,8 +52,7 @@ class RateStrategy:
         data: Data,
         bounds: tuple[float, float],
         rng: np.random.Generator,
-        risk: Risk = "gibbs",
-        optimiser: str = "deterministic",
+        risk: Risk = "predictive",
     ) -> Calibration:
         """Return the calibration with beta within ``bounds``, without a curve."""
         if risk == "predictive" and not has_likelihood(model):
@@ -87,33 +84,21 @@ class RateStrategy:
             strategy=self,
             kind=risk,
             bounds=bounds,
-            minimum=Minimum(beta, at_bound=not lower < rate.value < upper, searched=False),
-            risk=float("nan"),
-            errors=KnownErrors(),
-            curve=None,
+            choice=Choice(beta, at_bound=not lower < rate.value < upper, searched=False),
+            table=None,
             rate=rate,
         )
 
 
 def assessed(calibration: Calibration) -> Calibration:
-    """Return the same choice with the curve and the errors of ten folds, if it has no curve."""
-    if calibration.curve is not None:
+    """Return the same choice with the table of ten folds, if it has none."""
+    if calibration.table is not None:
         return calibration
     data = calibration.data
-    folds = cast(KFold, with_feasible_folds(KFold(), data))
-    rows, plan = folds.planned(data, np.random.default_rng(0))
-    curve = calibration.model.risk_curve(rows, plan, calibration.kind)
-    known = conclude(
-        calibration.model,
-        data,
-        rows,
-        calibration.strategy,
-        calibration.kind,
-        calibration.bounds,
-        curve,
-        calibration.minimum,
-    )
-    return replace(known, rate=calibration.rate)
+    rows, plan = KFold().feasible(data).planned(data, np.random.default_rng(0))
+    bounds = calibration.bounds
+    table = held_out(calibration.model, rows, plan, calibration.kind, bounds)
+    return replace(calibration, table=table)
 
 
 class InformationStrategy(RateStrategy):

@@ -3,22 +3,23 @@ r"""SafeBayes: predict every row from the rows before it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from temperance.calibration import Calibration
 from temperance.checks import one_of, whole
-from temperance.curves import RiskCurve
 from temperance.data import Data, Risk
-from temperance.plans import AnyPlan, Plan, PrefixPlan, Transfer
-from temperance.protocols import HasOtherLosses, LossName, Model
-from temperance.strategies.selection import CurveStrategy
+from temperance.linear.models import LinearModel
+from temperance.plans import Pairs, Transfer
+from temperance.protocols import Model, preferences_of
+from temperance.strategies.selection import PlanStrategy
 
-GROWTH = 0.02  # relative growth of the training rows after which models are fitted again
+EVERY, STEPS = 200, 300  # rows that are predicted one by one, and steps of the others
 
 
 @dataclass(frozen=True)
-class SafeBayes(CurveStrategy):
+class SafeBayes(PlanStrategy):
     r"""Minimise the cumulative loss of one-step-ahead prediction.
 
     .. math:: \sum_{t} E_{\theta \sim \pi^{(1..t)}}[l(\theta, X_{t+1})]
@@ -37,10 +38,8 @@ class SafeBayes(CurveStrategy):
         Average over this many random orders; 0 keeps the order of the data.
     stride : int, optional
         Predict this many rows at a time: the first k s rows train and the next s are tested.  By
-        default linear models predict every row from all rows before it.  Other models are fitted
-        again whenever the training rows have grown by 2 %: for every row up to the hundredth, then
-        less and less often, so that time is linear in the rows.  1 fits for every row, in quadratic
-        time.
+        default every row up to the 200th is predicted from all rows before it, and later ones a few
+        at a time, in 300 steps of equal growth.
     loss : {"log", "square"}
         The model's own loss, or squared error, for linear models.
     in_model : bool
@@ -57,7 +56,7 @@ class SafeBayes(CurveStrategy):
     start: int = 1
     permutations: int = 0
     stride: int | None = None
-    loss: LossName = "log"
+    loss: Literal["log", "square"] = "log"
     in_model: bool = False
 
     def __post_init__(self) -> None:
@@ -70,41 +69,26 @@ class SafeBayes(CurveStrategy):
         one_of("loss", self.loss, ("log", "square"))
         one_of("in_model", self.in_model, (False, True))
 
-    def select(
-        self,
-        model: Model,
-        data: Data,
-        bounds: tuple[float, float],
-        rng: np.random.Generator,
-        risk: Risk = "gibbs",
-        optimiser: str = "deterministic",
-    ) -> Calibration:
-        """Return the calibration with beta within ``bounds``."""
+    def score(self, model: Model, risk: Risk) -> Any:
+        """Return the score of the loss; refuse models and risks that do not have it."""
         if self._plain:
-            return super().select(model, data, bounds, rng, risk, optimiser)
+            return risk
         name = f"SafeBayes(loss={self.loss!r}, in_model={self.in_model!r})"
-        if not isinstance(model, HasOtherLosses):
+        if not isinstance(model, LinearModel) or not preferences_of(model).reference:
             raise ValueError(
                 f"{name} needs a linear model of a given prior, got {type(model).__name__}"
             )
-        if risk != "gibbs" or optimiser != "deterministic":
-            raise ValueError(
-                f"{name} has a loss of its own: risk must be 'gibbs' and optimiser "
-                f"'deterministic', got {risk!r} and {optimiser!r}"
-            )
-        return super().select(model, data, bounds, rng, risk, optimiser)
+        if risk != "gibbs":
+            raise ValueError(f"{name} has a loss of its own: risk must be 'gibbs', got {risk!r}")
+        if self.loss == "log":
+            return "log of the mean"
+        return "square of the mean" if self.in_model else "square"
 
     @property
     def _plain(self) -> bool:
         return self.loss == "log" and not self.in_model
 
-    def curve(self, model: Model, rows: Data, plan: AnyPlan, risk: Risk) -> RiskCurve:
-        """Return the curve of the loss."""
-        if self._plain or not isinstance(model, HasOtherLosses):
-            return super().curve(model, rows, plan, risk)
-        return model.other_curve(rows, plan, self.loss, self.in_model)
-
-    def plan(self, data: Data, rng: np.random.Generator) -> PrefixPlan | Plan:
+    def plan(self, data: Data, rng: np.random.Generator) -> Pairs:
         """Return a plan in which every prefix predicts the next row, or the next few."""
         n = len(data)
         if n <= self.start:
@@ -115,13 +99,32 @@ class SafeBayes(CurveStrategy):
             orders = np.stack([rng.permutation(n) for _ in range(self.permutations)])
         else:
             orders = np.arange(n)[None]
-        stride, growth = (1, GROWTH) if self.stride is None else (self.stride, 0.0)
-        first = -(-self.start // stride) * stride
+        first = -(-self.start // (self.stride or 1)) * (self.stride or 1)
         if first >= n:
             raise ValueError(
-                f"stride must be less than the number of rows, got {stride!r} for {n} rows"
+                f"stride must be less than the number of rows, got {self.stride!r} for {n} rows"
             )
-        prefixes = PrefixPlan(data.weights, orders, first, self.transfer, growth, stride)
-        return (
-            prefixes if stride == 1 else prefixes.pairs()
-        )  # an explicit stride is used by all models
+        ends = prefix_lengths(first, n) if self.stride is None else np.arange(first, n, self.stride)
+        place = np.arange(n)
+        earlier = place < ends[:, None]
+        following = ~earlier & (place < np.append(ends[1:], n)[:, None])
+        train, test = np.zeros((2, len(orders), len(ends), n))
+        for trained, tested, order in zip(train, test, orders, strict=True):
+            trained[:, order] = earlier * data.weights[order]
+            tested[:, order] = following * data.weights[order]
+        return Pairs(train.reshape(-1, n), test.reshape(-1, n), data.size, self.transfer)
+
+
+def prefix_lengths(first: int, n: int) -> NDArray[np.intp]:
+    """Return the lengths of prefixes: all up to 200, then at most 300 of about equal growth.
+
+    Examples
+    --------
+    >>> prefix_lengths(2, 6)
+    array([2, 3, 4, 5])
+    """
+    short = np.arange(first, min(max(first, EVERY), n))
+    if n <= EVERY:
+        return short
+    long = np.geomspace(max(first, EVERY), n, STEPS, endpoint=False)
+    return np.unique(np.concatenate([short, long.astype(int)]))

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from temperance.checks import one_of, whole
 from temperance.data import Data
-from temperance.plans import FoldPlan, Plan, Transfer
-from temperance.strategies.selection import CurveStrategy
+from temperance.plans import Folds, Pairs, Transfer
+from temperance.strategies.selection import PlanStrategy
 
 
 @dataclass(frozen=True)
-class SampleSplitting(CurveStrategy):
+class SampleSplitting(PlanStrategy):
     r"""Train on the first half of the rows, test on the second.
 
     The thesis' own variant is ``SampleSplitting(transfer="alpha")``.
@@ -48,18 +48,18 @@ class SampleSplitting(CurveStrategy):
                 "the same split would be repeated"
             )
 
-    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Plan | FoldPlan]:
+    def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Pairs | Folds]:
         """Return one split as two folds, and test the second: models are fast on folds."""
         if self.both_directions or self.repeats > 1:
             return data, self.plan(data, rng)
         fold = (~self._first_halves(len(data), rng)[0]).view(np.int8)
-        return data, FoldPlan(data.weights, fold, 2, self.transfer, start=1)
+        return data, Folds(data.weights, fold, 2, self.transfer, start=1)
 
-    def plan(self, data: Data, rng: np.random.Generator) -> Plan:
+    def plan(self, data: Data, rng: np.random.Generator) -> Pairs:
         """Return one pair per split and direction."""
         first = self._first_halves(len(data), rng)
         train = np.concatenate([first, ~first]) if self.both_directions else first
-        return Plan(train * data.weights, ~train * data.weights, data.size, self.transfer)
+        return Pairs(train * data.weights, ~train * data.weights, data.size, self.transfer)
 
     def _first_halves(self, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Return which rows are in the first half of each split, (repeats, n)."""

@@ -14,7 +14,7 @@ from temperance.checks import as_bounds, refuse_overflow, shown
 from temperance.curves import RiskCurve
 from temperance.data import Array, Data
 from temperance.models import GaussianLinear, NormalInverseGammaLinear
-from temperance.plans import FoldPlan, Plan
+from temperance.plans import Folds, Pairs
 from temperance.strategies import Average, Bayes, KFold, Naive, SampleSplitting, strategy_named
 from temperance.strategies.selection import conclude, warn_of_minimum
 from temperance.streaming.accumulate import FoldMoments, refuse_no_rows
@@ -118,12 +118,12 @@ def folds_of(strategy: Any) -> int | None:
     return None
 
 
-def plan_of(strategy: OnePass, rows: Data, fold: NDArray[np.intp]) -> Plan | FoldPlan:
+def plan_of(strategy: OnePass, rows: Data, fold: NDArray[np.intp]) -> Pairs | Folds:
     """Return the pairs of train and test weights of a few rows with given folds."""
     if isinstance(strategy, KFold):
-        return FoldPlan(rows.weights, fold, strategy.n_folds, strategy.transfer)
+        return Folds(rows.weights, fold, strategy.n_folds, strategy.transfer)
     if isinstance(strategy, Naive):
         return strategy.plan(rows, np.random.default_rng(0))
     first = (fold == 0)[None]
     train = np.concatenate([first, ~first]) if strategy.both_directions else first
-    return Plan(train * rows.weights, ~train * rows.weights, rows.size, strategy.transfer)
+    return Pairs(train * rows.weights, ~train * rows.weights, rows.size, strategy.transfer)

@@ -30,7 +30,7 @@ from temperance.models.linear.eigenbasis import (
 )
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
 from temperance.models.linear.plain import PlainMoments
-from temperance.plans import Plan, Transfer
+from temperance.plans import Pairs, Transfer
 from temperance.search.log_scale import Ruler, Scale
 from temperance.strategies import Average, LeaveOneOut, ReferenceRisk
 from temperance.strategies.k_fold import PIECES_PER_ROW
@@ -244,7 +244,7 @@ class Problem:
         own = (np.arange(count), first + np.arange(count))
         test[own], removed[own] = aside.weights, losses.deleted(aside.weights)
         transfer: Transfer = "beta" if losses.exponent == 1 else "alpha"
-        plan = Plan(data.weights - removed, test, self.data.size, transfer)
+        plan = Pairs(data.weights - removed, test, self.data.size, transfer)
         rows, _, _ = self.model._rows(data)
         each = [
             self.noise.loss(losses.beta, moments, self.risk)[0][:, 0]

@@ -25,7 +25,7 @@ from temperance.data import Array, Risk, batches
 from temperance.losses.logistic import Logistic
 from temperance.models.glm.gaussians import DiagonalLaw
 from temperance.models.glm.rows import Rows
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 START = float(np.log(np.expm1(1.0)))  # softplus(START) = 1: the prior
 
@@ -121,7 +121,7 @@ class BackpropLosses:
         return value, slope
 
 
-def backprop_risk_curve(rows: Rows, plan: Plan, risk: Risk, schedule: Schedule) -> RiskCurve:
+def backprop_risk_curve(rows: Rows, plan: Pairs, risk: Risk, schedule: Schedule) -> RiskCurve:
     """Curve of the stochastic fits, losses by quadrature."""
     index, _ = plan.tested_rows()
     losses = BackpropLosses(rows.weighted(plan.likelihood_weights), index, risk, schedule)

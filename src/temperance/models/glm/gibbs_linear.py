@@ -110,7 +110,7 @@ class GibbsLinear(GibbsRegression):
     @property
     def preferences(self) -> Preferences:
         """How far averages go from beta = 1, where the posterior may be far from Bayes."""
-        return Preferences(spread_of_beta=1.0) if self.kind == "laplace" else Preferences()
+        return Preferences(wide=True) if self.kind == "laplace" else Preferences()
 
     def approximation(self, loss: PredictorLoss) -> Approximation:
         """Return the approximation under a loss."""

@@ -63,7 +63,7 @@ class LaplaceLogistic(LogisticRegression):
 
     prior_mean: ArrayLike = 0.0
     prior_cov: ArrayLike = 1.0
-    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=1.0)
+    preferences: ClassVar[Preferences] = Preferences(wide=True)
 
     def approximation(self, loss: PredictorLoss) -> Approximation:
         """Return the approximation under a loss."""

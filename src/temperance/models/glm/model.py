@@ -3,8 +3,6 @@ r"""A loss of a linear predictor with a Gaussian approximation of the posterior.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,6 @@ from temperance.models.glm.credible import credible_levels
 from temperance.models.glm.information import loss_information
 from temperance.models.glm.newton import Approximation, solve
 from temperance.models.glm.rows import Rows, coordinates
-from temperance.models.glm.scale import plan_scale
 from temperance.models.glm.units import in_units
 from temperance.models.linear_predictor import GaussianPrior, Regression
 from temperance.plans import AnyPlan
@@ -178,10 +175,7 @@ class GibbsRegression(Regression):
             refuse_without_likelihood(self.row_loss)
         rows, approximation, _, _ = self.problem(data)
         curve = fast.choose(rows, plan, risk, approximation)
-        if curve is None:
-            curve = plain.risk_curve(rows, plan, risk, approximation)
-        scale = partial(plan_scale, rows, plan, approximation, self.row_loss.steep)
-        return replace(curve, scale=scale, steep=self.row_loss.steep)
+        return curve or plain.risk_curve(rows, plan, risk, approximation)
 
 
 def whitened_rows(Z: Array, prior: GaussianPrior) -> Array:

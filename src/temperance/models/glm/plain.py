@@ -24,7 +24,7 @@ from temperance.curves import RiskCurve, curve_of_losses
 from temperance.data import Array, Risk
 from temperance.models.glm.newton import Fit, solve
 from temperance.models.glm.rows import Rows
-from temperance.plans import AnyPlan, Plan, PrefixPlan
+from temperance.plans import AnyPlan, Pairs
 
 
 def risk_curve(rows: Rows, plan: AnyPlan, risk: Risk, approximation: Fit) -> RiskCurve:
@@ -32,7 +32,7 @@ def risk_curve(rows: Rows, plan: AnyPlan, risk: Risk, approximation: Fit) -> Ris
     pairs = plan.pairs()
     index, _ = pairs.tested_rows()
     losses = PairLosses(rows, pairs, index, risk, approximation)
-    return curve_of_losses(pairs, losses, method_of(plan, approximation), index)
+    return curve_of_losses(pairs, losses, approximation.loss.method, index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class PairLosses:
     """Losses of the rows that each pair tests, (pairs, widest), as a function of beta."""
 
     rows: Rows
-    plan: Plan
+    plan: Pairs
     index: NDArray[np.intp]
     risk: Risk
     approximation: Fit
@@ -62,11 +62,3 @@ class PairLosses:
         predictor = law.predictor(rows.Z[None, index], rows.offset[None, index])
         value, slope = approximation.loss.risk(predictor, rows.y[None, index], self.risk)
         return value[0], slope[0]
-
-
-def method_of(plan: AnyPlan, approximation: Fit) -> str:
-    """Say how the numbers are obtained."""
-    method = approximation.loss.method
-    if isinstance(plan, PrefixPlan) and plan.thinned:
-        return f"{method}, prefixes fitted as they grow by {plan.growth:.0%}"
-    return method

@@ -20,8 +20,7 @@ from temperance.messages import (
 )
 from temperance.models.neural.method import Method
 from temperance.models.neural.smooth_curve import SmoothCurve
-from temperance.plans import Plan
-from temperance.search.log_scale import Scale
+from temperance.plans import Pairs
 
 LEAST_KNOTS = 8  # with fewer, a spline cannot tell errors from bends
 MANY = 0.05  # share of networks that may not have settled
@@ -59,7 +58,7 @@ class Fits(Protocol):
 class Grid:
     """Losses at betas on a logarithmic grid, and at 0 if a beta below the grid was asked for."""
 
-    def __init__(self, fits: Fits, plan: Plan, lowest: float, per_decade: int) -> None:
+    def __init__(self, fits: Fits, plan: Pairs, lowest: float, per_decade: int) -> None:
         self.fits, self.lowest, self.per_decade = fits, lowest, per_decade
         self.index, self.test = plan.tested_rows()
         self.share = plan.test.sum(axis=0)
@@ -133,7 +132,7 @@ class NeuralRiskCurve(RiskCurve):
             ("evaluate", self._evaluate),
             ("rows", self._rows),
             ("error", self._error),
-            ("scale", lambda: Scale(grid.lowest)),
+            ("lowest", grid.lowest),
         ):
             object.__setattr__(self, name, value)
 

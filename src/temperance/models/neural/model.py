@@ -38,7 +38,7 @@ from temperance.models.neural.training import Run, Task, Trained, Training
 from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
 from temperance.models.sampled.progress import writer
-from temperance.plans import AnyPlan, Plan
+from temperance.plans import AnyPlan, Pairs
 from temperance.protocols import Certified, Preferences
 
 METHODS: dict[str, type[Method]] = {
@@ -292,7 +292,7 @@ class NetworkFits:
 
     model: NeuralNetwork
     data: Data
-    plan: Plan
+    plan: Pairs
     predictive: bool
 
     @property

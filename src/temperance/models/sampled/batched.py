@@ -23,7 +23,7 @@ from temperance.models.sampled.prior_draws import given_prior_draws, nuts_prior_
 from temperance.models.sampled.reliability import rhat_limit_of, split_rhat
 from temperance.models.sampled.smc import scalars, smc_rung
 from temperance.models.sampled.target import BLOCK, Target, Tree
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 MOST_PASSES = 4  # of the moves at one beta, while islands differ
 TOGETHER = 2**24  # number of losses of the pairs that share their betas
@@ -133,7 +133,7 @@ class BatchedLadders:
     ----------
     programs : Programs
     X, y : pytrees of arrays of n rows
-    plan : Plan
+    plan : Pairs
         Explicit pairs.
     seed : int
     overlap : float
@@ -147,7 +147,7 @@ class BatchedLadders:
         programs: Programs,
         X: Tree,
         y: Tree,
-        plan: Plan,
+        plan: Pairs,
         seed: int,
         overlap: float,
         report: Report | None = None,

@@ -30,8 +30,7 @@ from temperance.models.sampled.reliability import (
     warn_of,
     worst_rhat,
 )
-from temperance.plans import AnyPlan, LeaveOneOutPlan, Plan
-from temperance.search.log_scale import Scale
+from temperance.plans import AnyPlan, LeaveOneOut, Pairs
 
 BLOCK = 2**22  # losses in memory at a time
 KEPT = 2**24  # losses cached for the next beta
@@ -64,8 +63,9 @@ class FromDraws(ABC):
     def clear_cache(self) -> None:  # noqa: B027 - nothing is cached by default
         """Clear what was cached from earlier draws."""
 
-    def scale(self) -> Scale:
-        """Return the range of betas over which the curve changes.
+    @property
+    def lowest(self) -> float:
+        """The smallest beta from which the curve changes.
 
         A posterior differs from the prior if beta times the spread of the losses there exceeds 1.
         """
@@ -73,7 +73,7 @@ class FromDraws(ABC):
         prior = [ladder.trained[:1].reshape(1, -1) for ladder in self.ladders]
         spreads = [largest_spread(u[:, np.isfinite(u[0])]) for u in prior if np.isfinite(u).any()]
         widest = max(spreads, default=0.0)
-        return Scale(1 / widest if widest > 0 else 1.0)
+        return min(1 / widest, 1.0) if widest > 0 else 1.0
 
     @abstractmethod
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ class FromDraws(ABC):
 class PairedDraws(FromDraws):
     """Risk curve of explicit pairs; each pair has its own ladder."""
 
-    def __init__(self, ladders: Ladders, plan: Plan, risk: Risk) -> None:
+    def __init__(self, ladders: Ladders, plan: Pairs, risk: Risk) -> None:
         super().__init__(ladders, risk)
         self.plan = plan
         self.total = float(plan.test.sum())
@@ -260,7 +260,6 @@ class SampledRiskCurve(RiskCurve):
         object.__setattr__(self, "evaluate", draws.evaluate)
         object.__setattr__(self, "rows", draws.rows)
         object.__setattr__(self, "error", draws.error)
-        object.__setattr__(self, "scale", draws.scale)
 
     draws: FromDraws
 
@@ -308,10 +307,10 @@ class SampledRiskCurve(RiskCurve):
 
 
 def risk_curve_from(
-    ladders: Callable[[Plan], Ladders], plan: AnyPlan, risk: Risk, most_refits: int = MOST_REFITS
+    ladders: Callable[[Pairs], Ladders], plan: AnyPlan, risk: Risk, most_refits: int = MOST_REFITS
 ) -> SampledRiskCurve:
     """Return the curve of a plan; leave-one-out uses one ladder of all rows, and few others."""
-    if isinstance(plan, LeaveOneOutPlan):
+    if isinstance(plan, LeaveOneOut):
         from temperance.models.sampled.leave_one_out import LeftOutDraws
 
         return SampledRiskCurve(LeftOutDraws(ladders, plan, risk, most_refits))

@@ -3,11 +3,12 @@ r"""Calibrate from existing posterior draws, without a refit."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
 
+from temperance import plans
 from temperance.calibration import Calibration
 from temperance.checks import (
     as_bounds,
@@ -18,6 +19,7 @@ from temperance.checks import (
     shown,
     whole,
 )
+from temperance.curves import table_of
 from temperance.data import Array, Data, Risk
 from temperance.messages import BoundWarning, ParetoWarning, warn
 from temperance.models.sampled.recorded import (
@@ -28,14 +30,14 @@ from temperance.models.sampled.recorded import (
 )
 from temperance.models.sampled.reweighted_curve import BetaReliability, ReweightedCurve, warn_beyond
 from temperance.strategies import (
-    Average,
     Coverage,
     LeaveOneOut,
     RateStrategy,
     Sandwich,
+    Stacking,
     strategy_named,
 )
-from temperance.strategies.selection import conclude, warn_of_minimum
+from temperance.strategies.selection import warn_of_choice
 
 MOST_ROUNDS = 30  # of draws at other betas
 CUT_OFF = 0.1  # weight at an end of the supported range, relative to the largest, worth a warning
@@ -138,7 +140,7 @@ def calibrate_from_draws(
     beta_of_draws: float = 1.0,
     *,
     sample: Callable[[float], Any] | None = None,
-    strategy: Average | RateStrategy | str,
+    strategy: Stacking | RateStrategy | str,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
@@ -151,7 +153,7 @@ def calibrate_from_draws(
     beta_of_draws: float = 1.0,
     *,
     sample: Callable[[float], Any] | None = None,
-    strategy: Average | RateStrategy | str | None = None,
+    strategy: Stacking | RateStrategy | str | None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
     risk: Risk = "gibbs",
@@ -257,24 +259,28 @@ def _chosen(
 ) -> DrawsCalibration:
     """Return the choice from draws at one beta, without warnings."""
     curve = ReweightedCurve(recorded, requested, risk)
-    minimum = curve.minimum()
+    choice = curve.minimum()
     n = len(y)
     rows = Data(np.empty((n, 0)), y, np.ones(n))
-    known = conclude(
-        recorded, rows, rows, LeaveOneOut(), risk, curve.supported, curve.as_risk_curve(), minimum
-    )
+    plan = plans.LeaveOneOut(rows.weights)
     return DrawsCalibration(
-        **{part.name: getattr(known, part.name) for part in fields(known)},
+        recorded,
+        rows,
+        LeaveOneOut(),
+        risk,
+        curve.supported,
+        choice,
+        table_of(curve.as_risk_curve(), rows, plan, risk, curve.supported),
         requested=requested,
         reliability=curve.reliability,
-        rows=recorded.leave_one_out(minimum.beta, risk),
+        rows=recorded.leave_one_out(choice.beta, risk),
     )
 
 
 def _by_strategy(
     recorded: RecordedDraws,
     y: Array,
-    strategy: Average | RateStrategy | str,
+    strategy: Stacking | RateStrategy | str,
     bounds: tuple[float, float],
     risk: Risk,
     seed: int,
@@ -283,11 +289,11 @@ def _by_strategy(
     rule = strategy_named(strategy) if isinstance(strategy, str) else strategy
     n = len(y)
     data = Data(np.arange(float(n))[:, None], y, np.ones(n))
-    if isinstance(rule, Average):
-        return _averaged(recorded, data, rule, bounds, risk, seed)
+    if isinstance(rule, Stacking):
+        return _stacked(recorded, data, rule, bounds, risk, seed)
     if not isinstance(rule, Sandwich | Coverage):
         raise ValueError(
-            "strategy must be 'sandwich', 'coverage', 'average', Sandwich, Coverage or Average for "
+            "strategy must be 'sandwich', 'coverage', 'stacking', Sandwich, Coverage or Stacking for "
             f"draws, got {shown(strategy)}"
         )
     if not recorded.beta_of_draws > 0:
@@ -303,16 +309,15 @@ def _by_strategy(
     return calibration
 
 
-def _averaged(
+def _stacked(
     recorded: RecordedDraws,
     data: Data,
-    rule: Average,
+    rule: Stacking,
     requested: tuple[float, float],
     risk: Risk,
     seed: int,
 ) -> Calibration:
     """Return the average over the betas that the draws support."""
-    _ = recorded.coordinates  # refused at once if there are none
     lower, upper = recorded.curve("predictive").supported
     bounds = max(lower, requested[0]), min(upper, requested[1])
     if not bounds[0] < 1 < bounds[1]:
@@ -321,14 +326,14 @@ def _averaged(
             f"[{lower:.3g}, {upper:.3g}] and bounds {requested}"
         )
     calibration = rule.select(recorded, data, bounds, np.random.default_rng(seed), risk)
-    average = calibration.average
-    assert average is not None
+    weights = calibration.weights
+    assert weights is not None
     for place, outside in ((0, requested[0] < lower), (-1, upper < requested[1])):
-        at_end = average.betas[place] in bounds
-        if outside and at_end and average.weights[place] > CUT_OFF * average.weights.max():
+        at_end = weights.betas[place] in bounds
+        if outside and at_end and weights.weights[place] > CUT_OFF * weights.weights.max():
             warn(
                 f"the draws support beta in [{lower:.3g}, {upper:.3g}], where the weights of the "
-                f"average do not end; draw again at beta = {average.median:.3g}, or calibrate the "
+                f"average do not end; draw again at beta = {weights.median:.3g}, or calibrate the "
                 "model itself",
                 ParetoWarning,
             )
@@ -406,7 +411,7 @@ def _warn(calibration: DrawsCalibration) -> None:
             BoundWarning,
         )
     else:
-        warn_of_minimum(calibration)
+        warn_of_choice(calibration)
     rows, model = calibration.rows, calibration.model
     unreliable = np.flatnonzero(model.unreliable(rows))
     if len(unreliable):

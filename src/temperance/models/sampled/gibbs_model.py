@@ -33,7 +33,7 @@ from temperance.models.sampled.progress import reporter
 from temperance.models.sampled.reliability import warn_of
 from temperance.models.sampled.settings import NUTS, SHAPE_OF_POSTERIOR, SMC, sampler_named
 from temperance.models.sampled.target import Target
-from temperance.plans import AnyPlan, Plan
+from temperance.plans import AnyPlan, Pairs
 from temperance.protocols import Preferences
 
 CHAINS = 4  # number of chains into which islands are joined in a posterior
@@ -117,9 +117,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
     cache: bool = True
 
     constants: ClassVar[str] = "constants as in loss"
-    preferences: ClassVar[Preferences] = Preferences(
-        leave_one_out=True, only_curves=True, curves_count=True
-    )
+    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True, only_curves=True)
 
     def __post_init__(self) -> None:
         """Refuse invalid functions, priors and settings."""
@@ -151,7 +149,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
             self.target, settings.kind, *settings.shape(pairs), settings.moves, self.cache
         )
 
-    def ladders(self, data: Data, plan: Plan, pairs: int | None = None) -> BatchedLadders:
+    def ladders(self, data: Data, plan: Pairs, pairs: int | None = None) -> BatchedLadders:
         """Return the ladders of a plan's pairs, which are sampled as betas are needed."""
         return BatchedLadders(
             self._programs(pairs or len(plan.test)),
@@ -168,7 +166,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
             raise ValueError("risk must be 'gibbs' with likelihood=False, got 'predictive'")
         self.check(data)
 
-        def ladders(pairs: Plan) -> Ladders:
+        def ladders(pairs: Pairs) -> Ladders:
             return self._interrupted.ladders(data, pairs, lambda: self.ladders(data, pairs))
 
         return risk_curve_from(ladders, plan, risk, MOST_REFITS)
@@ -186,7 +184,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
         beta = non_negative("alpha", alpha) / data.size
         settings = sampler_named(self.sampler)
         every = np.tile(data.weights, (settings.ladders, 1))
-        plan = Plan(every, every, data.size)
+        plan = Pairs(every, every, data.size)
         ladders = self.ladders(data, plan, SHAPE_OF_POSTERIOR)
         curve = PairedDraws(ladders, plan, "gibbs")
         reliability = curve.reliability(beta)

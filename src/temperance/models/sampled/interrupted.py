@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.data import Data
 from temperance.models.sampled.ladder import Ladder, Ladders
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 
 class Interrupted:
@@ -18,7 +18,7 @@ class Interrupted:
     def __init__(self) -> None:
         self.kept: dict[str, Ladders] = {}
 
-    def ladders(self, data: Data, plan: Plan, make: Callable[[], Ladders]) -> Ladders:
+    def ladders(self, data: Data, plan: Pairs, make: Callable[[], Ladders]) -> Ladders:
         """Return the interrupted ladders of the same data and plan, or new ones."""
         key = sha256()
         for part in (data.X, data.y, plan.likelihood_weights, plan.test):

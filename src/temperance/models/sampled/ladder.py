@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from temperance.data import Array
 from temperance.models.sampled.draws import Sampler
-from temperance.plans import Plan
+from temperance.plans import Pairs
 
 MOST_RUNGS = 400
 
@@ -110,7 +110,7 @@ class SampledLadders:
     Parameters
     ----------
     sampler : Sampler
-    plan : Plan
+    plan : Pairs
         Explicit pairs.
     seed : int
     overlap : float
@@ -122,7 +122,7 @@ class SampledLadders:
     def __init__(
         self,
         sampler: Sampler,
-        plan: Plan,
+        plan: Pairs,
         seed: int = 0,
         overlap: float = 0.5,
         report: Report | None = None,

@@ -32,7 +32,7 @@ from temperance.models.sampled.reliability import (
     error_of_sum,
     warn_of_pareto,
 )
-from temperance.plans import LeaveOneOutPlan, Plan
+from temperance.plans import LeaveOneOut, Pairs
 
 FINITE_VARIANCE = 0.5  # Pareto k below which weights have a finite variance
 LEAST_LOG_WEIGHT = -20.0  # relative to the largest: draws below it for all rows are left out
@@ -54,7 +54,7 @@ class LeftOutDraws(FromDraws):
     Parameters
     ----------
     ladders : function of a plan
-    plan : LeaveOneOutPlan
+    plan : LeaveOneOut
     risk : Risk
     most_refits : int
         If more rows would need their own ladder, none gets one, and a warning is given.
@@ -62,12 +62,12 @@ class LeftOutDraws(FromDraws):
 
     def __init__(
         self,
-        ladders: Callable[[Plan], Ladders],
-        plan: LeaveOneOutPlan,
+        ladders: Callable[[Pairs], Ladders],
+        plan: LeaveOneOut,
         risk: Risk,
         most_refits: int,
     ) -> None:
-        super().__init__(ladders(Plan(plan.weights[None], plan.weights[None], plan.size)), risk)
+        super().__init__(ladders(Pairs(plan.weights[None], plan.weights[None], plan.size)), risk)
         self.new_ladders, self.plan, self.most_refits = ladders, plan, most_refits
         self.factors = plan.exponents
         self.kept: Array | None = None
@@ -101,7 +101,7 @@ class LeftOutDraws(FromDraws):
         self.refitted, self.refits, self.reweighted = heavy, None, self.plan.weights
         if len(heavy):
             pairs = self.plan.pairs()
-            own = Plan(pairs.train[heavy], pairs.test[heavy], pairs.size, pairs.transfer)
+            own = Pairs(pairs.train[heavy], pairs.test[heavy], pairs.size, pairs.transfer)
             self.refits = PairedDraws(self.new_ladders(own), own, self.risk)
             self.reweighted = self.plan.weights.copy()
             self.reweighted[heavy] = 0.0

@@ -19,7 +19,7 @@ from temperance.models.sampled.curve import BLOCK, FromDraws, SampledRiskCurve
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Ladder
 from temperance.models.sampled.leave_one_out import LeftOutDraws
-from temperance.plans import AnyPlan, Plan
+from temperance.plans import AnyPlan, Pairs
 
 if TYPE_CHECKING:
     from temperance.calibration import BetaWeights
@@ -54,7 +54,7 @@ class MixesDraws:
         """
         drawn = curve.draws if isinstance(curve, SampledRiskCurve) else None
         if not isinstance(drawn, LeftOutDraws):
-            every = Plan(data.weights[None], data.weights[None], data.size)
+            every = Pairs(data.weights[None], data.weights[None], data.size)
             drawn = self.risk_curve(data, every).draws
         mixed = mixture_of_draws(
             drawn, average.betas, average.weights, self.shape_of_posterior(), len(data)

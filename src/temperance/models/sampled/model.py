@@ -35,7 +35,7 @@ from temperance.models.sampled.reliability import (
     split_rhat,
     warn_of,
 )
-from temperance.plans import AnyPlan, Plan
+from temperance.plans import AnyPlan, Pairs
 from temperance.protocols import Preferences
 
 
@@ -49,9 +49,7 @@ class SampledModel(MixesDraws, InformationFromDraws):
     seed: int
     progress: Report | bool | None = None
 
-    preferences: ClassVar[Preferences] = Preferences(
-        leave_one_out=True, only_curves=True, curves_count=True
-    )
+    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True, only_curves=True)
 
     def __post_init__(self) -> None:
         """Refuse invalid numbers of chains and draws."""
@@ -82,7 +80,7 @@ class SampledModel(MixesDraws, InformationFromDraws):
         """Return the curve that the plan estimates, from a ladder of draws for each pair."""
         sampler = self.sampler(data)
 
-        def ladders(pairs: Plan) -> Ladders:
+        def ladders(pairs: Pairs) -> Ladders:
             report = reporter(self.progress)
             return self._interrupted.ladders(
                 data, pairs, lambda: SampledLadders(sampler, pairs, self.seed, self.overlap, report)

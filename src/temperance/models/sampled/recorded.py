@@ -30,7 +30,7 @@ from temperance.models.sampled.mixture import systematic
 from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.pareto import Smoothed, mean_excess, reliable_k, smooth
 from temperance.models.sampled.reliability import largest_spread, relative_efficiency
-from temperance.plans import AnyPlan, LeaveOneOutPlan
+from temperance.plans import AnyPlan, LeaveOneOut
 from temperance.protocols import Information, Preferences
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class RecordedDraws:
     parameters: Sequence[str] | None = None
 
     constants: ClassVar[str] = "constants as in log_likelihood"
-    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True, curves_count=True)
+    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -331,7 +331,7 @@ class RecordedDraws:
 
     def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
         """Return the leave-one-out curve; draws of one posterior support no other plan."""
-        if not isinstance(plan, LeaveOneOutPlan) or plan.transfer != "beta":
+        if not isinstance(plan, LeaveOneOut) or plan.transfer != "beta":
             raise ValueError("plan must be that of LeaveOneOut() for recorded draws")
         n = self.losses.shape[2]
         if len(plan.weights) != n or not (plan.weights == 1).all():

@@ -2,18 +2,16 @@ r"""The leave-one-out risk of recorded draws as a function of beta, in the suppo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from temperance.curves import RiskCurve
-from temperance.data import Array, Data, Risk
+from temperance.data import Array, Risk
 from temperance.messages import ParetoWarning, warn
 from temperance.models.sampled.recorded import RecordedDraws
 from temperance.models.sampled.support import node_at, supported_nodes
-from temperance.search.minimise import Minimum, rounding_of, span_of
+from temperance.rules import ROUNDING, Choice
 
 STEP = 1e-3  # of t, for the central difference outside the supported range
 AT_END = 1e-8  # of t: a minimum closer to an end of the range counts as being there
@@ -32,17 +30,6 @@ class BetaReliability(NamedTuple):
     worst_k: Array
     rows_in_doubt: Array
     monte_carlo_error: Array
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CountingCurve(RiskCurve):
-    """A risk curve with the function that counts the effective parameters at betas."""
-
-    count: Callable[[Array], Array]
-
-    def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return the effective number of parameters at each beta."""
-        return self.count(betas)
 
 
 class ReweightedCurve:
@@ -94,18 +81,17 @@ class ReweightedCurve:
 
     def as_risk_curve(self) -> RiskCurve:
         """Return the curve in the form that strategies use."""
-        count = self.recorded.count_parameters
-        return CountingCurve(self.evaluate, self.rows, self.method, error=self.error, count=count)
+        return RiskCurve(self.evaluate, self.rows, self.method, error=self.error)
 
-    def minimum(self) -> Minimum:
+    def minimum(self) -> Choice:
         """Return the minimum of the spline over the supported range.
 
         If the curve is flat, it is the point closest to 1, which is Bayes.
         """
         lower, upper = self.supported
         values, _ = self.evaluate(self.reliability.beta)
-        if span_of(values) <= rounding_of(values):
-            return Minimum(float(np.clip(1.0, lower, upper)), flat=True)
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():
+            return Choice(float(np.clip(1.0, lower, upper)), flat=True)
         begin, end = (float(self.recorded.place(beta)) for beta in self.supported)
         turns = self.slope_spline.roots(extrapolate=False)
         turns = turns[(turns > begin + AT_END) & (turns < end - AT_END)]
@@ -113,8 +99,7 @@ class ReweightedCurve:
         places = np.array([*turns, begin, end])
         betas = np.array([*np.clip(self.recorded.beta(turns), lower, upper), lower, upper])
         best = int(self.spline(places).argmin())
-        value, _ = self.evaluate(betas[best : best + 1])
-        return Minimum(float(betas[best]), at_bound=best >= len(turns), value=float(value[0]))
+        return Choice(float(betas[best]), at_bound=best >= len(turns))
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
         """Return the risk at betas (g,) and its slope."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from temperance.curves import RiskCurve
 from temperance.data import Array, Data
-from temperance.plans import Plan
+from temperance.plans import Pairs
 from temperance.protocols import SamplingModel
-from temperance.search.log_scale import HUGE, Scale
 
 
 def pair_draws(
@@ -32,7 +31,7 @@ def pair_draws(
 
 
 def covariance_slope(
-    model: SamplingModel, data: Data, plan: Plan, beta: float, size: int, rng: np.random.Generator
+    model: SamplingModel, data: Data, plan: Pairs, beta: float, size: int, rng: np.random.Generator
 ) -> float:
     """Return an estimate of the slope of the curve at ``beta`` by the covariance."""
     total = 0.0
@@ -43,17 +42,8 @@ def covariance_slope(
     return -total / float(plan.test.sum())
 
 
-def prior_scale(
-    model: SamplingModel, data: Data, plan: Plan, size: int, rng: np.random.Generator
-) -> Scale:
-    """Return the beta from which posteriors differ from the prior: 1 / sd(sum_i w_i l_i)."""
-    losses = pair_draws(model, data, plan.likelihood_weights[0], 0.0, size, rng)
-    spread = float(np.std(plan.likelihood_weights @ losses.T, axis=1).max())
-    return Scale(1.0 / spread if spread > 0 else HUGE)
-
-
 def sampled_risk_curve(
-    model: SamplingModel, data: Data, plan: Plan, size: int = 1000, seed: int = 0
+    model: SamplingModel, data: Data, plan: Pairs, size: int = 1000, seed: int = 0
 ) -> RiskCurve:
     """Return the curve from ``size`` draws per pair, with common random numbers for all betas."""
     losses = SampledLosses(model, data, plan, size, seed)
@@ -66,7 +56,7 @@ class SampledLosses:
 
     model: SamplingModel
     data: Data
-    plan: Plan
+    plan: Pairs
     size: int
     seed: int
 

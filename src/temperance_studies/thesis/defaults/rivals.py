@@ -16,7 +16,7 @@ from temperance.data import Array, Data, Risk
 from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 from temperance.protocols import Model
 from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, ReferenceRisk
@@ -87,7 +87,7 @@ class Rule(ABC):
         optimiser: str = "deterministic",
     ) -> Calibration:
         """Return the calibration with beta within ``bounds``; its risk is leave-one-out's."""
-        left_out = model.risk_curve(data, LeaveOneOutPlan(data.weights), risk)
+        left_out = model.risk_curve(data, LeaveOneOut(data.weights), risk)
         beta = self.beta(Facts(model, data, risk, bounds, rng, left_out))
         return conclude(model, data, data, self, risk, bounds, left_out, Minimum(beta))
 

@@ -4,12 +4,8 @@ r"""Shortcuts for the risk curves of :mod:`temperance.models.glm.plain`, behind 
 plan                where                         instead of a fit for each pair     error
 ==================  ============================  =================================  ============
 any                 :mod:`.pairs`                starts from fits at other betas    none
-folds, many rows    :mod:`.folds`                 starts from one fit of all rows,   none
-                                                  which the search sketches with
 leave-one-out,      :mod:`.leave_one_out`         one fit and a Newton step for      order 1/n^2
 many rows                                         each row
-long prefixes       :mod:`.prefixes`              views of the rows, no weights of   none
-                                                  pairs
 ==================  ============================  =================================  ============
 """
 
@@ -17,19 +13,14 @@ from __future__ import annotations
 
 from temperance.curves import RiskCurve
 from temperance.data import Risk
-from temperance.models.glm.fast.folds import fold_risk_curve
 from temperance.models.glm.fast.leave_one_out import left_out_risk_curve
 from temperance.models.glm.fast.pairs import pairs_risk_curve
-from temperance.models.glm.fast.prefixes import SHORT, prefix_risk_curve
 from temperance.models.glm.gaussians import few_rows
 from temperance.models.glm.newton import Approximation
 from temperance.models.glm.rows import Rows
-from temperance.plans import AnyPlan, FoldPlan, LeaveOneOutPlan, PrefixPlan
+from temperance.plans import AnyPlan, LeaveOneOut
 
 MANY_LEFT_OUT = 500  # rows up to which leave-one-out refits every one
-FEW_FOLDS = 2  # up to which one fit of all rows spares nothing
-# Numbers in all, and rows of a fold, below which several folds at a time take less than one by one.
-MANY_NUMBERS, MANY_IN_FOLD = 50_000, 100
 COLUMNS = 25.0  # from which matrices over the columns cost more than passes over the rows
 NEWTON_STEPS = 10  # fits that cost as much as a fit, a Newton step for each row and some refits
 
@@ -37,31 +28,14 @@ NEWTON_STEPS = 10  # fits that cost as much as a fit, a Newton step for each row
 def choose(rows: Rows, plan: AnyPlan, risk: Risk, approximation: Approximation) -> RiskCurve | None:
     """Return a curve that costs less than the plain one, if there is one."""
     n, k = rows.Z.shape
-    if isinstance(plan, LeaveOneOutPlan) and many_rows(n, k):
+    if isinstance(plan, LeaveOneOut) and many_rows(n, k):
         return left_out_risk_curve(rows, plan, risk, approximation)
-    if isinstance(plan, PrefixPlan) and plan.ends[-1] > SHORT:
-        return prefix_risk_curve(rows, plan, risk, approximation)
-    if isinstance(plan, FoldPlan) and many_in_folds(plan, k):
-        return fold_risk_curve(rows, plan, risk, approximation)
     return pairs_risk_curve(rows, plan, risk, approximation)
 
 
 def many_rows(n: int, columns: int) -> bool:
     """Tell whether single rows matter little enough to be left out by a Newton step."""
     return n > MANY_LEFT_OUT and not few_rows(n, columns)
-
-
-def many_in_folds(plan: FoldPlan, columns: int) -> bool:
-    """Tell whether it pays to sketch the folds by a Newton step from one fit of all rows."""
-    n = len(plan.fold)
-    trained = n - int(plan.counts.max())
-    return (
-        plan.start == 0
-        and plan.n_folds > FEW_FOLDS
-        and n >= MANY_IN_FOLD * plan.n_folds
-        and n * columns >= MANY_NUMBERS
-        and not few_rows(trained, columns)
-    )
 
 
 def cost_of_fits(count: float, rows: int, columns: int) -> float:

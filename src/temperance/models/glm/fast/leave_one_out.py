@@ -44,7 +44,7 @@ from temperance.models.glm.gaussians import (
 )
 from temperance.models.glm.newton import Approximation, small_step
 from temperance.models.glm.rows import Rows
-from temperance.plans import LeaveOneOutPlan
+from temperance.plans import LeaveOneOut
 
 FAR = 0.5  # movement of a predictor that a Newton step does not describe well
 MOST_REFITS = 32
@@ -53,7 +53,7 @@ BAYES = 1.0  # the beta at which it is decided which rows are refitted
 
 
 def left_out_risk_curve(
-    rows: Rows, plan: LeaveOneOutPlan, risk: Risk, approximation: Approximation
+    rows: Rows, plan: LeaveOneOut, risk: Risk, approximation: Approximation
 ) -> RiskCurve:
     """Curve of whitened rows."""
     weighted = rows.weighted(plan.weights[None])

@@ -27,7 +27,6 @@ from temperance.models.glm.newton import (
     from_guess,
     newton,
 )
-from temperance.models.glm.plain import method_of
 from temperance.models.glm.rows import Rows, coordinates
 from temperance.plans import AnyPlan
 
@@ -138,7 +137,7 @@ def pairs_risk_curve(rows: Rows, plan: AnyPlan, risk: Risk, approximation: Fit) 
     index, _ = pairs.tested_rows()
     parts = parts_of_pairs(rows.weighted(pairs.likelihood_weights), index, approximation)
     losses = PartLosses(parts, index.shape, risk)
-    return curve_of_losses(pairs, losses, method_of(plan, approximation), index)
+    return curve_of_losses(pairs, losses, approximation.loss.method, index)
 
 
 def parts_of_pairs(rows: Rows, index: NDArray[np.intp], approximation: Fit) -> list[Part]:

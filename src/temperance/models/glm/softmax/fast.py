@@ -37,19 +37,19 @@ from temperance.models.glm.softmax.system import (
     row_covariances,
     square_places,
 )
-from temperance.plans import AnyPlan, LeaveOneOutPlan
+from temperance.plans import AnyPlan, LeaveOneOut
 
 
 def choose(
     rows: ClassRows, plan: AnyPlan, risk: Risk, approximation: SoftmaxLaplace
 ) -> RiskCurve | None:
     """Return a curve that costs less than the plain one, if there is one."""
-    if isinstance(plan, LeaveOneOutPlan) and many_rows(*rows.Z.shape):
+    if isinstance(plan, LeaveOneOut) and many_rows(*rows.Z.shape):
         return left_out_risk_curve(rows, plan, risk)
     return pairs_risk_curve(rows, plan, risk, approximation)
 
 
-def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOutPlan, risk: Risk) -> RiskCurve:
+def left_out_risk_curve(rows: ClassRows, plan: LeaveOneOut, risk: Risk) -> RiskCurve:
     """Curve of whitened rows under the plan's weights."""
     weighted = class_rows(rows.Z, rows.y, plan.weights[None], rows.n_classes)
     losses = SoftmaxLeftOutLosses(plan.exponents, risk, weighted)

@@ -3,8 +3,7 @@ r"""Logistic regression of several classes at once, with the Laplace approximati
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,11 +16,9 @@ from temperance.models.glm import plain
 from temperance.models.glm.model import whitened_rows
 from temperance.models.glm.newton import solve
 from temperance.models.glm.rows import spanning_axes
-from temperance.models.glm.scale import largest_weights, scale_of_forces
 from temperance.models.glm.softmax import fast
 from temperance.models.glm.softmax.quadrature import (
     Logits,
-    contrasts,
     expected_losses,
     losses_and_shares,
 )
@@ -38,7 +35,6 @@ from temperance.plans import AnyPlan
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.protocols import Preferences
 from temperance.resources import refuse_too_large
-from temperance.search.log_scale import Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +74,7 @@ class SoftmaxLogistic(Regression):
 
     prior_cov: ArrayLike = 1.0
     n_classes: int | None = None
-    preferences: ClassVar[Preferences] = Preferences(spread_of_beta=2.0)
+    preferences: ClassVar[Preferences] = Preferences(wide=True)
 
     def __post_init__(self) -> None:
         """Refuse fewer than two classes."""
@@ -186,9 +182,7 @@ class SoftmaxLogistic(Regression):
         rows, _, _ = self._rows(data.X, data.y, data.weights[None])
         approximation = SoftmaxLaplace(SoftmaxLoss(rows.n_classes))
         curve = fast.choose(rows, plan, risk, approximation)
-        if curve is None:
-            curve = plain.risk_curve(rows, plan, risk, approximation)
-        return replace(curve, scale=partial(plan_scale, rows, plan))
+        return curve or plain.risk_curve(rows, plan, risk, approximation)
 
     def _rows(
         self, X: ArrayLike, y: Array, weights: Array
@@ -215,17 +209,3 @@ class SoftmaxLogistic(Regression):
                 f"y must hold labels below n_classes = {self.n_classes}, got {largest}"
             )
         return self.n_classes
-
-
-def plan_scale(rows: ClassRows, plan: AnyPlan) -> Scale:
-    """Return the betas between which the plan's curve moves.
-
-    At the prior's mode the classes have equal probabilities, and contrasts the curvature 1 / K.
-    """
-    weights, alone = largest_weights(plan)
-    K = rows.n_classes
-    slopes = weights[:, None] * contrasts(K)[rows.labels]
-    pull = float(np.linalg.norm(slopes.T @ rows.Z))
-    curvature = float(weights @ rows.lengths) * (K - 1) / K
-    weighted = class_rows(rows.Z, rows.y, weights[None], K)
-    return Scale(*scale_of_forces(weighted, pull, curvature, alone))

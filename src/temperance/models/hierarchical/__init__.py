@@ -1,1 +1,0 @@
-"""Linear regression that learns the scale of the coefficients' prior."""

@@ -1,1 +1,0 @@
-"""Linear models: moments of predictions under any plan, in closed form."""

@@ -1,1 +1,0 @@
-"""Reference models with free scales: their predictive distribution of a new observation."""
