@@ -79,7 +79,7 @@ class HeldOut:
     def slope(self, betas: Array) -> Array:
         """Return the derivative of the mean loss at betas (g,)."""
         if self.analytic:
-            return (self.at(betas + 1j * STEP) @ self.share).imag / STEP
+            return self.at(betas + 1j * STEP).imag @ self.share / STEP
         step = 1e-5 * np.maximum(betas, 1e-5)
         forwards, backwards = self.risk(betas + step), self.risk(np.maximum(betas - step, 0.0))
         return (forwards - backwards) / (step + np.minimum(step, betas))
@@ -197,7 +197,7 @@ def mean_and_error(
     with np.errstate(over="ignore"):
         count = 1 / (share**2 / counts[tested]).sum()
     mean = float(share @ loss)
-    if count <= 1:
+    if count <= 1 or not np.isfinite(mean):
         return mean, float("nan")
     # Scaled first, so that squares do not overflow.
     largest = float(np.abs(loss - mean).max()) or 1.0

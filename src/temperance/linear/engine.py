@@ -39,7 +39,7 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
 from temperance.posteriors.hierarchical import Parts
 from temperance.posteriors.student import gamma_half_step
-from temperance.table import HeldOut, half_decades
+from temperance.table import LEAST, HeldOut, half_decades
 
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
 FEW = 2**16  # losses under single scales up to which none is left out
@@ -48,6 +48,7 @@ CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in round
 VOTES = 2.0  # for Bayes in a stack, beside one for each effective parameter
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**20  # elements of a batch
+NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan, and its least value
 
 
 class Noise(NamedTuple):
@@ -249,15 +250,21 @@ def losses_of(
 
 def mixed_over_scales(losses: Array, log_weight: Array, first: Any, score: Any, axis: int) -> Array:
     """Return losses under the average over scales: of densities, or of the losses themselves."""
-    top = np.maximum.reduceat(log_weight.real, first, axis=axis)
-    count = np.diff(np.append(first, log_weight.shape[axis]))
-    weight = np.exp(log_weight - np.repeat(top, count, axis=axis))
+    log_weight = log_weight - tops(log_weight, first, axis)
+    weight = np.exp(log_weight)
     total = np.add.reduceat(weight, first, axis=axis)
     if score != "predictive":
         return np.add.reduceat(weight * losses, first, axis=axis) / total
-    least = np.minimum.reduceat(losses.real, first, axis=axis)
-    density = np.exp(np.repeat(least, count, axis=axis) - losses)
-    return least - np.log(np.add.reduceat(weight * density, first, axis=axis) / total)
+    exponent = log_weight - losses
+    top = tops(exponent, first, axis)
+    density = np.add.reduceat(np.exp(exponent - top), first, axis=axis)
+    return np.log(total / density) - np.take(top, first, axis=axis)
+
+
+def tops(values: Array, first: Any, axis: int) -> Array:
+    """Return the largest real part of each group of values, once for each value of the group."""
+    count = np.diff(np.append(first, values.shape[axis]))
+    return np.repeat(np.maximum.reduceat(values.real, first, axis=axis), count, axis=axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +319,7 @@ class LeftOut:
         if k * len(betas) * len(self.deleted) <= FEW:
             return Points(beta, scale, np.arange(len(betas)) * k)
         evidence = self._evidence(beta.real, scale).reshape(-1, k)
-        kept = evidence > evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
+        kept = evidence >= evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
         first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
         return Points(beta[kept.ravel()], scale[kept.ravel()], first)
 
@@ -521,9 +528,11 @@ def held_out(
     else:
         at = PairLosses.of(rows, plan, score)
         weights = at.weights
+    if rows.level:
+        at = AboveZero(at, weights > 0)
     counts = data.weights if places is None else weights
     return HeldOut(
-        half_decades(bounds),
+        half_decades(bounds, lowest_beta(every)),
         at,
         weights,
         counts,
@@ -544,6 +553,29 @@ class Scaled:
     def __call__(self, betas: Array) -> Array:
         """Return the losses at factor * betas."""
         return self.losses(self.factor * betas)
+
+
+@dataclass(frozen=True, eq=False)
+class AboveZero:
+    """Losses of tested rows, infinite at beta = 0, where a level of flat prior has no posterior."""
+
+    losses: Any
+    tested: NDArray[np.bool_]
+
+    def __call__(self, betas: Array) -> Array:
+        """Return the losses."""
+        zero = betas.real == 0
+        found = self.losses(np.where(zero, 1.0, betas))
+        infinite = np.inf if np.isrealobj(betas) else complex(np.inf, -np.inf)
+        found[np.ix_(zero, self.tested)] = infinite
+        return found
+
+
+def lowest_beta(all_rows: LeftOut) -> float:
+    """Return a beta below which the posterior is next to the prior, at most .001."""
+    largest = np.sqrt(all_rows.rows.scales.max()) * all_rows.fits.singular.max(initial=0.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        return float(np.clip(NEXT_TO_PRIOR / largest / largest, LOWEST, LEAST))
 
 
 def parameters_used(all_rows: LeftOut, beta: float = 1.0) -> float:

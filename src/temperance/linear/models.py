@@ -452,6 +452,8 @@ class HierarchicalLinear(LinearModel):
 
     def posteriors(self, data: Data, betas: Array) -> list[HierarchicalPosterior]:
         """Return the posteriors at betas, from one decomposition."""
+        if self.intercept and betas.min() <= 0:
+            raise ValueError("alpha must be positive for an intercept of flat prior, got 0.0")
         return [self._mixed(data, np.array([beta]), np.ones(1)) for beta in betas]
 
     def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> Any:
