@@ -13,7 +13,6 @@ import numpy as np
 
 from temperance import losses, models
 from temperance.strategies import (
-    Average,
     Bayes,
     Bootstrap,
     Coarsened,
@@ -30,6 +29,7 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
     Sandwich,
+    Stacking,
 )
 
 from . import rows as make
@@ -49,11 +49,8 @@ KNOWN_VARIANCE = (
 
 
 def constant_of(noise_variance: float | None) -> float:
-    """Return what curves of models of known variance have gained since the numbers were written.
-
-    It will be log(2 pi s2) / 2, which they leave out.
-    """
-    return 0.0
+    """Return log(2 pi s2) / 2, which curves of models of known variance left out when written."""
+    return 0.0 if noise_variance is None else float(0.5 * np.log(2 * np.pi * noise_variance))
 
 
 def of(
@@ -125,7 +122,7 @@ THESIS = {
         SampleSplitting("beta", shuffle=True, both_directions=True, repeats=3), "predictive", seed=5
     ),
     "linear-100-20-20/reference/predictive": on_20(ReferenceRisk(), "predictive"),
-    "linear-100-20-20/average": on_20(Average(LeaveOneOut()), "predictive", **AVERAGED),
+    "linear-100-20-20/average": on_20(Stacking(LeaveOneOut()), "predictive", **AVERAGED),
     "linear-40-40-16/leave-one-out/alpha": on_16(LeaveOneOut("alpha"), "gibbs", bounds=(0.1, 20.0)),
     "linear-40-40-16/bootstrap/out-of-bag": on_16(Bootstrap(80, out_of_bag=True), "predictive"),
     "linear-16-40-.2/k-fold/alpha": on_wide(KFold(8, "alpha"), "predictive", seed=3),
@@ -262,7 +259,7 @@ HIERARCHICAL = {
     "hierarchical/weights/leave-one-out": of(
         learnt(25.0, **SOME_SCALES), FRACTIONS, LeaveOneOut(), "predictive"
     ),
-    "hierarchical/average": of(learnt(), SMALL, Average(KFold(5)), "predictive", **AVERAGED),
+    "hierarchical/average": of(learnt(), SMALL, Stacking(KFold(5)), "predictive", **AVERAGED),
 }
 
 # Other losses, and posteriors that are approximations.
