@@ -45,7 +45,8 @@ NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which i
 FEW = 2**16  # losses under single scales up to which none is left out
 SHARE, CONDITION = 1e-6, 1e8  # of residuals, and of eigenvalues: beyond them rows are decomposed
 CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in rounding
-VOTES = 2.0  # for Bayes in a stack, beside one for each effective parameter
+VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
+LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**20  # elements of a batch
 
@@ -528,7 +529,7 @@ def held_out(
         weights,
         counts,
         score,
-        votes=VOTES + parameters_used(every),
+        votes=votes_for_bayes(every),
         analytic=True,
         rows=places,
     )
@@ -544,6 +545,16 @@ class Scaled:
     def __call__(self, betas: Array) -> Array:
         """Return the losses at factor * betas."""
         return self.losses(self.factor * betas)
+
+
+def votes_for_bayes(all_rows: LeftOut) -> float:
+    """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
+
+    Held-out losses vary more, the more parameters are fitted to the other rows: errors of
+    predictions grow like 1 / (1 - p / n).
+    """
+    used, size = parameters_used(all_rows), float(all_rows.fits.size[0])
+    return VOTES + used / max(1 - used / size, LEAST_FREE) ** 2
 
 
 def parameters_used(all_rows: LeftOut, beta: float = 1.0) -> float:
