@@ -131,7 +131,7 @@ class Coordinates:
     ) -> StudentT | StudentMixture:
         """Return the distribution of intercept and coefficients, in units of the response.
 
-        That of a constant term, of which the rows say nothing, is infinitely wide.
+        A constant term takes no part: its coefficient is 0.
         """
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         marginals = posterior.marginals()
@@ -145,9 +145,7 @@ class Coordinates:
         return replace(
             marginals,
             location=np.concatenate([centre + unit * first.location, location], axis=-1),
-            scale=np.concatenate(
-                [unit * first.scale, np.where(self.columns < 0, np.inf, scale)], axis=-1
-            ),
+            scale=np.concatenate([unit * first.scale, scale], axis=-1),
         )
 
     def _slopes(self, slopes: Array) -> Array:
