@@ -676,7 +676,9 @@ class TestSafeBayes:
     def test_what_it_cannot_do_gets_one_line(self, model, options, message):
         data = labelled()
         with pytest.raises(ValueError, match=message) as error:
-            calibrate(model, data.X, data.y, SafeBayes(loss="square"), **{"risk": "gibbs"} | options)
+            calibrate(
+                model, data.X, data.y, SafeBayes(loss="square"), **{"risk": "gibbs"} | options
+            )
         assert "\n" not in str(error.value)
 
     def test_bad_options(self):

@@ -105,8 +105,7 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
     inside = table.betas[(table.betas > lower) & (table.betas < upper)]
     betas = np.concatenate([[lower], inside, [upper]])
     values = finite(table.risk(betas), betas)
-    known = values[values < np.inf]
-    if np.ptp(known) <= ROUNDING * np.abs(known).max():
+    if np.ptp(values) <= ROUNDING * np.abs(values).max():
         return Choice(float(np.clip(1.0, lower, upper)), flat=True)
     best = int(values.argmin())
     found = [(values[best], float(betas[best]))]
@@ -122,8 +121,8 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
 
 
 def finite(values: Array, betas: Array) -> Array:
-    """Return the values; refuse a curve that is not finite, other than infinite at beta = 0."""
-    bad = ~np.isfinite(values) & ((betas > 0) | (values != np.inf))
+    """Return the values; refuse a curve that is not finite."""
+    bad = ~np.isfinite(values)
     if bad.any():
         raise ValueError(f"the risk curve is not finite at beta = {float(betas[bad][0]):g}")
     return values
@@ -286,7 +285,7 @@ def not_told_apart(
     def accepted(betas: Array) -> list[bool]:
         rows = table.at(betas) - smallest
         pairs = (mean_and_error(row, table.share, table.counts, table.groups) for row in rows)
-        return [not (mean > errors * error or mean == np.inf) for mean, error in pairs]
+        return [not mean > errors * error for mean, error in pairs]
 
     def end(bound: float) -> float:
         between = table.betas[(table.betas > min(beta, bound)) & (table.betas < max(beta, bound))]

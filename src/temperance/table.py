@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temperance.checks import as_non_negative
 from temperance.data import Array, Risk
@@ -52,7 +52,7 @@ class HeldOut:
     """
 
     betas: Array
-    at: Callable[[Array], Array]
+    at: Callable[[Any], Array]
     weights: Array
     counts: Array
     score: Risk
@@ -60,7 +60,7 @@ class HeldOut:
     votes: float = 1.0
     method: str = "closed form"
     analytic: bool = False
-    rows: Array | None = None
+    rows: NDArray[np.intp] | None = None
 
     @cached_property
     def losses(self) -> Array:
@@ -105,14 +105,10 @@ class HeldOut:
         """Warn if the numbers are unreliable at ``beta``; exact ones never are."""
 
     def kept(self) -> HeldOut:
-        """Return the same table without the data: between its betas it is interpolated."""
-        return replace(
-            held_out_losses(self.betas, self.losses, self.weights, self.counts, self.score),
-            groups=self.groups,
-            votes=self.votes,
-            method=self.method,
-            rows=self.rows,
-        )
+        """Return a table of the mean losses alone, which needs no data."""
+        means = self.risk(self.betas)[:, None]
+        table = held_out_losses(self.betas, means, score=self.score)
+        return replace(table, votes=self.votes, method=self.method)
 
 
 def held_out_losses(
@@ -197,7 +193,7 @@ def mean_and_error(
     with np.errstate(over="ignore"):
         count = 1 / (share**2 / counts[tested]).sum()
     mean = float(share @ loss)
-    if count <= 1 or not np.isfinite(mean):
+    if count <= 1:
         return mean, float("nan")
     # Scaled first, so that squares do not overflow.
     largest = float(np.abs(loss - mean).max()) or 1.0

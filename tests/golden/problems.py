@@ -89,7 +89,9 @@ ON_PURPOSE: dict[str, str] = {
         FLAT_LEVEL, "beta beta_range curve", "hierarchical/leave-one-out hierarchical/wide/k-fold"
     ),
     **changed(STACKED, "beta beta_range intervals", "linear-100-20-20/average"),
-    **changed(f"{STACKED}; {FLAT_LEVEL}", "beta beta_range curve intervals", "hierarchical/average"),
+    **changed(
+        f"{STACKED}; {FLAT_LEVEL}", "beta beta_range curve intervals", "hierarchical/average"
+    ),
     **changed(EARLIER_ROWS, "beta curve", "tall/safe-bayes"),
 }
 

@@ -4,8 +4,8 @@ r"""Linear regression at every exponent and every scale of the prior, from one d
 
 with s2 known or inverse gamma (a_0, b_0), and on request a level of flat prior.  In whitened
 coordinates, S_0 = C C', t = C'z, r = y - z'mu_0, rows of weights w have the decomposition
-diag(sqrt w) (t - mean t) = L diag(s) U', c = L' sqrt(w) (r - mean r).  Only lam = beta kappa enters a
-fit: with g = 1 / (1 + lam s^2),
+diag(sqrt w) (t - mean t) = L diag(s) U', c = L' sqrt(w) (r - mean r).  Only lam = beta kappa enters
+a fit: with g = 1 / (1 + lam s^2),
 
     error of a row     r - mean r - (t - mean t)'U (lam s c g),
     variance           h / beta = (t - mean t)'U diag(kappa g) U'(t - mean t) + 1 / (beta W),
@@ -41,11 +41,14 @@ from temperance.posteriors.hierarchical import Parts
 from temperance.posteriors.student import gamma_half_step
 from temperance.table import LEAST, HeldOut, half_decades
 
+LEVEL_LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
+NEGLIGIBLE_PART = 1e-9  # weight of a component of a posterior
 FEW = 2**16  # losses under single scales up to which none is left out
 SHARE, CONDITION = 1e-6, 1e8  # of residuals, and of eigenvalues: beyond them rows are decomposed
 CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in rounding
-VOTES = 2.0  # for Bayes in a stack, beside one for each effective parameter
+VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
+LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**20  # elements of a batch
 NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan, and its least value
@@ -184,6 +187,11 @@ class Points(NamedTuple):
     first: NDArray[np.intp]
 
 
+def proper(betas: Array, level: bool) -> Array:
+    """Return the betas; with a level of flat prior those below the least as the least."""
+    return np.where(betas.real < LEVEL_LEAST, LEVEL_LEAST, betas) if level else betas
+
+
 def log_evidence(
     rows: LinearRows, size: Any, beta: Array, misfit: Array, determinant: Array
 ) -> Array:
@@ -250,21 +258,24 @@ def losses_of(
 
 def mixed_over_scales(losses: Array, log_weight: Array, first: Any, score: Any, axis: int) -> Array:
     """Return losses under the average over scales: of densities, or of the losses themselves."""
-    log_weight = log_weight - tops(log_weight, first, axis)
-    weight = np.exp(log_weight)
-    total = np.add.reduceat(weight, first, axis=axis)
-    if score != "predictive":
-        return np.add.reduceat(weight * losses, first, axis=axis) / total
-    exponent = log_weight - losses
-    top = tops(exponent, first, axis)
-    density = np.add.reduceat(np.exp(exponent - top), first, axis=axis)
-    return np.log(total / density) - np.take(top, first, axis=axis)
+    top = np.maximum.reduceat(log_weight.real, first, axis=axis)
+    count = np.diff(np.append(first, log_weight.shape[axis]))
+    log_weight = log_weight - np.repeat(
+        top, count, axis=axis
+    )  # beside large ones losses lose digits
+    total = _log_sum(log_weight, first, axis)
+    if score == "predictive":
+        return total - _log_sum(log_weight - losses, first, axis)
+    weight = np.exp(log_weight - np.repeat(total, count, axis=axis))
+    return np.add.reduceat(weight * losses, first, axis=axis)
 
 
-def tops(values: Array, first: Any, axis: int) -> Array:
-    """Return the largest real part of each group of values, once for each value of the group."""
+def _log_sum(values: Array, first: Any, axis: int) -> Array:
+    """Return log sum exp over the groups that begin at ``first``."""
+    top = np.maximum.reduceat(values.real, first, axis=axis)
     count = np.diff(np.append(first, values.shape[axis]))
-    return np.repeat(np.maximum.reduceat(values.real, first, axis=axis), count, axis=axis)
+    parts = np.exp(values - np.repeat(top, count, axis=axis))
+    return top + np.log(np.add.reduceat(parts, first, axis=axis))
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +322,7 @@ class LeftOut:
 
     def points(self, betas: Array) -> Points:
         """Return pairs of beta and scale, without scales of negligible evidence."""
-        scales, fits = self.rows.scales, self.fits
+        scales = self.rows.scales
         k = len(scales)
         beta, scale = np.repeat(betas, k), np.tile(scales, len(betas))
         if k == 1:
@@ -333,7 +344,7 @@ class LeftOut:
     def __call__(self, betas: Array) -> Array:
         """Return the losses at betas (g,), shape (g, m)."""
         fits, left, outside, weights, share = self._decomposed
-        beta, scale, first = self.points(betas)
+        beta, scale, first = self.points(proper(betas, self.rows.level))
         beta, scale = beta[:, None], scale[:, None]
         square = fits.singular[0] ** 2
         g = 1 / (1 + beta * scale * square)
@@ -419,6 +430,7 @@ class PairLosses:
     def __call__(self, betas: Array) -> Array:
         """Return the mean losses of all rows at betas (g,), shape (g, n)."""
         n, g = len(self.rows.response), len(betas)
+        betas = proper(betas, self.rows.level)
         total = np.zeros((g, n), dtype=betas.dtype)
         (p, e), k = self.test.shape, len(self.rows.scales)
         every = e == n
@@ -518,7 +530,9 @@ def held_out(
     every = LeftOut(rows, data.weights, data.weights, score, slice(None))
     places, weights = None, data.weights
     at: Any
-    if isinstance(plan, LeaveOneOut) and np.ptp(plan.exponents) == 0:
+    exponents = plan.exponents if isinstance(plan, LeaveOneOut) else np.zeros(2)
+    same = np.ptp(exponents) == 0 and (exponents[0] == 1 or not rows.level)
+    if isinstance(plan, LeaveOneOut) and same:
         places = plan.places
         which: Any = slice(None) if places is None else places
         every = LeftOut(rows, data.weights, plan.deleted[which], score, which)
@@ -528,8 +542,6 @@ def held_out(
     else:
         at = PairLosses.of(rows, plan, score)
         weights = at.weights
-    if rows.level:
-        at = AboveZero(at, weights > 0)
     counts = data.weights if places is None else weights
     return HeldOut(
         half_decades(bounds, lowest_beta(every)),
@@ -537,7 +549,7 @@ def held_out(
         weights,
         counts,
         score,
-        votes=VOTES + parameters_used(every),
+        votes=votes_for_bayes(every),
         analytic=True,
         rows=places,
     )
@@ -555,34 +567,30 @@ class Scaled:
         return self.losses(self.factor * betas)
 
 
-@dataclass(frozen=True, eq=False)
-class AboveZero:
-    """Losses of tested rows, infinite at beta = 0, where a level of flat prior has no posterior."""
-
-    losses: Any
-    tested: NDArray[np.bool_]
-
-    def __call__(self, betas: Array) -> Array:
-        """Return the losses."""
-        zero = betas.real == 0
-        found = self.losses(np.where(zero, 1.0, betas))
-        infinite = np.inf if np.isrealobj(betas) else complex(np.inf, -np.inf)
-        found[np.ix_(zero, self.tested)] = infinite
-        return found
-
-
 def lowest_beta(all_rows: LeftOut) -> float:
     """Return a beta below which the posterior is next to the prior, at most .001."""
-    largest = np.sqrt(all_rows.rows.scales.max()) * all_rows.fits.singular.max(initial=0.0)
+    rows = all_rows.rows
+    largest = np.sqrt(rows.scales.max()) * all_rows.fits.singular.max(initial=0.0)
     with np.errstate(over="ignore", divide="ignore"):
-        return float(np.clip(NEXT_TO_PRIOR / largest / largest, LOWEST, LEAST))
+        least = NEXT_TO_PRIOR / largest / largest
+    return float(np.clip(least, LEVEL_LEAST if rows.level else LOWEST, LEAST))
+
+
+def votes_for_bayes(all_rows: LeftOut) -> float:
+    """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
+
+    Held-out losses vary more, the more parameters are fitted to the other rows: errors of
+    predictions grow like 1 / (1 - p / n).
+    """
+    used, size = parameters_used(all_rows), float(all_rows.fits.size[0])
+    return VOTES + used / max(1 - used / size, LEAST_FREE) ** 2
 
 
 def parameters_used(all_rows: LeftOut, beta: float = 1.0) -> float:
     """Return the effective number of parameters of the posterior of all rows, with the level."""
-    beta, scale, _ = all_rows.points(np.array([beta]))
-    weight = special.softmax(all_rows._evidence(beta, scale))
-    lam = (beta * scale)[:, None] * all_rows.fits.singular[0] ** 2
+    betas, scale, _ = all_rows.points(np.array([beta]))
+    weight = special.softmax(all_rows._evidence(betas, scale))
+    lam = (betas * scale)[:, None] * all_rows.fits.singular[0] ** 2
     return float(weight @ (lam / (1 + lam)).sum(axis=1)) + all_rows.rows.level
 
 
@@ -592,23 +600,17 @@ def parts_of(all_rows: LeftOut, betas: Array, weights: Array) -> Parts:
     beta, scale, first = all_rows.points(betas)
     g = 1 / (1 + (beta * scale)[:, None] * fits.singular[0] ** 2)
     c, size, k = fits.response[0], float(fits.size[0]), len(beta)
-    evidence = np.exp(
-        all_rows._evidence(beta, scale)
-        - np.repeat(
-            np.maximum.reduceat(all_rows._evidence(beta, scale), first),
-            np.diff(np.append(first, k)),
-        )
-    )
-    total = np.add.reduceat(evidence, first)
-    counts = np.diff(np.append(first, k))
-    weight = evidence * np.repeat(weights / total, counts)
+    evidence = all_rows._evidence(beta, scale)
+    count = np.diff(np.append(first, k))
+    weight = np.exp(evidence - np.repeat(_log_sum(evidence, first, 0), count))
+    weight *= np.repeat(weights, count)
     known, a, b = rows.noise
     noise, dof = np.full(k, known or 0.0), np.full(k, np.inf)
     if known is None:
         a = a + beta * _freedom(rows, size) / 2
         b = b + beta * (fits.rest[0] + g @ c**2) / 2
         noise, dof = b / a, 2 * a
-    return Parts(
+    parts = Parts(
         weights=weight,
         dof=dof,
         noise=noise,
@@ -618,3 +620,4 @@ def parts_of(all_rows: LeftOut, betas: Array, weights: Array) -> Parts:
         level=np.full(k, fits.mean[0]),
         level_variance=1 / (beta * size),
     )
+    return parts.take(weight > NEGLIGIBLE_PART * weight.max())

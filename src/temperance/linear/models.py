@@ -144,10 +144,10 @@ class GivenPrior(LinearModel):
         return levels
 
     def _levels(self, distances: Array, misfit: Array, weight: Array, dimension: int) -> Array:
-        variance, a, b = self.noise
-        if variance is not None:
-            return special.chdtr(dimension, distances / variance)
-        a, b = a + weight / 2, b + misfit / 2
+        noise = self.noise
+        if noise.variance is not None:
+            return special.chdtr(dimension, distances / noise.variance)
+        a, b = noise.a + weight / 2, noise.b + misfit / 2
         return special.fdtr(dimension, 2 * a, distances * a / b / dimension)
 
     @property
