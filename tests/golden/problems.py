@@ -65,7 +65,7 @@ ON_PURPOSE: dict[str, str] = {
         "small/noise-too-large/leave-one-out copies/k-fold/apart units/leave-one-out "
         "tall/leave-one-out large/k-fold hierarchical/weights/leave-one-out laplace/leave-one-out "
         "full-covariance/k-fold softmax/k-fold student-t/k-fold hierarchical/known/k-fold "
-        "hierarchical/wide/k-fold",
+        "hierarchical/wide/k-fold classifier/forecasts regressor/forecasts/known",
     ),
     **changed(
         OTHER_RANGE,
@@ -80,13 +80,17 @@ ON_PURPOSE: dict[str, str] = {
         "jaakkola/k-fold mean-field/k-fold/predictive small/weights/whole/k-fold "
         "small/weights/zeros/bootstrap small/weights/whole/safe-bayes small/full-prior/leave-one-out "
         "small/noise-too-small/k-fold copies/k-fold/together few-values/k-fold groups/splitter "
-        "units/k-fold tall/bootstrap jaakkola/safe-bayes mean-field/split poisson/k-fold",
+        "units/k-fold tall/bootstrap jaakkola/safe-bayes mean-field/split poisson/k-fold "
+        "regressor/draws",
     ),
     **changed(OTHER_RANGE, "beta_range", "huber/leave-one-out pinball/k-fold hinge/naive"),
     "poisson/k-fold: beta_range": f"{OTHER_RANGE}; {OWN_RANGE}",
     **changed(FLAT_LEVEL, "curve beta_range", "hierarchical/known/k-fold"),
     **changed(
-        FLAT_LEVEL, "beta beta_range curve", "hierarchical/leave-one-out hierarchical/wide/k-fold"
+        FLAT_LEVEL,
+        "beta beta_range curve",
+        "hierarchical/leave-one-out hierarchical/wide/k-fold regressor/forecasts "
+        "regressor/forecasts/known",
     ),
     **changed(STACKED, "beta beta_range intervals", "linear-100-20-20/average"),
     **changed(
