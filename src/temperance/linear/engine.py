@@ -39,7 +39,7 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
 from temperance.posteriors.hierarchical import Parts
 from temperance.posteriors.student import gamma_half_step
-from temperance.table import LEAST, HeldOut, half_decades
+from temperance.table import LEAST, HeldOut, scanned
 
 LEVEL_LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
@@ -51,7 +51,7 @@ VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
 LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**20  # elements of a batch
-NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan, and its least value
+NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan; its least value
 
 
 class Noise(NamedTuple):
@@ -544,7 +544,7 @@ def held_out(
         weights = at.weights
     counts = data.weights if places is None else weights
     return HeldOut(
-        half_decades(bounds, lowest_beta(every)),
+        scanned(bounds, lowest_beta(every, bounds[1])),
         at,
         weights,
         counts,
@@ -567,13 +567,14 @@ class Scaled:
         return self.losses(self.factor * betas)
 
 
-def lowest_beta(all_rows: LeftOut) -> float:
+def lowest_beta(all_rows: LeftOut, upper: float) -> float:
     """Return a beta below which the posterior is next to the prior, at most .001."""
     rows = all_rows.rows
     largest = np.sqrt(rows.scales.max()) * all_rows.fits.singular.max(initial=0.0)
     with np.errstate(over="ignore", divide="ignore"):
         least = NEXT_TO_PRIOR / largest / largest
-    return float(np.clip(least, LEVEL_LEAST if rows.level else LOWEST, LEAST))
+    lowest = LEVEL_LEAST if rows.level else LOWEST * min(upper, 1.0)
+    return float(np.clip(least, lowest, LEAST))
 
 
 def votes_for_bayes(all_rows: LeftOut) -> float:
