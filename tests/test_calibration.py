@@ -11,13 +11,13 @@ import matplotlib
 import numpy as np
 import pytest
 from scenarios import MODELS, data_for
+from temperance.search.minimise import Minimum
+from temperance.uncertainty.standard_errors import KnownErrors, error_inflation, mean_and_error
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from temperance import Calibration, calibrate, expected_risk, models, strategies
 from temperance import resources as threads
 from temperance.messages import BoundWarning, FlatCurveWarning
-from temperance.search.minimise import Minimum
-from temperance.uncertainty.standard_errors import KnownErrors, error_inflation, mean_and_error
 
 matplotlib.use("Agg")
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scenarios import LOGISTIC
 from scipy import special
+from temperance.models.glm.fast.fold_rows import fold_rows
+from temperance.search.minimise import THOROUGH, minimise
 
 from temperance import calibrate, models, strategies
 from temperance.data import Data
 from temperance.losses import Logistic
 from temperance.models.glm import fast
 from temperance.models.glm.fast import fold_sketch
-from temperance.models.glm.fast.fold_rows import fold_rows
 from temperance.models.glm.model import Problem
 from temperance.models.glm.rows import Rows
 from temperance.plans import Folds
-from temperance.search.minimise import THOROUGH, minimise
 from temperance.strategies.selection import minimum_of
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field"]

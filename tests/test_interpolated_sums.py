@@ -4,9 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-
-from temperance import calibrate, models
-from temperance.messages import BoundWarning
 from temperance.models.linear import fast
 from temperance.models.linear.fast import choose, deletion_sums, moment_source
 from temperance.models.linear.fast.interpolant import (
@@ -18,9 +15,12 @@ from temperance.models.linear.fast.interpolant import (
 )
 from temperance.models.linear.noise import KnownVariance
 from temperance.models.linear.rows import WhitenedRows
-from temperance.plans import LeaveOneOut
 from temperance.search.log_scale import Ruler
 from temperance.search.with_floor import minimise_above_floor
+
+from temperance import calibrate, models
+from temperance.messages import BoundWarning
+from temperance.plans import LeaveOneOut
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 
@@ -163,9 +163,7 @@ class TestDeletionSums:
     def source(self, weighted):
         rows = uneven()
         weights = np.random.default_rng(1).uniform(0.5, 2.0, len(rows)) if weighted else None
-        return moment_source(
-            rows, LeaveOneOut(np.ones(len(rows)) if weights is None else weights)
-        )
+        return moment_source(rows, LeaveOneOut(np.ones(len(rows)) if weights is None else weights))
 
     def test_they_are_those_of_rows_left_out_below_the_reach_and_beyond(self, weighted):
         source = self.source(weighted)

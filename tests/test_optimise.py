@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-
-from temperance.plans import Pairs
 from temperance.search.log_scale import Cubics, Point, Ruler, Scale
 from temperance.search.minimise import (
     THOROUGH,
@@ -21,6 +19,8 @@ from temperance.search.minimise import (
     ruler_for,
     stochastic_minimise,
 )
+
+from temperance.plans import Pairs
 from temperance.strategies import selection
 
 TINY = 1e-200

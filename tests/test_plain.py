@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from temperance.models.linear import fast, gaussian, normal_inverse_gamma
+from temperance.models.linear.fast import deletion_sums
 
 from temperance import calibrate, models, strategies
 from temperance.checks import as_data
-from temperance.models.linear import fast, gaussian, normal_inverse_gamma
-from temperance.models.linear.fast import deletion_sums
 
 MODELS = {
     "known variance": models.GaussianLinear(0.7, prior_mean=0.2, prior_cov=3.0),

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import model_selection
+from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
+from temperance.models.linear.fast.pairs import PairMoments
+from temperance.models.linear.rows import WhitenedRows
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.checks import as_data
 from temperance.data import Data, all_ones, total_weight
 from temperance.duplicates import distinct_rows, joined_rows, number_distinct, takes_few_values
-from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
-from temperance.models.linear.fast.pairs import PairMoments
-from temperance.models.linear.rows import WhitenedRows
 from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 
 # Where the minimum lies is not the question here.

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from scenarios import RISKS, covariance, gaussian_data
 from scipy import stats
-
-from temperance import calibrate, models, strategies
-from temperance.data import Data
-from temperance.messages import BoundWarning, TemperanceWarning
 from temperance.models.linear.fast import leave_one_out
-from temperance.plans import LeaveOneOut
-from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.strategies.reference import linear, new_rows, row_basis, scales
 from temperance.strategies.reference.deletions import Deletions
 from temperance.strategies.reference.new_rows import (
@@ -25,6 +19,12 @@ from temperance.strategies.reference.new_rows import (
 from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import HasReference
 from temperance.uncertainty.standard_errors import error_inflation, mean_and_error
+
+from temperance import calibrate, models, strategies
+from temperance.data import Data
+from temperance.messages import BoundWarning, TemperanceWarning
+from temperance.plans import LeaveOneOut
+from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance_studies.thesis.defaults.rivals import FirstDescribed
 
 KNOWN = models.GaussianLinear(2.0, 0.3, covariance(3))

@@ -6,21 +6,21 @@ import warnings
 import numpy as np
 import pytest
 from scenarios import covariance
-
-from temperance import calibrate, models
-from temperance.data import Data
-from temperance.duplicates import all_distinct
-from temperance.messages import TemperanceWarning
 from temperance.models.linear.fast.deletion_sums import DeletionSums
 from temperance.models.linear.fast.leave_one_out import LeaveOneOutMoments
 from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.rows import WhitenedRows
-from temperance.strategies import ReferenceRisk
 from temperance.strategies.reference import deletions, linear
 from temperance.strategies.reference.deletions import Deletions, SharedSums
 from temperance.strategies.reference.new_rows import shrinkage_intensity
 from temperance.strategies.reference.row_basis import second_moments
 from temperance.strategies.reference.seen import observed_rows
+
+from temperance import calibrate, models
+from temperance.data import Data
+from temperance.duplicates import all_distinct
+from temperance.messages import TemperanceWarning
+from temperance.strategies import ReferenceRisk
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from temperance.search.compressed import compress, compressed
 
 from temperance import calibrate, losses, models, strategies
 from temperance.posteriors import ResponseLaw
-from temperance.search.compressed import compress, compressed
 
 LIKELIHOODS = {
     "Poisson": losses.Poisson(),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_optimise import KNOWN, SEVERAL, curve, least, well
-
 from temperance.search.log_scale import Point, Ruler
 from temperance.search.minimise import THOROUGH, THRIFTY, Minimum, evaluate_at
 from temperance.search.with_sketch import (
@@ -16,6 +14,7 @@ from temperance.search.with_sketch import (
     _or_bound,
 )
 from temperance.search.with_sketch import minimise_by_sketch as by_sketch
+from test_optimise import KNOWN, SEVERAL, curve, least, well
 
 GRAIN = 1e-3
 

@@ -61,8 +61,9 @@ class Forecast:
         with np.errstate(divide="ignore", invalid="ignore"):
             wider = np.where(self.dof > 2, self.dof / (self.dof - 2), np.inf)
         wider = np.where(np.isinf(self.dof), 1.0, wider)
-        square = self.scale**2 * wider[:, None] + (self.location - self.mean) ** 2
-        return np.sqrt(self.weights @ square)
+        with np.errstate(invalid="ignore"):  # a part without scale is its location
+            square = np.where(self.scale > 0, self.scale**2 * wider[:, None], 0.0)
+        return np.sqrt(self.weights @ (square + (self.location - self.mean) ** 2))
 
     def cdf(self, value: ArrayLike) -> Array:
         """Return the probability of at most ``value``, (n,) or (levels, n)."""

@@ -62,8 +62,10 @@ class BetaWeights:
 
     def quantile(self, q: float) -> float:
         """Return the beta below which the share ``q`` of the weight lies."""
-        middle = np.cumsum(self.weights) - self.weights / 2
-        return float(np.exp(np.interp(q, middle, np.log(self.betas))))
+        some = self.weights > NEGLIGIBLE * NEGLIGIBLE
+        weights, betas = self.weights[some], self.betas[some]
+        middle = np.cumsum(weights) - weights / 2
+        return float(np.exp(np.interp(q, middle, np.log(betas))))
 
 
 class Choice(NamedTuple):
@@ -115,7 +117,7 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
     # The betas of the scan come first: others are chosen only if they are lower.
     beta = min(found, key=lambda point: point[0])[1]
     for bound in bounds:
-        if abs(beta - bound) <= AT_BOUND * min(bound or inside[0], upper - lower):
+        if abs(beta - bound) <= AT_BOUND * min(bound or betas[1], upper - lower):
             return Choice(bound, at_bound=True)
     return Choice(beta)
 
@@ -191,8 +193,8 @@ def best_weights(losses: Array, votes: Array, bayes_votes: float, bayes: int) ->
     bayes_votes : c
     bayes : place of Bayes among the k
     """
-    if len(losses) == 1:
-        return np.ones(1)
+    if len(losses) == 1 or np.isinf(bayes_votes):
+        return (np.arange(len(losses)) == bayes).astype(float)
     voting = votes > 0
     if not voting.all():
         losses, votes = losses[:, voting], votes[voting]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from temperance.diagnostics import TemperanceWarning
 
 import temperance
 from temperance import Calibration, calibrate, calibrate_from_draws
-from temperance.diagnostics import TemperanceWarning
 
 from .rows import Array, Rows
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from temperance.search.minimise import Minimum
 
 from temperance import calibrate, models
 from temperance.data import Data
 from temperance.plans import LeaveOneOut
-from temperance.search.minimise import Minimum
 from temperance.strategies import Bootstrap, LeaveOneOut, ReferenceRisk
 from temperance.strategies.selection import minimum_of
 from temperance_studies.thesis.defaults import rivals

@@ -48,6 +48,7 @@ FEW = 2**16  # losses under single scales up to which none is left out
 SHARE, CONDITION = 1e-6, 1e8  # of residuals, and of eigenvalues: beyond them rows are decomposed
 CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in rounding
 VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
+EXACT = 1e-24  # share of squares that is rounding
 LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**20  # elements of a batch
@@ -566,9 +567,13 @@ def votes_for_bayes(all_rows: LeftOut) -> float:
     """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
 
     Held-out losses vary more, the more parameters are fitted to the other rows: errors of
-    predictions grow like 1 / (1 - p / n).
+    predictions grow like 1 / (1 - p / n).  Where the responses are fitted exactly, and the variance
+    of the noise is unknown, they say nothing about beta, and all votes are for Bayes.
     """
-    used, size = parameters_used(all_rows), float(all_rows.fits.size[0])
+    fits, free = all_rows.fits, all_rows.rows.noise.variance is None
+    if free and fits.rest[0] <= EXACT * (fits.rest[0] + fits.response[0] @ fits.response[0]):
+        return np.inf
+    used, size = parameters_used(all_rows), float(fits.size[0])
     return VOTES + used / max(1 - used / size, LEAST_FREE) ** 2
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize, minimize_scalar
+from temperance.search.log_scale import Ruler
 
 from temperance.calibrate import expected_risk
 from temperance.calibration import BetaWeights
@@ -16,7 +17,6 @@ from temperance.checks import as_bounds, as_data, as_non_negative, one_of
 from temperance.data import Array, Data, Risk
 from temperance.models import NormalInverseGammaLinear
 from temperance.resources import threads_for
-from temperance.search.log_scale import Ruler
 from temperance.strategies.selection import minimum_of, stack
 from temperance_studies.settings.settings import Rows, Setting, frozen
 

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from temperance.strategies.default import average_for
+
 from temperance.app.files import write_whole
 from temperance.data import Risk
 from temperance.protocols import Strategy
@@ -27,7 +29,6 @@ from temperance.strategies import (
     SafeBayes,
     SampleSplitting,
 )
-from temperance.strategies.default import average_for
 from temperance_studies.study.compare import compare
 from temperance_studies.study.strategies import Choice
 from temperance_studies.study.summary import by_setting

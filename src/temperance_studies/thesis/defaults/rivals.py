@@ -9,17 +9,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-
-from temperance.calibration import Calibration
-from temperance.curves import ReferenceCurve, RiskCurve
-from temperance.data import Array, Data, Risk
-from temperance.models import NormalInverseGammaLinear
 from temperance.models.linear.gaussian import KnownVarianceRegression
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance, NoiseModel
-from temperance.plans import LeaveOneOut
-from temperance.protocols import Model
 from temperance.search.minimise import Minimum
-from temperance.strategies import Bootstrap, ReferenceRisk
 from temperance.strategies.reference.linear import reference_risk_curve
 from temperance.strategies.reference.new_rows import plain_intensity
 from temperance.strategies.reference.scales import (
@@ -30,6 +22,14 @@ from temperance.strategies.reference.scales import (
 )
 from temperance.strategies.reference.seen import observed_rows
 from temperance.strategies.reference.strategy import closest_tolerated
+
+from temperance.calibration import Calibration
+from temperance.curves import ReferenceCurve, RiskCurve
+from temperance.data import Array, Data, Risk
+from temperance.models import NormalInverseGammaLinear
+from temperance.plans import LeaveOneOut
+from temperance.protocols import Model
+from temperance.strategies import Bootstrap, ReferenceRisk
 from temperance.strategies.selection import conclude, minimum_of
 
 STORED_AS = "temperance.study.rivals"  # module path that studies store

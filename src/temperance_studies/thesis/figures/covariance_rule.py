@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from temperance.search.minimise import Minimum
 
 from temperance.calibration import Calibration
 from temperance.checks import as_data
 from temperance.data import Data, Risk
 from temperance.protocols import Model
-from temperance.search.minimise import Minimum
 from temperance.strategies.selection import conclude, stack
 from temperance_studies.settings import Setting, risk_of_draws
 
