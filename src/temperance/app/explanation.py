@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from temperance.app.held_out import HeldOut, missed
 from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
 from temperance.losses import Pinball, Poisson
@@ -18,15 +20,13 @@ def explain(calibration: Calibration) -> str:
     """Return a few sentences on what the choice means and how certain it is."""
     if calibration.rate is not None:
         return _rate(calibration)
-    if calibration.average is not None:
-        low, high = calibration.beta_range or calibration.bounds
+    if calibration.weights is not None:
         gain = _sentence(_gain(calibration))
         return (
-            f"Forecasts are averaged over β, weighted by how well each β forecast held-out rows: "
-            f"95 % of the weight lies between {low:.3g} and {high:.3g}, half of it below "
-            f"{calibration.beta:.3g}. {gain}{_better_repair(calibration)}"
+            f"{gain} Forecasts are mixed over β, by how well mixtures forecast held-out rows: "
+            f"{_mixture(calibration)}.{_better_repair(calibration)}"
         )
-    if not calibration.minimum.searched:
+    if not calibration.choice.searched:
         return (
             "β was given, not chosen: each observation counts once, as the likelihood says. The "
             "risk is that on the rows which the posterior was fitted to."
@@ -50,6 +50,19 @@ def explain(calibration: Calibration) -> str:
 
 def _sentence(words: str) -> str:
     return words[0].upper() + words[1:]
+
+
+def _mixture(calibration: Calibration) -> str:
+    """Return the largest weights of betas, at most three."""
+    assert calibration.weights is not None
+    betas, weights = calibration.weights.betas, calibration.weights.weights
+    largest = [k for k in np.argsort(-weights)[:3] if weights[k] >= 0.01]
+    return _listed(
+        [
+            f"{100 * weights[k]:.0f} % of the weight is at β = {betas[k]:.3g}"
+            for k in sorted(largest)
+        ]
+    )
 
 
 def _rate(calibration: Calibration) -> str:
@@ -76,14 +89,14 @@ def _rate(calibration: Calibration) -> str:
 
 def name_of_choice(calibration: Calibration) -> str:
     """Return the name of the choice."""
-    return "chosen β" if calibration.average is None else "average over β"
+    return "chosen β" if calibration.weights is None else "mixture over β"
 
 
 def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     """Return a sentence if intervals for forecasts are wrong at any beta, or an empty text."""
     # Only a beta chosen on held-out rows is the best for their intervals.
-    chosen_on_held_out = calibration.average is not None or (
-        calibration.minimum.searched and getattr(calibration.strategy, "holds_rows_out", True)
+    chosen_on_held_out = calibration.weights is not None or (
+        calibration.choice.searched and getattr(calibration.strategy, "holds_rows_out", True)
     )
     shares = missed(held) if chosen_on_held_out and calibration.kind == "predictive" else {}
     if not shares:
@@ -109,7 +122,7 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
 def _listed(words: list[str]) -> str:
     """Return words joined by commas, the last by 'and'."""
     *first, last = words
-    return f"{', '.join(first)} and {last}"
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def modelled(fitted: Any, target: str) -> str:

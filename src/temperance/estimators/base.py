@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from temperance.calibrate import calibrate
+from temperance.calibrate import as_strategy as named_or_given
 from temperance.calibration import Calibration
-from temperance.checks import LARGEST, as_data, one_of, positive, shown, whole
+from temperance.checks import LARGEST, as_bounds, one_of, positive, shown, whole
+from temperance.curves import held_out
 from temperance.data import Array, Data, Labels, Risk
 from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.estimators.inputs import (
@@ -32,16 +33,16 @@ from temperance.plans import Transfer
 from temperance.protocols import Model, NoMinimiserError, Strategy, preferences_of
 from temperance.strategies import (
     RATES,
-    Average,
     Coverage,
     FromSplitter,
     RateStrategy,
     Sandwich,
+    Stacking,
     default_strategy,
+    feasible,
     strategy_named,
 )
-from temperance.strategies.default import average_for, with_feasible_folds, with_transfer
-from temperance.strategies.selection import stack
+from temperance.strategies.selection import stacked_data
 from temperance.uncertainty.information import CORRECTIONS, Correction
 
 Target = Literal["forecasts", "coefficients", "draws"]
@@ -149,7 +150,11 @@ class GibbsEstimator(BaseEstimator):
     def _calibrate(
         self, model: Model, rows: Array, y: Array, weights: Array, groups: ArrayLike | None
     ) -> Calibration:
-        data = as_data(rows, y, weights)
+        if weights.all():
+            data = Data(rows, y, weights)
+        else:
+            used = weights > 0
+            data = Data(rows[used], y[used], weights[used])
         refuse_certainty(model, data.X, data.weights)
         strategy, seed = self.strategy, as_seed(self.random_state)
         if strategy is None and self._target() == "coefficients":
@@ -170,21 +175,16 @@ class GibbsEstimator(BaseEstimator):
         seed: Any,
     ) -> Calibration:
         """Return the choice of a strategy, with groups held out together if there are any."""
+        risk = self._risk()
         if groups is not None:
             labels = as_groups(groups, weights)
-            strategy = by_groups(strategy, labels, model, self._risk(), self.transfer)
+            strategy = by_groups(strategy, labels, model, risk, self.transfer)
+        chosen = as_strategy(strategy, self.transfer, model, data, risk)
         with warnings.catch_warnings():
             if self._learns_scale():  # nobody gave this prior; the rule that is printed says it
                 warnings.simplefilter("ignore", PriorWarning)
-            return calibrate(
-                model,
-                data.X,
-                data.y,
-                as_strategy(strategy, self.transfer, model, data, self._risk()),
-                bounds=self._bounds(model, data),
-                risk=self._risk(),
-                weights=data.weights,
-                seed=seed,
+            return chosen.select(
+                model, data, as_bounds(self._bounds(model, data)), np.random.default_rng(seed), risk
             )
 
     def usual_strategy(self) -> Strategy:
@@ -271,23 +271,25 @@ class GibbsEstimator(BaseEstimator):
 
 
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
-    rows, plan = stack(known.data, new)
-    curve = known.model.risk_curve(rows, plan, risk)
-    loss, bayes = known.losses(curve), curve.rows(1.0)[0]
-    return (bayes - loss)[-len(new) :]
+    rows, plan = stacked_data(known.data, new)
+    table = held_out(known.model, rows, plan, risk, known.bounds)
+    bayes = table.at(np.ones(1))[0]
+    return (bayes - known.losses_in(table))[-len(new) :]
 
 
 def as_strategy(
     strategy: Strategy | str | None, transfer: Transfer, model: Model, data: Data, risk: Risk
-) -> Strategy:
+) -> Any:
     """Return an instance as it is; a name or the default gets ``transfer`` and fits the data."""
     one_of("transfer", transfer, ("beta", "alpha"))
     if strategy is None:
-        return with_feasible_folds(default_strategy(model, risk, transfer), data)
+        return feasible(default_strategy(model, risk, transfer), data)
     if isinstance(strategy, str):
-        named = average_for(model) if strategy == "average" else strategy_named(strategy)
-        return with_feasible_folds(with_transfer(named, transfer), data)
-    return strategy
+        named: Any = strategy_named(strategy)
+        if hasattr(named, "transfer"):
+            named = replace(named, transfer=transfer)
+        return feasible(named, data)
+    return named_or_given(strategy)
 
 
 def by_groups(
@@ -301,9 +303,9 @@ def by_groups(
         strategy = strategy_named(strategy)
     if isinstance(strategy, RateStrategy) and "groups" in vars(strategy):
         return replace(cast(Any, strategy), groups=groups)
-    if strategy not in (None, "k-fold", "average"):
+    if strategy not in (None, "k-fold", "stacking"):
         raise ValueError(
-            "groups are for the strategies 'average', 'k-fold', 'coverage', 'sandwich', "
+            "groups are for the strategies 'stacking', 'k-fold', 'coverage', 'sandwich', "
             "'fisher-information' and 'fitted-coverage'; give others a splitter by "
             f"strategies.FromSplitter(splitter, groups=...), got strategy {shown(strategy)}"
         )
@@ -312,5 +314,4 @@ def by_groups(
     one_of("transfer", transfer, ("beta", "alpha"))
     apart = FromSplitter(GroupKFold(min(10, count)), transfer, groups)
     usual = default_strategy(model, risk, transfer) if strategy is None else None
-    average = average_for(model) if strategy == "average" else usual
-    return replace(average, source=apart) if isinstance(average, Average) else apart
+    return Stacking(apart) if strategy == "stacking" or isinstance(usual, Stacking) else apart

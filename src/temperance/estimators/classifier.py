@@ -97,7 +97,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         Highest total degree of the powers and products of inputs.
     strategy : str, Strategy or None
         Rule that chooses beta: a name from :data:`temperance.strategies.NAMES` or an instance.  By
-        default probabilities are averaged over beta, with ten folds; for draws ten folds choose one
+        default probabilities are stacked over beta, with ten folds; for draws ten folds choose one
         beta.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
@@ -169,7 +169,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     >>> from sklearn.model_selection import train_test_split
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X, X_new, y, y_new = train_test_split(X, y, train_size=0.5, random_state=0, stratify=y)
-    >>> for strategy in ("bayes", "average"):
+    >>> for strategy in ("bayes", "stacking"):
     ...     model = GibbsClassifier(strategy=strategy).fit(X, y)
     ...     score = model.predict_log_proba(X_new)[np.arange(len(y_new)), y_new].mean()
     ...     beta, right = model.inverse_temperature_, model.score(X_new, y_new)

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
 from math import comb, log
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from numpy.typing import NDArray
+from sklearn.preprocessing import PolynomialFeatures
 
 from temperance.checks import shown
 from temperance.data import Array
@@ -24,6 +26,7 @@ from temperance.estimators.inputs import refuse_extreme_units
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.resources import refuse_too_large
 
+ROUNDING = 1e-13  # deviations relative to the mean that are nothing but rounding errors
 ENORMOUS = 10**80  # an upper limit on the number of terms that is reported
 COPIES = 4  # copies of the terms of all rows that exist at a time, at most
 
@@ -41,12 +44,18 @@ class AffineScale:
 
 
 def standard_scale(X: Array, weights: Array, centred: bool = True) -> AffineScale:
-    """Return the map to mean 0 and variance 1, or to mean square 1 about 0 if not centred."""
-    if centred:
-        scaler = StandardScaler().fit(X, sample_weight=weights)
-        return AffineScale(scaler.mean_, scaler.scale_)
-    unit = np.sqrt(np.average(X**2, axis=0, weights=weights))
-    return AffineScale(np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0))
+    """Return the map to mean 0 and variance 1, or to mean square 1 about 0 if not centred.
+
+    The unit of a column whose deviations are rounding errors is 1.
+    """
+    share = weights / weights.sum()
+    centre = share @ X if centred else np.zeros(X.shape[1])
+    away = X - centre
+    if centred:  # once more, for columns whose mean is large
+        centre = centre + share @ away
+        away = X - centre
+    unit = np.sqrt(share @ (away * away))
+    return AffineScale(centre, np.where(unit > ROUNDING * np.abs(centre), unit, 1.0))
 
 
 def raw_scale(columns: int) -> AffineScale:
@@ -64,20 +73,39 @@ class Coordinates:
     powers : the monomials, or ``None`` for the inputs themselves
     terms : scale of the terms
     intercept : whether the rows begin with a 1
+    columns : array of shape (terms,)
+        The column of the model that a term has, after the intercept; -1 for terms that are
+        constant, which take no part.  Equal terms share a column and its coefficient.
     """
 
     inputs: AffineScale
     powers: PolynomialFeatures | None
     terms: AffineScale
     intercept: bool
+    columns: NDArray[np.intp]
+
+    @cached_property
+    def kept(self) -> NDArray[np.intp]:
+        """The first term of each column of the model."""
+        used = np.flatnonzero(self.columns >= 0)
+        return used[np.unique(self.columns[used], return_index=True)[1]]
+
+    @cached_property
+    def share(self) -> Array:
+        """The part of its column's coefficient that each term has, (terms,)."""
+        copies = np.bincount(self.columns + 1, minlength=2)
+        return np.where(self.columns < 0, 0.0, 1 / copies[self.columns + 1])
 
     def rows(self, X: Array) -> Array:
         """Return the rows z of the model, shape (n, p)."""
         terms = X if self.powers is None else powers_of(self.powers, self.inputs(X))
-        first = int(self.intercept)
-        rows = np.ones((len(X), first + terms.shape[1]))
-        np.subtract(terms, self.terms.centre, out=rows[:, first:])
-        rows[:, first:] /= self.terms.unit
+        first, kept = int(self.intercept), self.kept
+        if len(kept) < terms.shape[1]:
+            terms = terms[:, kept]
+        rows = np.empty((len(X), first + terms.shape[1]))
+        rows[:, :first] = 1.0
+        np.subtract(terms, self.terms.centre[kept], out=rows[:, first:])
+        rows[:, first:] /= self.terms.unit[kept]
         return rows
 
     def names(self, inputs: Sequence[str]) -> list[str]:
@@ -94,31 +122,37 @@ class Coordinates:
         """Return the means of intercept and coefficients of the terms, in units of the response."""
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         skip = int(self.intercept)
-        slopes = posterior.mean[skip:] / self.terms.unit
+        slopes = self._slopes(posterior.mean[skip:])
         level = float(posterior.mean[0]) if self.intercept else 0.0
         return np.append(centre + unit * (level - slopes @ self.terms.centre), unit * slopes)
 
     def coefficients(
         self, posterior: Any, response: AffineScale | None = None
     ) -> StudentT | StudentMixture:
-        """Return the distribution of intercept and coefficients, in units of the response."""
+        """Return the distribution of intercept and coefficients, in units of the response.
+
+        A constant term takes no part: its coefficient is 0.
+        """
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         marginals = posterior.marginals()
-        constant = -self.terms.centre / self.terms.unit
+        constant = -self.terms.centre[self.kept] / self.terms.unit[self.kept]
         if self.intercept:
             constant = np.concatenate([[1.0], constant])
         first = posterior.combination(constant[None])
-        slopes = unit / self.terms.unit
         skip = int(self.intercept)
+        location = unit * self._slopes(marginals.location[..., skip:])
+        scale = unit * self._slopes(marginals.scale[..., skip:])
         return replace(
             marginals,
-            location=np.concatenate(
-                [centre + unit * first.location, slopes * marginals.location[..., skip:]], axis=-1
-            ),
-            scale=np.concatenate(
-                [unit * first.scale, slopes * marginals.scale[..., skip:]], axis=-1
-            ),
+            location=np.concatenate([centre + unit * first.location, location], axis=-1),
+            scale=np.concatenate([unit * first.scale, scale], axis=-1),
         )
+
+    def _slopes(self, slopes: Array) -> Array:
+        """Return numbers for the terms, per unit of each, from those for the model's columns."""
+        if not slopes.shape[-1]:
+            return np.zeros((*slopes.shape[:-1], len(self.columns)))
+        return slopes[..., self.columns] * (self.share / self.terms.unit)
 
 
 def coordinates_of(
@@ -133,9 +167,47 @@ def coordinates_of(
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
         terms = powers_of(powers, inputs(X))
         refuse_extreme_units(f"terms of degree {degree}", terms)
-    columns = terms.shape[1]
-    scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(columns)
-    return Coordinates(inputs, powers, scale, intercept)
+    scale = raw_scale(terms.shape[1])
+    if standardize:
+        scale = standard_scale(terms, weights, intercept)
+    return Coordinates(
+        inputs, powers, scale, intercept, distinct_columns(terms, weights, intercept)
+    )
+
+
+def distinct_columns(X: Array, weights: Array, intercept: bool) -> NDArray[np.intp]:
+    """Return the number of each column among the distinct ones that are not constant, or -1.
+
+    Without an intercept only columns of zeros are constant.  If all are, the first is kept.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0, 2.0, 0.0], [1.0, 3.0, 1.0, 3.0]])
+    >>> distinct_columns(X, np.ones(2), intercept=True)
+    array([-1,  0,  1,  0])
+    """
+    if not weights.all():
+        X = X[weights > 0]
+    constant = np.all(X == (X[:1] if intercept else 0.0), axis=0)
+    if constant.all():
+        constant[0] = False
+    sums = np.arange(1.0, len(X) + 1) @ X
+    columns = np.full(X.shape[1], -1)
+    used = np.flatnonzero(~constant)
+    _, same = np.unique(sums[used].round(6), return_inverse=True)
+    if same.max() + 1 == len(used):  # no two sums are alike
+        columns[used] = np.arange(len(used))
+        return columns
+    seen: list[int] = []
+    for j in used:
+        for number, k in enumerate(seen):
+            if np.array_equal(X[:, j], X[:, k]):
+                columns[j] = number
+                break
+        else:
+            columns[j] = len(seen)
+            seen.append(j)
+    return columns
 
 
 def powers_of(powers: PolynomialFeatures, X: Array) -> Array:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.data import Array
+from temperance.linear.engine import LinearRows, Noise, decompose
 from temperance.models import NormalInverseGammaLinear
-from temperance.models.linear.grams import triangle
-from temperance.models.linear_predictor import row_space
 
 # The prior has the weight of a fifth of an observation.
 SHAPE = 0.1
@@ -29,17 +28,14 @@ def weak_noise_model(
 
 def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
     r"""Return the residual variance of least squares; for few rows half the mean square of y."""
-    spread = float(np.average(y**2, weights=weights)) or 1.0
-    coordinates, _ = row_space(rows)
-    both = np.column_stack([coordinates, y])
-    both *= np.sqrt(weights)[:, None]
-    # A triangle with the same second moments replaces the rows.
-    few = triangle(both)
-    U, singular, _ = np.linalg.svd(few[:, :-1], full_matrices=False)
-    rank = int(np.sum(singular > singular.max() * max(rows.shape) * 1e-15))
+    spread = float(weights @ y**2 / weights.sum()) or 1.0
+    used = slice(None) if weights.all() else weights > 0
+    whole = LinearRows(rows[used], y[used], False, Noise(), np.ones(1))
+    fits, _ = decompose(whole, weights[used])
+    singular = fits.singular[0]
+    rank = int(np.sum(singular > singular.max(initial=0.0) * max(rows.shape) * 1e-15))
     freedom = float(weights.sum()) - rank
     if freedom < LEAST_FREEDOM:
         return spread / 2
-    residual = few[:, -1] - U[:, :rank] @ (U[:, :rank].T @ few[:, -1])
     # If the fit is perfect, the residual is rounding error.
-    return max(float(residual @ residual) / freedom, 1e-12 * spread)
+    return max(float(fits.rest[0]) / freedom, 1e-12 * spread)

@@ -14,16 +14,20 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+from temperance.curves import held_out
 from temperance.data import Array, Data
-from temperance.models import GaussianLinear, HierarchicalLinear
-from temperance.models.hierarchical.model import PRIOR_LEVEL, SCALES
-from temperance.models.linear.normal_inverse_gamma import NormalInverseGammaLinear
+from temperance.linear.models import (
+    SCALES,
+    GaussianLinear,
+    HierarchicalLinear,
+    NormalInverseGammaLinear,
+)
 from temperance.protocols import preferences_of
-from temperance.strategies.default import with_feasible_folds
 from temperance.strategies.k_fold import KFold
 
 LEARNT_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
 WEAK_SCALE = 10.0  # with which coefficients are hardly shrunk
+PRIOR_LEVEL = 1e4  # prior variance of a regression's intercept, in units of the noise variance
 CLASS_LEVEL = 100.0  # prior variance of an intercept
 FAR_BETAS = (2.0, 16.0)  # for posteriors that are far from Bayes at beta = 1
 CLOSE = 0.3  # accuracy of the search, in the logarithm of the scale
@@ -32,7 +36,7 @@ STEP = 0.25  # between the scales of regressions, in log10
 
 def averaged_scales(y: Array, weights: Array, noise: float) -> Array:
     """Return scales in units of the noise's, up to ten times the size of y, or to 100."""
-    size = float(np.sqrt(np.average(y**2, weights=weights) / noise))
+    size = float(np.sqrt(weights @ y**2 / weights.sum() / noise))
     highest = max(np.log10(SCALES[-1]), np.log10(10 * size) if size > 0 else 0.0)
     return np.array(10 ** np.arange(np.log10(SCALES[0]), highest + STEP, STEP))
 
@@ -49,7 +53,8 @@ def most_evident_regression(
     model: HierarchicalLinear, rows: Array, y: Array, weights: Array
 ) -> GaussianLinear | NormalInverseGammaLinear:
     """Return the model with the prior scale of largest evidence."""
-    scales, evidence = model.posterior(rows, y, float(weights.sum()), weights).scale_weights
+    data = Data(rows, y, weights)
+    scales, evidence = model.posteriors(data, np.ones(1))[0].scale_weights
     scale = float(scales[np.argmax(evidence)])
     variances = prior_variances(scale, PRIOR_LEVEL, rows.shape[1], model.intercept)
     if model.noise_variance is None:
@@ -74,11 +79,11 @@ def most_predictive_classes(
 
 def most_predictive(model_of: Callable[[float], Any], data: Data) -> Any:
     """Return the model of the prior scale that forecasts best in ten folds."""
-    folds, plan = with_feasible_folds(KFold(), data).planned(data, np.random.default_rng(0))
+    folds, plan = KFold().feasible(data).planned(data, np.random.default_rng(0))
 
     def best_risk(model: Any) -> float:
         betas = np.array(FAR_BETAS if preferences_of(model).wide else [1.0])
-        return float(model.risk_curve(folds, plan, "predictive")(betas).min())
+        return float(held_out(model, folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
 
     found = optimize.minimize_scalar(
         lambda log_scale: best_risk(model_of(float(np.exp(log_scale)))),

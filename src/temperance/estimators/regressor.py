@@ -72,7 +72,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     strategy : str, Strategy or None
         Rule that chooses beta: a name from :data:`temperance.strategies.NAMES` or
         :data:`temperance.strategies.RATES`, "reference-risk", or an instance.  By default forecasts
-        are averaged over beta, by leave-one-out; for draws beta is chosen by reference risk.
+        are stacked over beta, by leave-one-out; for draws beta is chosen by reference risk.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "coefficients", "draws"} or None

@@ -1,4 +1,4 @@
-"""What is stored of a calibration with an estimator: its numbers and its posterior."""
+"""What is stored of a calibration with an estimator: its numbers, its table and its posterior."""
 
 from __future__ import annotations
 
@@ -6,27 +6,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
 from temperance.calibration import Calibration
-from temperance.curves import RiskCurve
 from temperance.data import Array, Data
-from temperance.uncertainty.standard_errors import KnownErrors
 
 
 def without_data(calibration: Calibration) -> Calibration:
-    """Return a calibration with the same numbers and posterior, without data and curve."""
-    curve, rate = calibration.curve, calibration.rate
+    """Return a calibration with the same posterior and table, without the training data."""
+    table, rate = calibration.table, calibration.rate
     stored = replace(
         calibration,
         data=cast(Data, AbsentData(calibration.data.size)),
-        errors=KnownErrors(calibration.standard_error, calibration.gain_standard_error),
-        curve=None if curve is None else RiskCurve(_refuse, _refuse, curve.method),
+        table=None if table is None else table.kept(),
         rate=None if rate is None else replace(rate, interval=None),
     )
     # Cached properties: their values are stored under their names.
-    vars(stored).update(
-        bayes_risk=calibration.bayes_risk,
-        posterior=calibration.posterior,
-        beta_range=calibration.beta_range,
-    )
+    names = ("posterior", "beta_range", "bayes_risk", "_risk", "_gain")
+    vars(stored).update({name: getattr(calibration, name) for name in names})
     return stored
 
 

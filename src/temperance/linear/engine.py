@@ -41,11 +41,14 @@ from temperance.posteriors.hierarchical import Parts
 from temperance.posteriors.student import gamma_half_step
 from temperance.table import HeldOut, half_decades
 
+LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
+NEGLIGIBLE_PART = 1e-9  # weight of a component of a posterior
 FEW = 2**16  # losses under single scales up to which none is left out
 SHARE, CONDITION = 1e-6, 1e8  # of residuals, and of eigenvalues: beyond them rows are decomposed
 CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in rounding
-VOTES = 2.0  # for Bayes in a stack, beside one for each effective parameter
+VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
+LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**20  # elements of a batch
 
@@ -183,6 +186,11 @@ class Points(NamedTuple):
     first: NDArray[np.intp]
 
 
+def proper(betas: Array, level: bool) -> Array:
+    """Return the betas; with a level of flat prior those below the least as the least."""
+    return np.where(betas.real < LEAST, LEAST, betas) if level else betas
+
+
 def log_evidence(
     rows: LinearRows, size: Any, beta: Array, misfit: Array, determinant: Array
 ) -> Array:
@@ -249,15 +257,20 @@ def losses_of(
 
 def mixed_over_scales(losses: Array, log_weight: Array, first: Any, score: Any, axis: int) -> Array:
     """Return losses under the average over scales: of densities, or of the losses themselves."""
-    top = np.maximum.reduceat(log_weight.real, first, axis=axis)
+    total = _log_sum(log_weight, first, axis)
+    if score == "predictive":
+        return total - _log_sum(log_weight - losses, first, axis)
     count = np.diff(np.append(first, log_weight.shape[axis]))
-    weight = np.exp(log_weight - np.repeat(top, count, axis=axis))
-    total = np.add.reduceat(weight, first, axis=axis)
-    if score != "predictive":
-        return np.add.reduceat(weight * losses, first, axis=axis) / total
-    least = np.minimum.reduceat(losses.real, first, axis=axis)
-    density = np.exp(np.repeat(least, count, axis=axis) - losses)
-    return least - np.log(np.add.reduceat(weight * density, first, axis=axis) / total)
+    weight = np.exp(log_weight - np.repeat(total, count, axis=axis))
+    return np.add.reduceat(weight * losses, first, axis=axis)
+
+
+def _log_sum(values: Array, first: Any, axis: int) -> Array:
+    """Return log sum exp over the groups that begin at ``first``."""
+    top = np.maximum.reduceat(values.real, first, axis=axis)
+    count = np.diff(np.append(first, values.shape[axis]))
+    parts = np.exp(values - np.repeat(top, count, axis=axis))
+    return top + np.log(np.add.reduceat(parts, first, axis=axis))
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +339,7 @@ class LeftOut:
     def __call__(self, betas: Array) -> Array:
         """Return the losses at betas (g,), shape (g, m)."""
         fits, left, outside, weights, share = self._decomposed
-        beta, scale, first = self.points(betas)
+        beta, scale, first = self.points(proper(betas, self.rows.level))
         beta, scale = beta[:, None], scale[:, None]
         square = fits.singular[0] ** 2
         g = 1 / (1 + beta * scale * square)
@@ -412,6 +425,7 @@ class PairLosses:
     def __call__(self, betas: Array) -> Array:
         """Return the mean losses of all rows at betas (g,), shape (g, n)."""
         n, g = len(self.rows.response), len(betas)
+        betas = proper(betas, self.rows.level)
         total = np.zeros((g, n), dtype=betas.dtype)
         (p, e), k = self.test.shape, len(self.rows.scales)
         every = e == n
@@ -511,7 +525,9 @@ def held_out(
     every = LeftOut(rows, data.weights, data.weights, score, slice(None))
     places, weights = None, data.weights
     at: Any
-    if isinstance(plan, LeaveOneOut) and np.ptp(plan.exponents) == 0:
+    exponents = plan.exponents if isinstance(plan, LeaveOneOut) else np.zeros(2)
+    same = np.ptp(exponents) == 0 and (exponents[0] == 1 or not rows.level)
+    if isinstance(plan, LeaveOneOut) and same:
         places = plan.places
         which: Any = slice(None) if places is None else places
         every = LeftOut(rows, data.weights, plan.deleted[which], score, which)
@@ -528,7 +544,7 @@ def held_out(
         weights,
         counts,
         score,
-        votes=VOTES + parameters_used(every),
+        votes=votes_for_bayes(every),
         analytic=True,
         rows=places,
     )
@@ -546,6 +562,16 @@ class Scaled:
         return self.losses(self.factor * betas)
 
 
+def votes_for_bayes(all_rows: LeftOut) -> float:
+    """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
+
+    Held-out losses vary more, the more parameters are fitted to the other rows: errors of
+    predictions grow like 1 / (1 - p / n).
+    """
+    used, size = parameters_used(all_rows), float(all_rows.fits.size[0])
+    return VOTES + used / max(1 - used / size, LEAST_FREE) ** 2
+
+
 def parameters_used(all_rows: LeftOut, beta: float = 1.0) -> float:
     """Return the effective number of parameters of the posterior of all rows, with the level."""
     beta, scale, _ = all_rows.points(np.array([beta]))
@@ -560,23 +586,17 @@ def parts_of(all_rows: LeftOut, betas: Array, weights: Array) -> Parts:
     beta, scale, first = all_rows.points(betas)
     g = 1 / (1 + (beta * scale)[:, None] * fits.singular[0] ** 2)
     c, size, k = fits.response[0], float(fits.size[0]), len(beta)
-    evidence = np.exp(
-        all_rows._evidence(beta, scale)
-        - np.repeat(
-            np.maximum.reduceat(all_rows._evidence(beta, scale), first),
-            np.diff(np.append(first, k)),
-        )
-    )
-    total = np.add.reduceat(evidence, first)
-    counts = np.diff(np.append(first, k))
-    weight = evidence * np.repeat(weights / total, counts)
+    evidence = all_rows._evidence(beta, scale)
+    count = np.diff(np.append(first, k))
+    weight = np.exp(evidence - np.repeat(_log_sum(evidence, first, 0), count))
+    weight *= np.repeat(weights, count)
     known, a, b = rows.noise
     noise, dof = np.full(k, known or 0.0), np.full(k, np.inf)
     if known is None:
         a = a + beta * _freedom(rows, size) / 2
         b = b + beta * (fits.rest[0] + g @ c**2) / 2
         noise, dof = b / a, 2 * a
-    return Parts(
+    parts = Parts(
         weights=weight,
         dof=dof,
         noise=noise,
@@ -586,3 +606,4 @@ def parts_of(all_rows: LeftOut, betas: Array, weights: Array) -> Parts:
         level=np.full(k, fits.mean[0]),
         level_variance=1 / (beta * size),
     )
+    return parts.take(weight > NEGLIGIBLE_PART * weight.max())

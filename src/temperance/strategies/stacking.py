@@ -93,13 +93,13 @@ class Stacking(PlanStrategy):
         risk: Risk = "predictive",
     ) -> Calibration:
         """Return the weighted betas within ``bounds``."""
-        if risk != "predictive":
-            raise ValueError(f"Stacking is for forecasts: risk must be 'predictive', got {risk!r}")
         if not has_likelihood(model):
             raise ValueError(
                 "strategy must be another than Stacking, which is for forecasts, for "
                 f"{type(model).__name__} with a loss that is no likelihood"
             )
+        if risk != "predictive":
+            raise ValueError(f"Stacking is for forecasts: risk must be 'predictive', got {risk!r}")
         if bounds[1] < LEAST:
             raise ValueError(f"bounds must reach beyond {LEAST:g} to stack, got {bounds!r}")
         if self.source is None and not preferences_of(model).leave_one_out:

@@ -92,9 +92,9 @@ def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]
 def _purpose(fitted: Any) -> str:
     """Return what beta was chosen for, and how."""
     chosen = fitted.calibration_
-    if chosen.curve is None:
+    if chosen.table is None:
         return f"credible sets of the coefficients: {chosen.where}"
-    return f"{PURPOSES[chosen.kind]}: {chosen.kind} risk, {chosen.curve.method}{_units(fitted)}"
+    return f"{PURPOSES[chosen.kind]}: {chosen.kind} risk, {chosen.table.method}{_units(fitted)}"
 
 
 def _prior(fitted: Any) -> str:
@@ -166,7 +166,7 @@ def _quantities(part: Calibration) -> list[tuple[str, str]]:
         ("range", _range(part)),
         ("alpha", f"{part.alpha:.4g}"),
     ]
-    if part.curve is None:
+    if part.table is None:
         return [*choice, ("rule", part.where)]
     bayes = [
         ("Bayes' risk", f"{part.bayes_risk:.5g}"),
@@ -194,7 +194,7 @@ def _print_coefficients(console: Output, found: list[dict[str, Any]]) -> None:
 
 
 def _range(part: Calibration) -> str:
-    given = part.average is None and part.rate is None and not part.minimum.searched
+    given = part.weights is None and part.rate is None and not part.choice.searched
     if given or part.beta_range is None:
         return "–"
     return "{:.3g} to {:.3g}".format(*part.beta_range)
@@ -339,7 +339,8 @@ def _result(fitted: Any) -> dict[str, Any]:
         "class": names[0] or None if len(names) == 1 else None,
         "beta": part.beta,
         "beta_range": None if part.beta_range is None else list(part.beta_range),
-        "average": _average(part),
+        "verdict": part.verdict if part.table is not None and part.likelihood else None,
+        "weights": _weights(part),
         "alpha": part.alpha,
         "n": part.data.size,
         "risk": part.risk,
@@ -354,10 +355,10 @@ def _result(fitted: Any) -> dict[str, Any]:
     }
 
 
-def _average(part: Calibration) -> dict[str, Any] | None:
-    if part.average is None:
+def _weights(part: Calibration) -> dict[str, Any] | None:
+    if part.weights is None:
         return None
-    return {"betas": part.average.betas.tolist(), "weights": part.average.weights.tolist()}
+    return {"betas": part.weights.betas.tolist(), "weights": part.weights.weights.tolist()}
 
 
 def _coefficients(fitted: Any) -> list[dict[str, Any]]:

@@ -23,12 +23,12 @@ from temperance.app.tables import Table, TableError
 from temperance.checks import shown
 from temperance.messages import BoundWarning, FlatCurveWarning
 from temperance.models.glm.fast import cost_of_fits, fits_to_leave_one_out
-from temperance.protocols import HasReference
+from temperance.protocols import preferences_of
 from temperance.strategies import NAMES, Bootstrap
-from temperance.strategies.safe_bayes import GROWTH
 
 N_HELD_OUT_FOLDS = 5
 # Enough draws to show its choice, at a tenth of the cost.
+FITS_OF_PREFIXES = 150  # of all rows, that cost as much as SafeBayes
 RESAMPLES_BESIDE = 100
 # Limits on the estimated cost of a logistic model's fits.  The first is about ten seconds of one
 # strategy for the dots of a report, the second three minutes with held-out rows in a comparison.
@@ -68,7 +68,7 @@ def run(request: Request) -> CalibrateResult:
             _refuse_lone_classes(table)
         own = request.own_strategy(estimator)
         offered = [*NAMES]
-        if isinstance(estimator.kind_of_model(), HasReference):
+        if preferences_of(estimator.kind_of_model()).reference:
             offered.append("reference-risk")
         if not request.likelihood:
             offered = [name for name in offered if name not in FOR_LIKELIHOODS]
@@ -101,7 +101,7 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     lower, upper = request.bounds or (0.0, 3.0)
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
-    if name == "average" and request.risk != "predictive":
+    if name == "stacking" and request.risk != "predictive":
         return "because it is for forecasts"
     if request.loss is not None and request.loss not in USUAL_LOSSES:
         return MANY_FITS if name in ("leave-one-out", "safe-bayes", "bootstrap") else None
@@ -113,7 +113,7 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     columns = count_terms(inputs, request.degree or 1)
     fits = {
         "leave-one-out": fits_to_leave_one_out(rows, columns),
-        "safe-bayes": min(rows, round(1 / GROWTH)),
+        "safe-bayes": min(rows, FITS_OF_PREFIXES),
         "bootstrap": RESAMPLES_BESIDE,
     }
     classes = len(set(table.target.tolist()))

@@ -29,13 +29,13 @@ from temperance.checks import shown
 from temperance.data import Array
 from temperance.losses import Pinball
 from temperance.posteriors import StudentMixture, StudentT
-from temperance.search.log_scale import Ruler
 from temperance.strategies.rate import assessed
 
 MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200
 GRID = 80
-STEPS, EVEN_STEPS = 36, 12  # of the slider, on the curve's search scale and over the bounds
+STEPS, EVEN_STEPS = 36, 12  # of the slider, in log beta and evenly over the bounds
+GRAIN = 1e-3  # smallest beta of the slider
 # Probabilities of the points that outline densities: even steps of a Gaussian.
 DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
@@ -70,19 +70,16 @@ def compute(
     command : the command that produces the same report
     """
     calibration = assessed(fitted.calibration_)
-    curve = calibration.curve
-    assert curve is not None
     chosen = [StrategyChoice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
-    ruler = curve.ruler(calibration.bounds)
-    betas = _betas(calibration, ruler)
-    risk = curve(betas)
-    # None is the choice itself, which may be an average over betas.
+    betas = _betas(calibration)
+    risk = calibration.curve(betas)
+    # None is the choice itself, which may be a mixture over betas.
     requested = [None if beta == calibration.beta else float(beta) for beta in betas]
     laws = [_laws(fitted, beta) for beta in requested]
     names = [name for name, _ in fitted.parts()]
     bands = _bands(fitted, table, names, requested)
     parts = [
-        _part(fitted, calibration, name, chosen, betas, ruler, risk, k, [e[k] for e in laws], band)
+        _part(fitted, calibration, name, chosen, betas, risk, k, [e[k] for e in laws], band)
         for k, (name, band) in enumerate(zip(names, bands, strict=True))
     ]
     kept = _held_out(fitted, table, held)
@@ -142,18 +139,18 @@ def _band_in_words(fitted: Any) -> str:
     return f"Fitted {line} and its 95 % credible band, which is not for new responses."
 
 
-def _betas(calibration: Calibration, ruler: Ruler) -> Array:
-    """Return ascending betas within the bounds, on the curve's scale, with choice and Bayes."""
+def _betas(calibration: Calibration) -> Array:
+    """Return ascending betas within the bounds, with choice and Bayes."""
     lower, upper = calibration.bounds
-    width = float(ruler.t(upper))
-    # Beyond its ceiling a curve has no features, but it may still change slowly.
-    spread = ruler._replace(ceiling=np.inf).scan(EVEN_STEPS, width / STEPS)
+    least = max(lower, GRAIN)
     around = calibration.beta * np.geomspace(1 / 8, 8, 7)
     marked = [calibration.beta, *([1.0] if calibration.likelihood else [])]
-    betas = np.concatenate([spread, around, marked])
-    betas = np.unique(betas[(lower <= betas) & (betas <= upper)])
+    even = np.linspace(least, upper, EVEN_STEPS)
+    betas = np.concatenate([np.geomspace(least, upper, STEPS), even, around, marked])
+    betas = np.unique(betas[(least <= betas) & (betas <= upper)])
     # Drop neighbours that a plot cannot resolve, but never an end, the choice or Bayes.
-    apart = np.diff(ruler.t(betas), prepend=-np.inf) > 1e-3 * width
+    places = np.log(betas + GRAIN)
+    apart = np.diff(places, prepend=-np.inf) > 1e-3 * (places[-1] - places[0])
     return betas[apart | np.isin(betas, [upper, *marked])]
 
 
@@ -163,7 +160,6 @@ def _part(
     name: str,
     choices: list[StrategyChoice],
     betas: Array,
-    ruler: Ruler,
     risk: Array,
     k: int,
     laws: list[StudentDistribution],
@@ -171,15 +167,15 @@ def _part(
 ) -> ReportPart:
     names = ["intercept", *fitted.terms_]
     at = int(np.searchsorted(betas, calibration.beta))
-    rule = calibration.average is not None or calibration.rate is not None
-    given = not rule and not calibration.minimum.searched
+    rule = calibration.weights is not None or calibration.rate is not None
+    given = not rule and not calibration.choice.searched
     return ReportPart(
         name=name,
         betas=betas,
-        grain=ruler.offset,
+        grain=GRAIN,
         risk=risk,
         at=at,
-        averaged=calibration.average is not None,
+        mixed=calibration.weights is not None,
         beta_range=None if given else calibration.beta_range,
         choice_risk=calibration.risk,
         standard_error=calibration.standard_error,

@@ -76,7 +76,7 @@ class ReportPart:
 
     ``betas`` ascend within the bounds and contain the choice and (if inside, and if the loss is a
     likelihood) 1; ``risk`` is the curve there.  Above ``grain`` the slider is logarithmic in beta.
-    ``at`` is the index of the choice.  If that is an average over betas, the median of their
+    ``at`` is the index of the choice.  If that is a mixture over betas, the median of their
     weights is at this index, and ``choice_risk`` differs from the curve.  ``beta_range`` are the
     betas that do not differ significantly from the choice, or 95 % of the weights; None if beta
     was given.  ``coefficients`` are all ``n_coefficients`` of them, or those the most standard
@@ -88,7 +88,7 @@ class ReportPart:
     grain: float
     risk: Array
     at: int
-    averaged: bool
+    mixed: bool
     beta_range: tuple[float, float] | None
     choice_risk: float
     standard_error: float
@@ -132,7 +132,7 @@ class HeldOutSummary:
 class Contents:
     """A whole report.
 
-    ``choice_name`` is what is compared with Bayes: one beta, or an average.  ``reading`` says what
+    ``choice_name`` is what is compared with Bayes: one beta, or a mixture.  ``reading`` says what
     the coefficients of text compare; it may be empty.  ``widths`` says what their intervals are
     for, ``band`` what the band along a single input is.  ``bayes`` is whether beta = 1 is Bayes.
     ``ranking`` is a table of strategies on held-out rows, with headings in its first row, or empty.

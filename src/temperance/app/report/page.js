@@ -5,7 +5,7 @@ const state = { part: data.parts[0], index: 0, movers: [] };
 
 const bayesIndex = (part) => (data.bayes ? part.betas.indexOf(1) : -1);
 const andUnderBayes = data.bayes ? " and under Bayes" : "";
-/** The risk at a place of the slider, which at that of the choice may be that of an average. */
+/** The risk at a place of the slider, which at that of the choice may be that of a mixture. */
 const riskAt = (part, index) => (index === part.at ? part.choice_risk : part.risk[index]);
 
 // --- risk curve ---------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ function drawTiles(part) {
     html("small", byId("tile-beta"), ` ${low} to ${high}`);
   }
   for (const key of document.querySelectorAll(".range-key")) key.hidden = !part.beta_range;
-  byId("range-meaning").textContent = part.averaged ? "95 % of the weights" : "not told apart";
+  byId("range-meaning").textContent = "not told apart";
   const error = part.standard_error;
   byId("tile-risk").textContent = rounded(part.choice_risk, error);
   byId("error-key").hidden = !known(error);
@@ -441,8 +441,8 @@ function move(index) {
   const { part } = state;
   state.index = index;
   const where = index === part.at ? "choice" : index === bayesIndex(part) ? "Bayes" : "";
-  const averaged = part.averaged && index === part.at;
-  const beta = averaged ? "averaged" : `= ${format(part.betas[index])}`;
+  const mixed = part.mixed && index === part.at;
+  const beta = mixed ? "mixed" : `= ${format(part.betas[index])}`;
   const risk = rounded(riskAt(part, index), part.standard_error);
   byId("slider").value = index;
   byId("slider").setAttribute("aria-valuetext", `beta ${beta}, risk ${risk} ${where}`.trim());

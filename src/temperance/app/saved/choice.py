@@ -14,7 +14,7 @@ from temperance.app.tables.encoding import Kind
 from temperance.app.tables.reading import content_of
 from temperance.checks import shown
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
