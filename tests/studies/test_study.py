@@ -24,6 +24,7 @@ from temperance.strategies import (
     LeaveOneOut,
     Naive,
     Oracle,
+    ReferenceRisk,
     SafeBayes,
     SampleSplitting,
     Sandwich,
@@ -649,6 +650,7 @@ def test_safe_bayes_as_coded_trains_before_t_and_tests_after_it():
         (COVERAGE["mean"](50), "temperance.datasets.coverage.MeanCoverage"),
         (SandwichCovariance(), "temperance.study.coverage.SandwichCovariance"),
         (SafeBayesAsCoded(), "temperance.study.strategies.SafeBayesAsCoded"),
+        (ReferenceRisk(), "temperance.strategies.reference_risk.ReferenceRisk"),
         (LinkSetting(20, 2, "laplace"), "temperance_thesis.defaults.fresh.LinkSetting"),
         (
             CovarianceRule(LogisticSetting(20, 2, "laplace")),
