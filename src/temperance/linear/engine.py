@@ -429,16 +429,20 @@ class PairLosses:
         betas = proper(betas, self.rows.level)
         total = np.zeros((g, n), dtype=betas.dtype)
         (p, e), k = self.test.shape, len(self.rows.scales)
-        every = e == n
         for part in batches(p, max(e, self.rows.inputs.shape[1]) * (g * k + 1), BUDGET):
             losses = self._losses(betas, part)  # (b, e, g)
-            weighted = losses * self.test[part][..., None]
-            if every and (self.tested[part] == np.arange(n)).all():
-                total += weighted.sum(axis=0).T
+            if self._every:
+                total += np.einsum("beg,be->ge", losses, self.test[part])
             else:
-                np.add.at(total.T, self.tested[part], weighted)
+                np.add.at(total.T, self.tested[part], losses * self.test[part][..., None])
         weights = self.weights
         return total / np.where(weights > 0, weights, 1.0)
+
+    @cached_property
+    def _every(self) -> bool:
+        """Whether all pairs test all rows in order."""
+        n = len(self.rows.response)
+        return self.tested.shape[1] == n and bool(np.all(self.tested == np.arange(n)))
 
     def _losses(self, betas: Array, part: slice) -> Array:
         fits = Fits(*(field[part] for field in self.fits))
@@ -446,8 +450,9 @@ class PairLosses:
         b, e = tested.shape
         beta = np.repeat(betas, len(scales))  # (m,)
         scale = np.tile(scales, len(betas))
-        inputs = self.rows.inputs[tested]
-        response = self.rows.response[tested]
+        inputs, response = self.rows.inputs[None], self.rows.response[None]
+        if not self._every:
+            inputs, response = inputs[0, tested], response[0, tested]
         if self.rows.level:
             inputs, response = inputs - fits.centre[:, None], response - fits.mean[:, None]
         along = inputs @ fits.directions  # (b, e, r)
