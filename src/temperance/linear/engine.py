@@ -51,7 +51,7 @@ VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
 EXACT = 1e-24  # share of squares that is rounding
 LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
-BUDGET = 2**20  # elements of a batch
+BUDGET = 2**16  # elements of a batch, which fit into the cache
 
 
 class Noise(NamedTuple):
