@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration
-from temperance.checks import as_bounds, as_data, as_non_negative, one_of, shown, whole
+from temperance.checks import (
+    as_bounds,
+    as_data,
+    as_non_negative,
+    one_of,
+    refuse_overflow,
+    shown,
+    whole,
+)
 from temperance.curves import held_out
 from temperance.data import Data, Risk
 from temperance.protocols import Model, SamplingModel, Strategy, has_likelihood
@@ -82,7 +90,7 @@ def calibrate(
     if hasattr(model, "check"):
         model.check(data)
     chosen = as_strategy(strategy or feasible(default_strategy(model, risk), data))
-    with threads_for(data.X.size):
+    with threads_for(data.X.size), refuse_overflow(data.X, data.y):
         return chosen.select(model, data, limits, _as_generator(seed), risk)
 
 
@@ -146,7 +154,7 @@ def expected_risk(
         )
     rows, plan = stacked_data(known, new)
     beta = at / known.size
-    with threads_for(rows.X.size):
+    with threads_for(rows.X.size), refuse_overflow(rows.X, rows.y):
         table = held_out(model, rows, plan, risk, (0.0, max(1.0, float(np.max(beta)))))
         value, slope = table(beta, derivative=True)
         if derivative and gradient == "covariance" and not callable(getattr(model, "loss", None)):

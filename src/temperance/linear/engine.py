@@ -4,8 +4,8 @@ r"""Linear regression at every exponent and every scale of the prior, from one d
 
 with s2 known or inverse gamma (a_0, b_0), and on request a level of flat prior.  In whitened
 coordinates, S_0 = C C', t = C'z, r = y - z'mu_0, rows of weights w have the decomposition
-diag(sqrt w) (t - mean t) = L diag(s) U', c = L' sqrt(w) (r - mean r).  Only lam = beta kappa enters a
-fit: with g = 1 / (1 + lam s^2),
+diag(sqrt w) (t - mean t) = L diag(s) U', c = L' sqrt(w) (r - mean r).  Only lam = beta kappa enters
+a fit: with g = 1 / (1 + lam s^2),
 
     error of a row     r - mean r - (t - mean t)'U (lam s c g),
     variance           h / beta = (t - mean t)'U diag(kappa g) U'(t - mean t) + 1 / (beta W),
@@ -39,9 +39,9 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
 from temperance.posteriors.hierarchical import Parts
 from temperance.posteriors.student import gamma_half_step
-from temperance.table import HeldOut, half_decades
+from temperance.table import LEAST, HeldOut, scanned
 
-LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
+LEVEL_LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
 NEGLIGIBLE_PART = 1e-9  # weight of a component of a posterior
 FEW = 2**16  # losses under single scales up to which none is left out
@@ -52,6 +52,7 @@ EXACT = 1e-24  # share of squares that is rounding
 LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
 BUDGET = 2**16  # elements of a batch, which fit into the cache
+NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan; its least value
 
 
 class Noise(NamedTuple):
@@ -189,7 +190,7 @@ class Points(NamedTuple):
 
 def proper(betas: Array, level: bool) -> Array:
     """Return the betas; with a level of flat prior those below the least as the least."""
-    return np.where(betas.real < LEAST, LEAST, betas) if level else betas
+    return np.where(betas.real < LEVEL_LEAST, LEVEL_LEAST, betas) if level else betas
 
 
 def log_evidence(
@@ -258,10 +259,14 @@ def losses_of(
 
 def mixed_over_scales(losses: Array, log_weight: Array, first: Any, score: Any, axis: int) -> Array:
     """Return losses under the average over scales: of densities, or of the losses themselves."""
+    top = np.maximum.reduceat(log_weight.real, first, axis=axis)
+    count = np.diff(np.append(first, log_weight.shape[axis]))
+    log_weight = log_weight - np.repeat(
+        top, count, axis=axis
+    )  # beside large ones losses lose digits
     total = _log_sum(log_weight, first, axis)
     if score == "predictive":
         return total - _log_sum(log_weight - losses, first, axis)
-    count = np.diff(np.append(first, log_weight.shape[axis]))
     weight = np.exp(log_weight - np.repeat(total, count, axis=axis))
     return np.add.reduceat(weight * losses, first, axis=axis)
 
@@ -318,7 +323,7 @@ class LeftOut:
 
     def points(self, betas: Array) -> Points:
         """Return pairs of beta and scale, without scales of negligible evidence."""
-        scales, fits = self.rows.scales, self.fits
+        scales = self.rows.scales
         k = len(scales)
         beta, scale = np.repeat(betas, k), np.tile(scales, len(betas))
         if k == 1:
@@ -326,7 +331,7 @@ class LeftOut:
         if k * len(betas) * len(self.deleted) <= FEW:
             return Points(beta, scale, np.arange(len(betas)) * k)
         evidence = self._evidence(beta.real, scale).reshape(-1, k)
-        kept = evidence > evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
+        kept = evidence >= evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
         first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
         return Points(beta[kept.ravel()], scale[kept.ravel()], first)
 
@@ -545,7 +550,7 @@ def held_out(
         weights = at.weights
     counts = data.weights if places is None else weights
     return HeldOut(
-        half_decades(bounds),
+        scanned(bounds, lowest_beta(every, bounds[1])),
         at,
         weights,
         counts,
@@ -568,6 +573,16 @@ class Scaled:
         return self.losses(self.factor * betas)
 
 
+def lowest_beta(all_rows: LeftOut, upper: float) -> float:
+    """Return a beta below which the posterior is next to the prior, at most .001."""
+    rows = all_rows.rows
+    largest = np.sqrt(rows.scales.max()) * all_rows.fits.singular.max(initial=0.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        least = NEXT_TO_PRIOR / largest / largest
+    lowest = LEVEL_LEAST if rows.level else LOWEST * min(upper, 1.0)
+    return float(np.clip(least, lowest, LEAST))
+
+
 def votes_for_bayes(all_rows: LeftOut) -> float:
     """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
 
@@ -584,9 +599,9 @@ def votes_for_bayes(all_rows: LeftOut) -> float:
 
 def parameters_used(all_rows: LeftOut, beta: float = 1.0) -> float:
     """Return the effective number of parameters of the posterior of all rows, with the level."""
-    beta, scale, _ = all_rows.points(np.array([beta]))
-    weight = special.softmax(all_rows._evidence(beta, scale))
-    lam = (beta * scale)[:, None] * all_rows.fits.singular[0] ** 2
+    betas, scale, _ = all_rows.points(np.array([beta]))
+    weight = special.softmax(all_rows._evidence(betas, scale))
+    lam = (betas * scale)[:, None] * all_rows.fits.singular[0] ** 2
     return float(weight @ (lam / (1 + lam)).sum(axis=1)) + all_rows.rows.level
 
 

@@ -44,8 +44,14 @@ class NormalInverseGammaPosterior:
 
     @property
     def cov(self) -> Array:
-        r"""Marginal covariance of theta, S b / (a - 1); infinite when a <= 1."""
-        return self.scale * (self.b / (self.a - 1) if self.a > 1 else np.inf)
+        r"""Marginal covariance of theta, S b / (a - 1).
+
+        For a <= 1 it is infinite, with the signs of S, and 0 where S is 0.
+        """
+        if self.a > 1:
+            return self.scale * (self.b / (self.a - 1))
+        signs = np.sign(self.scale)
+        return np.multiply(signs, np.inf, out=np.zeros(signs.shape), where=signs != 0)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
         """Return draws of (theta, s2), shape (size, d + 1): the noise variance is last."""
