@@ -5,30 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-<<<<<<< HEAD
-from scenarios import RISKS, covariance, gaussian_data
-from scipy import stats
-from temperance.models.linear.fast import leave_one_out
-from temperance.strategies.reference import linear, new_rows, row_basis, scales
-from temperance.strategies.reference.deletions import Deletions
-from temperance.strategies.reference.new_rows import (
-    careful_intensity,
-    deletions_for,
-    left_out_intensity,
-    noise_at_leverage,
-    shrinkage_intensity,
-)
-from temperance.strategies.reference.seen import observed_rows
-from temperance.strategies.reference.strategy import HasReference
-from temperance.uncertainty.standard_errors import error_inflation, mean_and_error
-
-from temperance import calibrate, models, strategies
-from temperance.data import Data
-from temperance.messages import BoundWarning, TemperanceWarning
-from temperance.plans import LeaveOneOut
-from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
-from temperance_studies.thesis.defaults.rivals import FirstDescribed
-=======
 from scipy import special, stats
 
 from temperance import calibrate, models
@@ -37,7 +13,6 @@ from temperance.linear import reference_risk
 from temperance.messages import TemperanceWarning
 from temperance.strategies import KFold, LeaveOneOut, ReferenceRisk
 from temperance.table import mean_and_error
->>>>>>> reference
 
 RISKS = ("gibbs", "predictive")
 BETAS = np.array([0.0, 0.02, 0.4, 1.0, 2.8])

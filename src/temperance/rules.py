@@ -20,7 +20,7 @@ from numpy.polynomial import chebyshev
 from temperance.data import Array
 from temperance.table import HeldOut, mean_and_error, pooled
 
-NODES = 10  # of the polynomial in log beta through a curve next to its smallest value
+NODES = 12  # of the polynomial in log beta through a curve next to its smallest value
 ROUNDING = 64 * float(np.finfo(float).eps)  # relative differences that may be rounding errors
 AT_BOUND = 1e-6  # relative distance at which a minimum counts as being at a bound
 ERRORS = 2.0  # standard errors by which the mean loss of a beta must be larger to be excluded
