@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-<<<<<<< HEAD
-from scipy.optimize import minimize, minimize_scalar
-from temperance.search.log_scale import Ruler
-=======
 from scipy.optimize import minimize
->>>>>>> studies
 
 from temperance.checks import as_bounds, as_data, as_non_negative, one_of
 from temperance.curves import held_out
 from temperance.data import Array, Data, Risk
 from temperance.protocols import known_noise_variance
 from temperance.resources import threads_for
-<<<<<<< HEAD
-from temperance.strategies.selection import minimum_of, stack
-=======
 from temperance.rules import BetaWeights, minimum
 from temperance.strategies.selection import stacked_data
 from temperance.table import HeldOut, half_decades
->>>>>>> studies
 from temperance_studies.settings.settings import Rows, Setting, frozen
 
 FRESH = 4096  # test rows used where moments are not sufficient
