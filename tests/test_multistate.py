@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scenarios import RISKS
+from temperance.search.log_scale import HUGE
 
 from temperance import models, strategies
 from temperance.data import Data
@@ -28,7 +29,6 @@ from temperance.models.sampled.reliability import (
     worst_rhat,
 )
 from temperance.plans import Pairs
-from temperance.search.log_scale import HUGE
 
 SHAPE, RATE = 4.0, 0.05  # u ~ Gamma(SHAPE, RATE + beta): exp(-beta u) times a Gamma prior
 LADDER = np.array([0.0, 0.05, 0.15, 0.4, 1.0, 2.0])

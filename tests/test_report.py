@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 from browser import Visit
 from scipy import optimize, stats
+from temperance.search.minimise import Minimum
+from temperance.uncertainty.standard_errors import KnownErrors
 
 from temperance import GibbsClassifier, GibbsRegressor, models, strategies
 from temperance.app import report
@@ -21,8 +23,6 @@ from temperance.app.report.compute import _comparison_in_words
 from temperance.app.tables import prepare
 from temperance.calibration import BetaWeights, Calibration
 from temperance.curves import RiskCurve
-from temperance.search.minimise import Minimum
-from temperance.uncertainty.standard_errors import KnownErrors
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from temperance.strategies.default import default_strategy
 
 from temperance import calibrate, calibrate_from_draws, models
 from temperance.checks import as_data
@@ -15,7 +16,6 @@ from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.stan_model import StanModel, parameters_of
 from temperance.plans import Pairs
 from temperance.strategies import Average, KFold, LeaveOneOut
-from temperance.strategies.default import default_strategy
 
 NOISE = 0.4
 EXACT = models.GaussianLinear(noise_variance=NOISE)

@@ -153,7 +153,7 @@ def test_the_curve_is_stored_at_the_betas_of_the_table(fitted):
     np.testing.assert_allclose(other.curve(betas), ours.curve(betas), rtol=1e-12)
     assert other.table.losses.shape == (len(betas), 1)
     between = np.sqrt(betas[1:-1] * betas[2:])
-    np.testing.assert_allclose(other.curve(between), ours.curve(between), rtol=0.02)
+    np.testing.assert_allclose(other.curve(between), ours.curve(between), rtol=0.05)
     assert other.plot() is not None
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import PredefinedSplit
+from temperance.search.log_scale import Ruler, Scale
 
 from temperance import calibrate, models, strategies
-from temperance.search.log_scale import Ruler, Scale
 from temperance.strategies import Bayes, KFold, LeaveOneOut, ReferenceRisk, SampleSplitting
 from temperance.streaming import calibrate_blocks
 from temperance.streaming.folds import partition_folds

@@ -48,9 +48,10 @@ FEW = 2**16  # losses under single scales up to which none is left out
 SHARE, CONDITION = 1e-6, 1e8  # of residuals, and of eigenvalues: beyond them rows are decomposed
 CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in rounding
 VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
+EXACT = 1e-24  # share of squares that is rounding
 LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
-BUDGET = 2**20  # elements of a batch
+BUDGET = 2**16  # elements of a batch, which fit into the cache
 NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan; its least value
 
 
@@ -433,16 +434,20 @@ class PairLosses:
         betas = proper(betas, self.rows.level)
         total = np.zeros((g, n), dtype=betas.dtype)
         (p, e), k = self.test.shape, len(self.rows.scales)
-        every = e == n
         for part in batches(p, max(e, self.rows.inputs.shape[1]) * (g * k + 1), BUDGET):
             losses = self._losses(betas, part)  # (b, e, g)
-            weighted = losses * self.test[part][..., None]
-            if every and (self.tested[part] == np.arange(n)).all():
-                total += weighted.sum(axis=0).T
+            if self._every:
+                total += np.einsum("beg,be->ge", losses, self.test[part])
             else:
-                np.add.at(total.T, self.tested[part], weighted)
+                np.add.at(total.T, self.tested[part], losses * self.test[part][..., None])
         weights = self.weights
         return total / np.where(weights > 0, weights, 1.0)
+
+    @cached_property
+    def _every(self) -> bool:
+        """Whether all pairs test all rows in order."""
+        n = len(self.rows.response)
+        return self.tested.shape[1] == n and bool(np.all(self.tested == np.arange(n)))
 
     def _losses(self, betas: Array, part: slice) -> Array:
         fits = Fits(*(field[part] for field in self.fits))
@@ -450,8 +455,9 @@ class PairLosses:
         b, e = tested.shape
         beta = np.repeat(betas, len(scales))  # (m,)
         scale = np.tile(scales, len(betas))
-        inputs = self.rows.inputs[tested]
-        response = self.rows.response[tested]
+        inputs, response = self.rows.inputs[None], self.rows.response[None]
+        if not self._every:
+            inputs, response = inputs[0, tested], response[0, tested]
         if self.rows.level:
             inputs, response = inputs - fits.centre[:, None], response - fits.mean[:, None]
         along = inputs @ fits.directions  # (b, e, r)
@@ -581,9 +587,13 @@ def votes_for_bayes(all_rows: LeftOut) -> float:
     """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
 
     Held-out losses vary more, the more parameters are fitted to the other rows: errors of
-    predictions grow like 1 / (1 - p / n).
+    predictions grow like 1 / (1 - p / n).  Where the responses are fitted exactly, and the variance
+    of the noise is unknown, they say nothing about beta, and all votes are for Bayes.
     """
-    used, size = parameters_used(all_rows), float(all_rows.fits.size[0])
+    fits, free = all_rows.fits, all_rows.rows.noise.variance is None
+    if free and fits.rest[0] <= EXACT * (fits.rest[0] + fits.response[0] @ fits.response[0]):
+        return np.inf
+    used, size = parameters_used(all_rows), float(fits.size[0])
     return VOTES + used / max(1 - used / size, LEAST_FREE) ** 2
 
 

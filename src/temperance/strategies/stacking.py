@@ -82,7 +82,8 @@ class Stacking(PlanStrategy):
     def rule(self, table: HeldOut, bounds: tuple[float, float]) -> Choice:
         """Return weights of betas within the bounds."""
         weights = stack(table, half_decades(bounds))
-        return Choice(weights.median, searched=False, weights=weights)
+        flat = bool(np.isinf(table.votes))
+        return Choice(weights.median, flat=flat, searched=False, weights=weights)
 
     def select(
         self,
