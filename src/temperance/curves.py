@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.checks import as_non_negative
 from temperance.data import Array, Data, Risk
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
-from temperance.table import LEAST, HeldOut, scanned
+from temperance.table import LEAST, HeldOut, half_decades
 
 Losses = Callable[[float], tuple[Array, Array]]
 
@@ -122,7 +122,7 @@ def table_of(
     else:
         weights = plan.weights
     return CurveTable(
-        scanned(bounds, curve.lowest),
+        half_decades(bounds, curve.lowest),
         RowsOfCurve(curve),
         weights,
         data.weights,

@@ -158,11 +158,13 @@ class Interpolated:
             return lambda at: np.repeat(losses, len(at), axis=0)
         from scipy.interpolate import CubicSpline
 
-        return CubicSpline(places, losses, bc_type="natural" if len(places) > 2 else "not-a-knot")
+        return CubicSpline(places, losses)
 
 
 def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     """Return betas half a decade apart, with 1 among them, from ``least`` on, and the bounds.
+
+    They are over two decades at least, if the bounds are.
 
     Examples
     --------
@@ -174,11 +176,6 @@ def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     first, last = np.ceil(2 * np.log10(lower) - 1e-9), np.floor(2 * np.log10(upper) + 1e-9)
     inside = DECADE ** (np.arange(first, last + 1) / 2)
     return np.unique(np.clip(np.concatenate([[lower], inside, [upper]]), lower, upper))
-
-
-def scanned(bounds: tuple[float, float], least: float = LEAST) -> Array:
-    """Return betas half a decade apart, over at least three decades below the upper bound."""
-    return half_decades(bounds, min(least, LEAST * bounds[1]))
 
 
 def mean_and_error(

@@ -39,7 +39,7 @@ from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
 from temperance.posteriors.hierarchical import Parts
 from temperance.posteriors.student import gamma_half_step
-from temperance.table import LEAST, HeldOut, scanned
+from temperance.table import LEAST, HeldOut, half_decades
 
 LEVEL_LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
@@ -550,7 +550,7 @@ def held_out(
         weights = at.weights
     counts = data.weights if places is None else weights
     return HeldOut(
-        scanned(bounds, lowest_beta(every, bounds[1])),
+        half_decades(bounds, lowest_beta(every, bounds[1])),
         at,
         weights,
         counts,
