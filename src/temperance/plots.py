@@ -14,13 +14,14 @@ from temperance.rules import BetaWeights
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"
 NEAR_ZERO = 0.005  # share of the upper bound below which a choice is drawn on a logarithmic axis
 SMALL = 0.1  # share below which it is drawn on an axis of square roots
+POINTS, FEWER_POINTS = 201, 61
 ERRORS_SHOWN = 25  # betas at which the Monte Carlo error of a curve is computed
 LEAST_SHOWN = 0.01  # weight of a beta in a mixture
 MOST_TICKS = 12
 BARS = 0.4  # height of a bar of weight 1, relative to that of the picture
 
 
-def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
+def plot_calibration(calibration: Calibration, ax: Any = None, points: int | None = None) -> Any:
     """Draw the risk curve within the bounds, and mark the choice and, for a likelihood, Bayes.
 
     The axis is one of square roots, or logarithmic, if the choice would otherwise be too close to
@@ -33,8 +34,8 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     calibration : Calibration
     ax : matplotlib axes, optional
         Axes to draw on; by default those of a new figure.
-    points : int
-        Number of betas at which the curve is drawn.
+    points : int, optional
+        Number of betas at which the curve is drawn; by default 201, or 61 of a curve from draws.
 
     Returns
     -------
@@ -50,6 +51,7 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     lower, upper = calibration.bounds
+    points = points or (POINTS if calibration.table.error is None else FEWER_POINTS)
     weights = calibration.weights
     if weights is not None:
         betas = np.geomspace(weights.betas[0], weights.betas[-1], points)
