@@ -70,7 +70,7 @@ class TestRecordedDraws:
         found = calibrate_from_draws(log_likelihood(X, y), strategy=strategy)
         assert found.beta == pytest.approx(exact, rel=0.06)
         low, high = found.beta_range
-        assert low < found.beta < high and found.curve is None
+        assert low < found.beta < high and found.table is None
 
     @quiet
     def test_groups(self):

@@ -36,7 +36,7 @@ class Mean(SampledModel):
 
 
 def chosen(model, seed=0):
-    return calibrate(model, None, Y, strategies.KFold(3), seed=seed)
+    return calibrate(model, None, Y, strategies.KFold(3), risk="gibbs", seed=seed)
 
 
 @quiet
@@ -104,7 +104,7 @@ class TestPlotAndPrint:
 
     def test_method_is_about_the_choice(self):
         found = chosen(Mean())
-        effective = found.curve.reliability(found.beta).effective
+        effective = found.table.curve.reliability(found.beta).effective
         assert f"effective sample size {effective:.0f}," in repr(found)
 
 
