@@ -109,6 +109,10 @@ class CurveTable(HeldOut):
         """Warn if the curve is unreliable at ``beta``."""
         self.curve.warn(beta, standard_error)
 
+    def kept(self) -> HeldOut:
+        """Return the table without the curve."""
+        return replace(super().kept(), method=self.curve.method)
+
 
 class GivesCurve:
     """Base of models that give a risk curve for any plan, and with it the table."""
@@ -121,7 +125,7 @@ class GivesCurve:
         self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
     ) -> HeldOut:
         """Return the table of the rows that the plan holds out."""
-        return table_of(self.risk_curve(data, plan, score), data, plan, score, bounds)
+        return held_out_by_curve(self, data, plan, score, bounds)
 
 
 def held_out(
@@ -130,6 +134,13 @@ def held_out(
     """Return the table of a plan's held-out rows under a model: its own, or that of its curve."""
     if hasattr(model, "held_out"):
         return model.held_out(data, plan, score, bounds)
+    return held_out_by_curve(model, data, plan, score, bounds)
+
+
+def held_out_by_curve(
+    model: Any, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
+) -> CurveTable:
+    """Return the table of a model's curve, which leaves out whole rows and tests all of them."""
     if isinstance(plan, LeaveOneOut):
         plan = plan.pairs() if plan.pieces is not None else replace(plan, places=None)
     return table_of(model.risk_curve(data, plan, score), data, plan, score, bounds)
@@ -151,7 +162,8 @@ def table_of(
         weights,
         data.weights,
         score,
-        method=curve.method,
+        # Curves from draws say it by a property, for which they draw.
+        method=vars(curve).get("method", "draws"),
         curve=curve,
     )
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.curves import CurveTable, GivesCurve
-from temperance.data import Array, Data, batches
+from temperance.curves import CurveTable, GivesCurve, table_of
+from temperance.data import Array, Data, Risk, batches
 from temperance.duplicates import number_rows
 from temperance.messages import DrawsWarning, warn
 from temperance.models.sampled.curve import BLOCK, FromDraws, SampledRiskCurve
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Ladder
 from temperance.models.sampled.leave_one_out import LeftOutDraws
-from temperance.plans import Pairs
+from temperance.plans import AnyPlan, Pairs
 from temperance.rules import BetaWeights
 from temperance.table import HeldOut
 
@@ -29,6 +29,12 @@ LEAST_EFFECTIVE = 100  # independent draws that a mixture must be worth
 
 class MixesDraws(GivesCurve):
     """Base of sampled models: mixtures of their posteriors at several betas."""
+
+    def held_out(
+        self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
+    ) -> HeldOut:
+        """Return the table of the rows, or of the pieces of rows, that the plan holds out."""
+        return table_of(self.risk_curve(data, plan, score), data, plan, score, bounds)
 
     def shape_of_posterior(self) -> tuple[int, int]:
         """Return the number of chains and of draws of each."""

@@ -15,7 +15,7 @@ that scale near b0, and on a logarithmic scale far from it, so
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -328,14 +328,6 @@ class RecordedDraws(GivesCurve):
                 f"{shown(plan.weights)}"
             )
         return self.curve(risk).as_risk_curve()
-
-    def held_out(
-        self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
-    ) -> HeldOut:
-        """Return the table of all rows, whose losses come together."""
-        if isinstance(plan, LeaveOneOut):
-            plan = replace(plan, places=None)
-        return super().held_out(data, plan, score, bounds)
 
     def curve(self, risk: Risk) -> ReweightedCurve:
         """Return the leave-one-out curve over all betas that the draws support."""
