@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
 from temperance.protocols import has_likelihood
+from temperance.rules import stack
 
 RISKS = ("gibbs", "predictive")
 NOISE_VARIANCE = 2.0
@@ -167,6 +169,18 @@ class TestCalibration:
         error = result.table.error(np.array([result.beta]))[0]
         assert exact.curve(result.beta) - exact.risk < 8 * error
         assert abs(result.risk - exact.curve(result.beta)) < 4 * error
+
+    def test_the_default_is_a_stack_of_rows_left_out(self):
+        found, exact = (calibrate(model, SMALL.X, SMALL.y) for model in (MODEL, EXACT))
+        assert found.strategy == strategies.Stacking() and found.kind == "predictive"
+        known = stack(replace(exact.table, votes=found.table.votes), exact.weights.betas)
+        np.testing.assert_array_equal(found.weights.betas, known.betas)
+        np.testing.assert_allclose(found.weights.weights, known.weights, atol=0.1)
+        assert found.bayes_risk == pytest.approx(exact.bayes_risk, rel=0.02)
+        draws = found.posterior["posterior"]["theta"].values.reshape(-1, 3)
+        law = EXACT.mixture(SMALL, found.weights, None).marginals()
+        np.testing.assert_allclose(draws.mean(axis=0), law.mean, atol=0.2 * law.std.min())
+        np.testing.assert_allclose(draws.std(axis=0), law.std, rtol=0.2)
 
     def test_says_how_and_how_reliable(self, result):
         assert "rungs of 512 draws, effective sample size" in repr(result)
