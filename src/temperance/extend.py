@@ -7,7 +7,6 @@ from temperance.calibration import Calibration, Rate
 from temperance.checks import as_data, as_inputs, non_negative, one_of, positive, whole
 from temperance.curves import RiskCurve, curve_of_losses
 from temperance.data import Array, Data, Risk
-from temperance.models.sampled.risk_of_draws import sampled_risk_curve
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs, PrefixPlan, Transfer
 from temperance.protocols import (
     ChecksData,
@@ -72,6 +71,5 @@ __all__ = [
     "non_negative",
     "one_of",
     "positive",
-    "sampled_risk_curve",
     "whole",
 ]

@@ -157,6 +157,15 @@ class LeaveOneOut:
         return self.weights if self.pieces is None else self.weights / self.pieces
 
     @cached_property
+    def tested(self) -> Array:
+        """The weight with which each row is tested, shape (n,)."""
+        if self.places is None:
+            return self.weights
+        tested = np.zeros(len(self.weights))
+        tested[self.places] = self.weights[self.places]
+        return tested
+
+    @cached_property
     def exponents(self) -> Array:
         """Factor on beta in each row's training set, shape (n,)."""
         if self.transfer == "beta":

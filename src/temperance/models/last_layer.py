@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.checks import as_numbers, refuse_non_finite, shown
+from temperance.curves import GivesCurve
 from temperance.data import Array
 from temperance.losses.base import Loss
 from temperance.models.glm.gibbs_linear import GibbsLinear, PosteriorName
@@ -67,7 +68,7 @@ def LastLayer(
     return SoftmaxLastLayer(of_rows, prior_cov, n_classes)
 
 
-class LinearLastLayer(GibbsLinear):
+class LinearLastLayer(GibbsLinear, GivesCurve):
     """A loss of a linear predictor on features of frozen layers; see :func:`LastLayer`."""
 
     def __init__(
@@ -83,7 +84,7 @@ class LinearLastLayer(GibbsLinear):
         return with_bias(self.of_rows, inputs)
 
 
-class SoftmaxLastLayer(SoftmaxLogistic):
+class SoftmaxLastLayer(SoftmaxLogistic, GivesCurve):
     """Several classes on features of frozen layers; see :func:`LastLayer`."""
 
     def __init__(self, of_rows: Features, prior_cov: ArrayLike, n_classes: int | None) -> None:
