@@ -196,15 +196,16 @@ def distinct_columns(X: Array, weights: Array, intercept: bool) -> NDArray[np.in
     if same.max() + 1 == len(used):  # no two sums are alike
         columns[used] = np.arange(len(used))
         return columns
-    seen: list[int] = []
-    for j in used:
-        for number, k in enumerate(seen):
-            if np.array_equal(X[:, j], X[:, k]):
-                columns[j] = number
-                break
+    count = 0
+    alike: list[list[int]] = [[] for _ in range(same.max() + 1)]
+    for j, group in zip(used.tolist(), same.tolist(), strict=True):
+        equal = [k for k in alike[group] if np.array_equal(X[:, j], X[:, k])]
+        if equal:
+            columns[j] = columns[equal[0]]
         else:
-            columns[j] = len(seen)
-            seen.append(j)
+            columns[j] = count
+            count += 1
+            alike[group].append(j)
     return columns
 
 

@@ -23,6 +23,7 @@ from temperance.linear.models import (
     HierarchicalLinear,
     NormalInverseGammaLinear,
 )
+from temperance.models.linear_predictor import row_space
 from temperance.protocols import preferences_of
 from temperance.strategies.k_fold import KFold
 
@@ -114,7 +115,8 @@ def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
     r"""Return the residual variance of least squares; for few rows half the mean square of y."""
     spread = float(weights @ y**2 / weights.sum()) or 1.0
     used = slice(None) if weights.all() else weights > 0
-    whole = LinearRows(rows[used], y[used], False, Noise(), np.ones(1))
+    inputs, _ = row_space(rows[used])
+    whole = LinearRows(inputs, y[used], False, Noise(), np.ones(1))
     fits, _ = decompose(whole, weights[used])
     singular = fits.singular[0]
     rank = int(np.sum(singular > singular.max(initial=0.0) * max(rows.shape) * 1e-15))
