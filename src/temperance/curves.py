@@ -124,26 +124,10 @@ class GivesCurve:
     def held_out(
         self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
     ) -> HeldOut:
-        """Return the table of the rows that the plan holds out."""
-        return held_out_by_curve(self, data, plan, score, bounds)
-
-
-def held_out(
-    model: Any, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
-) -> HeldOut:
-    """Return the table of a plan's held-out rows under a model: its own, or that of its curve."""
-    if hasattr(model, "held_out"):
-        return model.held_out(data, plan, score, bounds)
-    return held_out_by_curve(model, data, plan, score, bounds)
-
-
-def held_out_by_curve(
-    model: Any, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
-) -> CurveTable:
-    """Return the table of a model's curve, which leaves out whole rows and tests all of them."""
-    if isinstance(plan, LeaveOneOut):
-        plan = plan.pairs() if plan.pieces is not None else replace(plan, places=None)
-    return table_of(model.risk_curve(data, plan, score), data, plan, score, bounds)
+        """Return the table of the curve, which leaves out whole rows and tests all of them."""
+        if isinstance(plan, LeaveOneOut):
+            plan = plan.pairs() if plan.pieces is not None else replace(plan, places=None)
+        return table_of(self.risk_curve(data, plan, score), data, plan, score, bounds)
 
 
 def table_of(

@@ -90,7 +90,7 @@ class Coordinates:
     share: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        """Number the columns of the model."""
+        """Find the columns of the model."""
         used = np.flatnonzero(self.columns >= 0)
         kept = used[np.unique(self.columns[used], return_index=True)[1]]
         copies = np.bincount(self.columns + 1, minlength=2)

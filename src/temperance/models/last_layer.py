@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.checks import as_numbers, refuse_non_finite, shown
-from temperance.curves import GivesCurve
 from temperance.data import Array
 from temperance.losses.base import Loss
 from temperance.models.glm.gibbs_linear import GibbsLinear, PosteriorName
@@ -68,7 +67,7 @@ def LastLayer(
     return SoftmaxLastLayer(of_rows, prior_cov, n_classes)
 
 
-class LinearLastLayer(GibbsLinear, GivesCurve):
+class LinearLastLayer(GibbsLinear):
     """A loss of a linear predictor on features of frozen layers; see :func:`LastLayer`."""
 
     def __init__(
@@ -84,7 +83,7 @@ class LinearLastLayer(GibbsLinear, GivesCurve):
         return with_bias(self.of_rows, inputs)
 
 
-class SoftmaxLastLayer(SoftmaxLogistic, GivesCurve):
+class SoftmaxLastLayer(SoftmaxLogistic):
     """Several classes on features of frozen layers; see :func:`LastLayer`."""
 
     def __init__(self, of_rows: Features, prior_cov: ArrayLike, n_classes: int | None) -> None:
