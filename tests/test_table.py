@@ -14,6 +14,7 @@ from temperance.table import (
     half_decades,
     held_out_losses,
     pooled,
+    scanned,
 )
 
 BETAS = half_decades((0.0, 3.0))
@@ -158,6 +159,12 @@ class TestBetas:
         assert np.all(np.diff(found) > 0)
         assert np.all(np.diff(np.log10(found)) < 0.5 + 1e-9)
         assert (1.0 in found) == (found[0] <= 1 <= bounds[1])
+
+    def test_three_decades_are_scanned(self):
+        np.testing.assert_array_equal(scanned((0.0, 3.0)), BETAS)
+        low = scanned((0.0, 1e-6))
+        assert low[0] == pytest.approx(1e-9) and low[-1] == 1e-6
+        assert scanned((0.0, 3.0), 1e-7)[0] == 1e-7
 
     def test_may_begin_lower(self):
         assert half_decades((0.0, 3.0), 1e-7)[0] == 1e-7

@@ -178,6 +178,11 @@ def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     return np.unique(np.clip(np.concatenate([[lower], inside, [upper]]), lower, upper))
 
 
+def scanned(bounds: tuple[float, float], least: float = LEAST) -> Array:
+    """Return betas half a decade apart, over at least three decades below the upper bound."""
+    return half_decades(bounds, min(least, LEAST * bounds[1]))
+
+
 def mean_and_error(
     loss: Array, share: Array, counts: Array, groups: Array | None = None
 ) -> tuple[float, float]:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from temperance.curves import held_out
 from temperance.data import Array, Data
 from temperance.linear.engine import LinearRows, Noise, decompose
 from temperance.linear.models import (
@@ -87,7 +86,7 @@ def most_predictive(model_of: Callable[[float], Any], data: Data) -> Any:
 
     def best_risk(model: Any) -> float:
         betas = np.array(FAR_BETAS if preferences_of(model).wide else [1.0])
-        return float(held_out(model, folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
+        return float(model.held_out(folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
 
     found = optimize.minimize_scalar(
         lambda log_scale: best_risk(model_of(float(np.exp(log_scale)))),
