@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from temperance import calibrate, models
-from temperance.curves import held_out
 from temperance.data import Data
 from temperance.rules import (
     BetaWeights,
@@ -423,7 +422,7 @@ class TestCrossFitted:
             rows, plan = stacked_data(
                 Data(X[:40], y[:40], np.ones(40)), Data(X[40:], y[40:], np.ones(1000))
             )
-            table = held_out(model, rows, plan, "predictive", bounds)
+            table = model.held_out(rows, plan, "predictive", bounds)
             gains = (table.at(ONE)[0] - found.losses_in(table))[40:]
             own = found.table.at(ONE)[0] - found.losses_in(found.table)
             said.append(found.gain), fresh.append(gains.mean()), seen.append(own.mean())
