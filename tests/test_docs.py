@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.model_selection import TimeSeriesSplit
 
 import temperance
-from temperance import calibrate, diagnostics, expected_risk, models, strategies
+from temperance import calibrate, expected_risk, messages, models, strategies
 from temperance.checks import as_data
 from temperance.protocols import Model, Posterior, Strategy
 from temperance.strategies import (
@@ -160,7 +160,7 @@ def test_links_resolve(page):
 
 def test_every_public_name_is_documented():
     text = "\n".join(page.read_text() for page in PAGES)
-    classes = [name for name in vars(diagnostics) if name.endswith("Warning")]
+    classes = [name for name in vars(messages) if name.endswith("Warning")]
     public = [
         *temperance.__all__,
         *temperance.ESTIMATORS,
