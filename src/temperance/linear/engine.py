@@ -417,17 +417,24 @@ class LeftOut:
         """Return the losses at betas (g,), shape (g, m)."""
         betas = proper(self.factor * betas, self.rows.level)
         points, _ = self.points(betas)
-        losses, cancelled = losses_at(self.rows, *self.decomposed, self.score, points)
+        fits, tested = self.decomposed
+        count = len(self.deleted)
+        losses = np.empty((len(betas), count), dtype=betas.dtype)
+        cancelled = np.empty(count, dtype=bool)
+        for part in batches(count, len(points.beta), BUDGET // 2):
+            rows = Tested(*(each[:, part] for each in tested if each is not None))
+            found, lost = losses_at(self.rows, fits, rows, self.score, points)
+            losses[:, part], cancelled[part] = found[0], lost[0]
         if cancelled.any():
-            some = np.flatnonzero(cancelled[0])
+            some = np.flatnonzero(cancelled)
             places = some if self.places is None else self.places[some]
             train = np.repeat(self.weights[None], len(some), axis=0)
             pair, test = np.arange(len(some)), np.zeros(train.shape)
             train[pair, places] = np.maximum(train[pair, places] - self.deleted[some], 0.0)
             test[pair, places] = 1.0
             refitted = PairLosses.of(self.rows, Pairs(train, test, 1.0), self.score)
-            losses[0][:, some] = refitted(betas)[:, places]
-        return losses[0]
+            losses[:, some] = refitted(betas)[:, places]
+        return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -531,8 +538,9 @@ def votes_for_bayes(all_rows: LeftOut) -> float:
     of the noise is unknown, they say nothing about beta, and all votes are for Bayes.
     """
     fits, rows = all_rows.decomposed[0], all_rows.rows
-    fitted = fits.response[0] @ fits.response[0]
-    if rows.noise.variance is None and fits.rest[0] <= EXACT * (fits.rest[0] + fitted):
+    fitted, free = fits.response[0] @ fits.response[0], rows.noise.variance is None
+    exact = fits.rest[0] <= EXACT * (fits.rest[0] + fitted)
+    if free and exact and len(rows.response) > np.count_nonzero(fits.singular) + rows.level:
         return np.inf
     points, log_weight = all_rows.points(np.ones(1))
     lam = points.scale[:, None] * fits.singular[0] ** 2
