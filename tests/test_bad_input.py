@@ -351,7 +351,8 @@ BAD = {
     ),
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),
-        "model must have the methods posterior and held_out, got 'linear' without held_out",
+        "model must have the methods posterior, held_out, got 'linear' without posterior, "
+        "held_out",
     ),
     "strategy name, nearly": (
         linear(strategy="kfold"),
