@@ -25,10 +25,11 @@ from temperance.linear.engine import (
     LeftOut,
     LinearRows,
     Points,
-    beside,
+    Tested,
     decompose_sets,
     every_scale,
-    losses_beside,
+    losses_at,
+    tested_beside,
 )
 from temperance.models import GaussianLinear, HierarchicalLinear, NormalInverseGammaLinear
 from temperance.strategies import KFold, LeaveOneOut, Naive, SampleSplitting, Stacking
@@ -176,9 +177,10 @@ class RowLosses:
         if isinstance(plan, plans.LeaveOneOut):
             alpha = source.transfer == "alpha"
             at, own = (betas / (1 - 1 / count), data.size / count) if alpha else (betas, None)
-            every = LeftOut(rows, data.weights, data.weights, score, slice(None))
-            points = every.points(at, count)
-            return cls(model, frame, [every.fits], 0, source, score, betas, at, points, own)
+            every = LeftOut(rows, data.weights, data.weights, score)
+            points, _ = every.points(at, count)
+            fits = [every.decomposed[0]]
+            return cls(model, frame, fits, 0, source, score, betas, at, points, own)
         weights = plan.pairs().likelihood_weights
         sets = decompose_sets(rows, weights, engine.moments_of(rows, plan))
         fits = [Fits(*(part[p : p + 1] for part in sets)) for p in range(len(weights))]
@@ -195,9 +197,17 @@ class RowLosses:
                 some = places[part]
                 weights = data.weights[some]
                 rows = self._in_frame(self.model.rows(Data(data.X[some], data.y[some], weights)))
-                tested = beside(rows, fits, weights, self._deleted(weights))
-                losses, cancelled = losses_beside(rows, fits, tested, self.score, self.points)
-                yield some, losses.T, cancelled
+                tested = self._tested(rows, fits, weights)
+                losses, cancelled = losses_at(rows, fits, tested, self.score, self.points)
+                yield some, losses[0].T, cancelled[0]
+
+    def _tested(self, rows: LinearRows, fits: Fits, weights: Array) -> Tested:
+        if isinstance(self.source, LeaveOneOut):
+            return tested_beside(rows, fits, weights, self._deleted(weights))
+        inputs, response = rows.inputs, rows.response
+        if rows.level:
+            inputs, response = inputs - fits.centre[0], response - fits.mean[0]
+        return Tested((inputs @ fits.directions[0])[None], response[None])
 
     def _in_frame(self, rows: LinearRows) -> LinearRows:
         """Return rows in the coordinates of all, which few rows do not have."""
@@ -207,8 +217,6 @@ class RowLosses:
 
     def _deleted(self, weights: Array) -> Array:
         """Return the weights that are left out at once."""
-        if not isinstance(self.source, LeaveOneOut):
-            return np.zeros(len(weights))
         if self.own is not None and np.any(np.abs(weights - self.own) > 1e-6 * self.own):
             raise ValueError(
                 "weights must be equal for LeaveOneOut(transfer='alpha') on partitions, got from "
