@@ -176,7 +176,11 @@ def decompose_sets(rows: LinearRows, weights: Array, moments: Array) -> Fits:
     size, gram = moments[:, 0, 0], moments[:, 1:-1, 1:-1]
     projected, square = moments[:, 1:-1, -1], moments[:, -1, -1]
     centre, mean = np.zeros(projected.shape), np.zeros(len(size))
+    far: Any = False
     if rows.level:
+        squares = np.diagonal(moments, axis1=1, axis2=2)[:, 1:]
+        about = squares - moments[:, 0, 1:] ** 2 / size[:, None]
+        far = (about < SHARE * squares).any(axis=1)
         centre, mean = moments[:, 0, 1:-1] / size[:, None], moments[:, 0, -1] / size
         gram = gram - size[:, None, None] * centre[:, :, None] * centre[:, None]
         projected = projected - (size * mean)[:, None] * centre
@@ -190,7 +194,7 @@ def decompose_sets(rows: LinearRows, weights: Array, moments: Array) -> Fits:
     c = np.divide(along, singular, out=np.zeros(along.shape), where=~lost)
     rest = square - (c**2).sum(axis=1)
     safe = ~lost.any(axis=1) & (largest < CONDITION * values.min(axis=1, initial=np.inf))
-    safe = (safe & (rest > SHARE * square)) | (square == 0)
+    safe = ~far & ((safe & (rest > SHARE * square)) | (square == 0))
     fits = Fits(singular, directions, c, np.maximum(rest, 0.0), size, centre, mean)
     for pair in np.flatnonzero(~safe):
         used = weights[pair] > 0
