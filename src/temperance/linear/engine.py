@@ -133,7 +133,8 @@ def decompose(rows: LinearRows, weights: Array) -> tuple[Fits, Array | None]:
     if n < r:
         singular, c = (np.concatenate([part, np.zeros(r - n)]) for part in (singular, c))
         left = np.concatenate([left, np.zeros((n, r - n))], axis=1)
-    c = np.where(singular > 0, c, 0.0)
+    # A direction that no column reaches explains nothing; about the mean the constant is one.
+    c, left = np.where(singular > 0, c, 0.0), np.where(singular > 0, left, 0.0)
     outside = response - left @ c
     parts = (singular, right.T, c, outside @ outside, size, centre, mean)
     return Fits(*(np.asarray(part)[None] for part in parts)), left
