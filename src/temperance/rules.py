@@ -115,7 +115,7 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
     # The betas of the scan come first: others are chosen only if they are lower.
     beta = min(found, key=lambda point: point[0])[1]
     for bound in bounds:
-        if abs(beta - bound) <= AT_BOUND * min(bound or inside[0], upper - lower):
+        if abs(beta - bound) <= AT_BOUND * min(bound or betas[1], upper - lower):
             return Choice(bound, at_bound=True)
     return Choice(beta)
 
