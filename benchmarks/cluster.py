@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import pickle
 import re
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +75,7 @@ def some_rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 def first_pass(n: int, d: int) -> Cost:
     """Measure the moments of ten folds."""
-    return cost(FoldStatistic(10, 0), some_rows(n, d), n, d, lambda each: len(each.to_bytes()))
+    return cost(FoldStatistic(10, 0), some_rows(n, d), n, d)
 
 
 def second_pass(n: int, d: int, weight: float = 1.0) -> Cost:
@@ -83,13 +83,8 @@ def second_pass(n: int, d: int, weight: float = 1.0) -> Cost:
     from temperance.streaming.calibrate import calibrate_partitions
 
     partition = Recorded((*some_rows(n, d), np.full(n, weight)))
-    calibrate_partitions(MODEL, partition, strategies.LeaveOneOut())
-    statistic = partition.statistics[1]
-
-    def size(found: Any) -> int:
-        return found.sums.cross.nbytes + found.sums.total.nbytes + found.sums.plain.nbytes
-
-    return cost(statistic, partition.block, n, d, size)
+    calibrate_partitions(MODEL, partition, strategies.LeaveOneOut(), risk="gibbs")
+    return cost(partition.statistics[1], partition.block, n, d)
 
 
 def newton_pass(n: int, d: int) -> Cost:
@@ -99,26 +94,21 @@ def newton_pass(n: int, d: int) -> Cost:
 
     X, y = some_rows(n, d)
     partition = Recorded((X, (y > 0).astype(float)))
-    calibrate_partitions(models.LaplaceLogistic(), partition, strategies.KFold())
+    calibrate_partitions(models.LaplaceLogistic(), partition, strategies.KFold(), risk="gibbs")
     asked = partition.statistics
     (step, *_) = (each for each in asked if isinstance(each, SumOutsideFolds))
     nodes = step.theta.shape[1]
     print(f"Logistic model of {n} x {d}: {len(asked)} passes, {nodes} nodes", flush=True)
-
-    def size(found: Any) -> int:
-        return sum(part.nbytes for part in found[1:])
-
-    return cost(step, partition.block, n, d, size)
+    return cost(step, partition.block, n, d)
 
 
-def cost(
-    statistic: Any, block: tuple[Any, ...], n: int, d: int, size: Callable[[Any], int]
-) -> Cost:
+def cost(statistic: Any, block: tuple[Any, ...], n: int, d: int) -> Cost:
     """Measure a statistic of a partition, and a merge of eight."""
     found = statistic(0, block)
+    size = len(pickle.dumps(found))
     took = seconds({"pass": lambda: statistic(0, block), "merge": lambda: merge_group([found] * 8)})
     peak = peak_bytes(lambda: statistic(0, block))
-    return Cost(n, d, took["pass"], size(found), took["merge"], peak)
+    return Cost(n, d, took["pass"], size, took["merge"], peak)
 
 
 def scheduling(partitions: int) -> float:
@@ -133,8 +123,8 @@ def scheduling(partitions: int) -> float:
     ):
         rows = da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20)
         kept = [each.persist() for each in rows]
-        calibrate_dask(MODEL, *kept, client=client)
-        return once(lambda: calibrate_dask(MODEL, *kept, client=client)) / partitions
+        calibrate_dask(MODEL, *kept, client=client, risk="gibbs")
+        return once(lambda: calibrate_dask(MODEL, *kept, client=client, risk="gibbs")) / partitions
 
 
 def on_this_machine(partitions: int, n: int, d: int) -> tuple[float, float]:
@@ -145,7 +135,9 @@ def on_this_machine(partitions: int, n: int, d: int) -> tuple[float, float]:
     X, y = some_rows(n * partitions, d)
     blocks = [(X[i * n : (i + 1) * n], y[i * n : (i + 1) * n]) for i in range(partitions)]
     alone = min(
-        once(lambda: calibrate_blocks(MODEL, blocks, folds="blocks"), time.perf_counter)
+        once(
+            lambda: calibrate_blocks(MODEL, blocks, folds="blocks", risk="gibbs"), time.perf_counter
+        )
         for _ in range(3)
     )
     with (
@@ -153,9 +145,11 @@ def on_this_machine(partitions: int, n: int, d: int) -> tuple[float, float]:
         Client(cluster) as client,
     ):
         kept = [da.from_array(X, (n, d)).persist(), da.from_array(y, n).persist()]
-        calibrate_dask(MODEL, *kept, client=client)
+        calibrate_dask(MODEL, *kept, client=client, risk="gibbs")
         together = min(
-            once(lambda: calibrate_dask(MODEL, *kept, client=client), time.perf_counter)
+            once(
+                lambda: calibrate_dask(MODEL, *kept, client=client, risk="gibbs"), time.perf_counter
+            )
             for _ in range(3)
         )
     return alone, together

@@ -71,7 +71,7 @@ def calibrated(rows: int, columns: int) -> None:
         parts = [tuple(generate(number, size, columns)) for number in range(rows // size)]
         partitions = Timed(parts, client)
         begin, used = time.perf_counter(), processor(client)
-        found = calibrate_partitions(MODEL, partitions, KFold(FOLDS))
+        found = calibrate_partitions(MODEL, partitions, KFold(FOLDS), risk="gibbs")
         wall, used = time.perf_counter() - begin, processor(client) - used
         peaks = [peak(), *client.run(peak).values()]
     print(found)
@@ -104,12 +104,16 @@ def compared(rows: int, columns: int) -> None:
         took[name] = once(lambda: results.append(call()))
         return results[0]
 
-    found = timed("passes", lambda: calibrate_partitions(MODEL, Blocks(blocks), KFold(FOLDS)))
+    options = {"risk": "gibbs", "bounds": (0.0, BETAS[-1])}
+    found = timed(
+        "passes", lambda: calibrate_partitions(MODEL, Blocks(blocks), KFold(FOLDS), **options)
+    )
     fold = np.concatenate([partition_folds(FOLDS, 0, number).take(size) for number in range(4)])
     X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
     ones = np.ones(len(y))
-    curve = MODEL.risk_curve(Data(X, y, ones), Folds(ones, fold, FOLDS))
-    values = timed("memory", lambda: np.array([curve(float(beta)) for beta in BETAS]))
+    plan = Folds(ones, fold, FOLDS)
+    table = MODEL.held_out(Data(X, y, ones), plan, "gibbs", options["bounds"])
+    values = timed("memory", lambda: table(BETAS))
     error = np.abs(found.curve(BETAS) / values - 1).max()
     print(
         f"{rows} x {columns}: curve within {error:.1e} of that in memory; {took['passes']:.0f} s "

@@ -31,11 +31,13 @@ def measure(quick: bool) -> Iterator[Record]:
 
         def in_blocks() -> None:
             arrays = (np.load(path, mmap_mode="r") for path in paths)
-            found[PASS] = calibrate_blocks(MODEL, blocks_of_arrays(*arrays, rows=ROWS))
+            blocks = blocks_of_arrays(*arrays, rows=ROWS)
+            found[PASS] = calibrate_blocks(MODEL, blocks, risk="gibbs")
 
         def in_memory() -> None:
             folds = strategies.FromSplitter(PredefinedSplit(fold_numbers(n, 10)))
-            found[WHOLE] = calibrate(MODEL, *(np.load(path) for path in paths), folds)
+            X, y = (np.load(path) for path in paths)
+            found[WHOLE] = calibrate(MODEL, X, y, folds, risk="gibbs")
 
         # The clock on the wall: to wait for the disk counts.
         took, theirs = (once(call, time.perf_counter) for call in (in_blocks, in_memory))

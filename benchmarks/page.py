@@ -28,7 +28,7 @@ ESTIMATORS = """
 ## Estimators
 
 The estimators are called without options. A fit does more than its alternative: it learns the scale
-of the prior, and averages forecasts over beta, weighted by how well they do on held-out rows.
+of the prior, and stacks forecasts over beta, weighted by how well they do on held-out rows.
 """
 LINEAR = """
 ## Linear models

@@ -10,6 +10,13 @@ import pytest
 from scenarios import binary_data, gaussian_data
 from scipy import integrate, optimize, sparse, special, stats
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from temperance.strategies.default import (
+    average_for,
+    default_strategy,
+    with_feasible_folds,
+    with_transfer,
+)
+from temperance.uncertainty.standard_errors import KnownErrors, mean_and_error
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
 from temperance.calibration import NEGLIGIBLE_GAIN, BetaWeights
@@ -18,13 +25,6 @@ from temperance.messages import BoundWarning, WeightWarning
 from temperance.posteriors import StudentMixture, StudentT
 from temperance.posteriors.mixture import MixturePosterior
 from temperance.strategies import Average, FromSplitter, KFold, LeaveOneOut, average
-from temperance.strategies.default import (
-    average_for,
-    default_strategy,
-    with_feasible_folds,
-    with_transfer,
-)
-from temperance.uncertainty.standard_errors import KnownErrors, mean_and_error
 
 LINEAR = models.GaussianLinear(noise_variance=0.4)
 LOGISTIC = models.LaplaceLogistic()

@@ -24,7 +24,7 @@ from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strat
 from temperance import resources as memory
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.coordinates import count_terms
-from temperance.estimators.noise import guessed_noise_variance, weak_noise_model
+from temperance.estimators.prior_scale import guessed_noise_variance, weak_noise_model
 from temperance.losses import Poisson
 from temperance.messages import TemperanceWarning
 

@@ -4,8 +4,8 @@ r"""Linear regression at every exponent and every scale of the prior, from one d
 
 with s2 known or inverse gamma (a_0, b_0), and on request a level of flat prior.  In whitened
 coordinates, S_0 = C C', t = C'z, r = y - z'mu_0, rows of weights w have the decomposition
-diag(sqrt w) (t - mean t) = L diag(s) U', c = L' sqrt(w) (r - mean r).  Only lam = beta kappa enters a
-fit: with g = 1 / (1 + lam s^2),
+diag(sqrt w) (t - mean t) = L diag(s) U', c = L' sqrt(w) (r - mean r).  Only lam = beta kappa enters
+a fit: with g = 1 / (1 + lam s^2),
 
     error of a row     r - mean r - (t - mean t)'U (lam s c g),
     variance           h / beta = (t - mean t)'U diag(kappa g) U'(t - mean t) + 1 / (beta W),
@@ -26,7 +26,7 @@ All of it is analytic in beta: a table's slopes come from complex betas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -35,22 +35,24 @@ from numpy.typing import NDArray
 from scipy import special
 
 from temperance.data import Array, Data, batches
+from temperance.forecasts import log_gamma_half_step
 from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
 from temperance.posteriors.hierarchical import Parts
-from temperance.posteriors.student import gamma_half_step
-from temperance.table import HeldOut, half_decades
+from temperance.table import LEAST, HeldOut, scanned
 
-LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
+LEVEL_LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
 NEGLIGIBLE = 1e-3  # evidence of a scale, relative to the largest, below which it is left out
 NEGLIGIBLE_PART = 1e-9  # weight of a component of a posterior
 FEW = 2**16  # losses under single scales up to which none is left out
 SHARE, CONDITION = 1e-6, 1e8  # of residuals, and of eigenvalues: beyond them rows are decomposed
 CANCELS = 1e-9  # share of a leverage's or a misfit's rest that is lost in rounding
 VOTES = 2.0  # for Bayes in a stack, beside those for the parameters
+EXACT = 1e-24  # share of squares that is rounding
 LEAST_FREE = 0.02  # share of rows that parameters leave free, at least
 TALL = 2  # rows for each column from which on Gram matrices are decomposed
-BUDGET = 2**20  # elements of a batch
+BUDGET = 2**16  # elements of a batch, which fit into the cache
+NEXT_TO_PRIOR, LOWEST = 0.03, 1e-12  # lam s^2 at the lowest beta of a scan; its least value
 
 
 class Noise(NamedTuple):
@@ -189,7 +191,7 @@ class Points(NamedTuple):
 
 def proper(betas: Array, level: bool) -> Array:
     """Return the betas; with a level of flat prior those below the least as the least."""
-    return np.where(betas.real < LEAST, LEAST, betas) if level else betas
+    return np.where(betas.real < LEVEL_LEAST, LEVEL_LEAST, betas) if level else betas
 
 
 def log_evidence(
@@ -243,7 +245,7 @@ def losses_of(
         a, b = a_0 + beta * _freedom(rows, size) / 2, b_0 + beta * misfit / 2
         if score == "predictive":
             ratio = error**2 / (2 * b * (1 + variance))
-            constant = 0.5 * np.log(2 * np.pi) - gamma_half_step(a)[0]
+            constant = 0.5 * np.log(2 * np.pi) - log_gamma_half_step(a)
             return constant + 0.5 * np.log(b * (1 + variance)) + (a + 0.5) * np.log1p(ratio)
         if score == "gibbs":
             constant = np.log(2 * np.pi * b) - special.digamma(a)
@@ -258,10 +260,14 @@ def losses_of(
 
 def mixed_over_scales(losses: Array, log_weight: Array, first: Any, score: Any, axis: int) -> Array:
     """Return losses under the average over scales: of densities, or of the losses themselves."""
+    top = np.maximum.reduceat(log_weight.real, first, axis=axis)
+    count = np.diff(np.append(first, log_weight.shape[axis]))
+    log_weight = log_weight - np.repeat(
+        top, count, axis=axis
+    )  # beside large ones losses lose digits
     total = _log_sum(log_weight, first, axis)
     if score == "predictive":
         return total - _log_sum(log_weight - losses, first, axis)
-    count = np.diff(np.append(first, log_weight.shape[axis]))
     weight = np.exp(log_weight - np.repeat(total, count, axis=axis))
     return np.add.reduceat(weight * losses, first, axis=axis)
 
@@ -272,6 +278,83 @@ def _log_sum(values: Array, first: Any, axis: int) -> Array:
     count = np.diff(np.append(first, values.shape[axis]))
     parts = np.exp(values - np.repeat(top, count, axis=axis))
     return top + np.log(np.add.reduceat(parts, first, axis=axis))
+
+
+class Beside(NamedTuple):
+    """Rows beside the decomposition of a training set, times the roots of their weights."""
+
+    left: Array  # (t - mean t)'U / s, (m, r)
+    lengths: Array  # squares of it, (r, m)
+    outside: Array  # responses outside the span, (m,)
+    free: Any  # squares of (t - mean t)'U along directions that no row trains, (m,)
+    weights: Array  # (m,)
+    deleted: Array  # weight that the training set loses where a row is tested, (m,)
+
+
+def beside(
+    rows: LinearRows, fits: Fits, weights: Array, deleted: Array, left: Array | None = None
+) -> Beside:
+    """Return rows beside one decomposition, also of other rows; their L, if it is known."""
+    root, inputs, response = np.sqrt(weights), rows.inputs, rows.response
+    if rows.level:
+        inputs, response = inputs - fits.centre[0], response - fits.mean[0]
+    if not np.all(root == 1):
+        inputs, response = root[:, None] * inputs if left is None else inputs, root * response
+    free: Any = 0.0
+    if left is None:
+        singular, directions = fits.singular[0], fits.directions[0]
+        trained = singular > 0
+        if not trained.all():
+            free = ((inputs @ directions[:, ~trained]) ** 2).sum(axis=1)
+        left = inputs @ (directions * np.where(trained, 1 / np.where(trained, singular, 1.0), 0.0))
+    outside = response - left @ fits.response[0]
+    return Beside(left, left.T**2, outside, free, weights, deleted)
+
+
+def losses_beside(
+    rows: LinearRows, fits: Fits, tested: Beside, score: Any, points: Points
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the losses (g, m) of rows beside a decomposition, each without what is deleted of it.
+
+    Also which of the rows cancel: without them the training set must be decomposed anew.
+    """
+    left, lengths, outside, free, weights, deleted = tested
+    share, first = deleted / weights, points.first
+    beta, scale = points.beta[:, None], points.scale[:, None]
+    square, c = fits.singular[0] ** 2, fits.response[0]
+    g = 1 / (1 + beta * scale * square)
+    error = outside + (g * c) @ left.T
+    variance = (scale * square * g) @ lengths + scale * free
+    if rows.level:
+        variance = variance + weights / (beta * fits.size[0])
+    slack = 1 - share * (beta * variance)
+    if slack.real.min(initial=1.0) < 0.1:  # as a sum of positive terms
+        within = 1 - lengths.sum(axis=0)
+        if rows.level:
+            within = within - weights / fits.size[0]
+        slack = 1 - share + share * (np.maximum(within, 0.0) + g @ lengths)
+    misfit = (fits.rest[0] + (g @ c**2))[:, None]
+    left_over = misfit - share * error**2 / slack
+    cancelled = (slack.real < CANCELS) | (left_over.real < CANCELS * misfit.real)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error, variance = error / (slack * np.sqrt(weights)), variance / (slack * weights)
+    size = fits.size[0] - deleted
+    if np.all(size == size[:1]):
+        size = size[:1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = losses_of(rows, score, beta, error, variance, left_over, size)
+        if len(first) < len(beta):
+            lam = beta * scale * square
+            determinant = np.log1p(lam).sum(axis=1, keepdims=True) + np.log(slack)
+            evidence = log_evidence(rows, size, beta, left_over, determinant)
+            losses = mixed_over_scales(losses, evidence, first, score, 0)
+    return losses, cancelled.any(axis=0)
+
+
+def every_scale(scales: Array, betas: Array) -> Points:
+    """Return all pairs of beta and scale."""
+    k = len(scales)
+    return Points(np.repeat(betas, k), np.tile(scales, len(betas)), np.arange(len(betas)) * k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,34 +382,25 @@ class LeftOut:
         return self._decomposed[0]
 
     @cached_property
-    def _decomposed(self) -> tuple[Fits, Array, Array, Array, Array]:
-        """Fits, L and weighted responses outside its span, of tested rows; weights; share."""
+    def _decomposed(self) -> tuple[Fits, Beside]:
+        """Fits, and the tested rows beside them."""
         fits, left = decompose(self.rows, self.weights)
-        weights = self.weights[self.tested]
-        root = np.sqrt(weights)
-        inputs = self.rows.inputs[self.tested]
-        response = self.rows.response[self.tested]
-        if self.rows.level:
-            inputs, response = inputs - fits.centre[0], response - fits.mean[0]
-        if left is None:
-            inputs = inputs if np.all(root == 1) else root[:, None] * inputs
-            left = inputs @ (fits.directions[0] / fits.singular[0])
-        else:
-            left = left[self.tested]
-        outside = root * response - left @ fits.response[0]
-        return fits, left, outside, weights, self.deleted / weights
+        rows, tested = self.rows, self.tested
+        some = replace(rows, inputs=rows.inputs[tested], response=rows.response[tested])
+        left = None if left is None else left[tested]
+        return fits, beside(some, fits, self.weights[tested], self.deleted, left)
 
-    def points(self, betas: Array) -> Points:
-        """Return pairs of beta and scale, without scales of negligible evidence."""
-        scales, fits = self.rows.scales, self.fits
-        k = len(scales)
-        beta, scale = np.repeat(betas, k), np.tile(scales, len(betas))
-        if k == 1:
-            return Points(beta, scale, np.arange(len(betas)))
-        if k * len(betas) * len(self.deleted) <= FEW:
-            return Points(beta, scale, np.arange(len(betas)) * k)
+    def points(self, betas: Array, count: int | None = None) -> Points:
+        """Return pairs of beta and scale, without scales of negligible evidence.
+
+        With few rows, ``count`` or those tested, all scales are kept.
+        """
+        found, k = every_scale(self.rows.scales, betas), len(self.rows.scales)
+        if k == 1 or k * len(betas) * (len(self.deleted) if count is None else count) <= FEW:
+            return found
+        beta, scale = found.beta, found.scale
         evidence = self._evidence(beta.real, scale).reshape(-1, k)
-        kept = evidence > evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
+        kept = evidence >= evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
         first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
         return Points(beta[kept.ravel()], scale[kept.ravel()], first)
 
@@ -339,46 +413,12 @@ class LeftOut:
 
     def __call__(self, betas: Array) -> Array:
         """Return the losses at betas (g,), shape (g, m)."""
-        fits, left, outside, weights, share = self._decomposed
-        beta, scale, first = self.points(proper(betas, self.rows.level))
-        beta, scale = beta[:, None], scale[:, None]
-        square = fits.singular[0] ** 2
-        g = 1 / (1 + beta * scale * square)
-        c = fits.response[0]
-        lengths = self._lengths
-        error = outside + (g * c) @ left.T
-        variance = (scale * square * g) @ lengths
-        if self.rows.level:
-            variance = variance + weights / (beta * fits.size[0])
-        slack = 1 - share * (beta * variance)
-        if slack.real.min() < 0.1:  # as a sum of positive terms
-            within = 1 - lengths.sum(axis=0)
-            if self.rows.level:
-                within = within - weights / fits.size[0]
-            slack = 1 - share + share * (np.maximum(within, 0.0) + g @ lengths)
-        misfit = (fits.rest[0] + (g @ c**2))[:, None]
-        left_over = misfit - share * error**2 / slack
-        cancelled = (slack.real < CANCELS) | (left_over.real < CANCELS * misfit.real)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            error, variance = error / (slack * np.sqrt(weights)), variance / (slack * weights)
-        size = fits.size[0] - self.deleted
-        if np.all(size == size[0]):
-            size = size[:1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            losses = losses_of(self.rows, self.score, beta, error, variance, left_over, size)
-            if len(first) < len(beta):
-                lam = beta * scale * square
-                determinant = np.log1p(lam).sum(axis=1, keepdims=True) + np.log(slack)
-                evidence = log_evidence(self.rows, size, beta, left_over, determinant)
-                losses = mixed_over_scales(losses, evidence, first, self.score, 0)
+        points = self.points(proper(betas, self.rows.level))
+        losses, cancelled = losses_beside(self.rows, *self._decomposed, self.score, points)
         if cancelled.any():
-            some = np.flatnonzero(cancelled.any(axis=0))
+            some = np.flatnonzero(cancelled)
             losses[:, some] = self._refitted(some)(betas)
         return losses
-
-    @cached_property
-    def _lengths(self) -> Array:
-        return self._decomposed[1].T ** 2
 
     def _refitted(self, some: NDArray[np.intp]) -> Any:
         """Return the losses of some tested rows from decompositions without them."""
@@ -429,16 +469,20 @@ class PairLosses:
         betas = proper(betas, self.rows.level)
         total = np.zeros((g, n), dtype=betas.dtype)
         (p, e), k = self.test.shape, len(self.rows.scales)
-        every = e == n
         for part in batches(p, max(e, self.rows.inputs.shape[1]) * (g * k + 1), BUDGET):
             losses = self._losses(betas, part)  # (b, e, g)
-            weighted = losses * self.test[part][..., None]
-            if every and (self.tested[part] == np.arange(n)).all():
-                total += weighted.sum(axis=0).T
+            if self._every:
+                total += np.einsum("beg,be->ge", losses, self.test[part])
             else:
-                np.add.at(total.T, self.tested[part], weighted)
+                np.add.at(total.T, self.tested[part], losses * self.test[part][..., None])
         weights = self.weights
         return total / np.where(weights > 0, weights, 1.0)
+
+    @cached_property
+    def _every(self) -> bool:
+        """Whether all pairs test all rows in order."""
+        n = len(self.rows.response)
+        return self.tested.shape[1] == n and bool(np.all(self.tested == np.arange(n)))
 
     def _losses(self, betas: Array, part: slice) -> Array:
         fits = Fits(*(field[part] for field in self.fits))
@@ -446,8 +490,9 @@ class PairLosses:
         b, e = tested.shape
         beta = np.repeat(betas, len(scales))  # (m,)
         scale = np.tile(scales, len(betas))
-        inputs = self.rows.inputs[tested]
-        response = self.rows.response[tested]
+        inputs, response = self.rows.inputs[None], self.rows.response[None]
+        if not self._every:
+            inputs, response = inputs[0, tested], response[0, tested]
         if self.rows.level:
             inputs, response = inputs - fits.centre[:, None], response - fits.mean[:, None]
         along = inputs @ fits.directions  # (b, e, r)
@@ -540,7 +585,7 @@ def held_out(
         weights = at.weights
     counts = data.weights if places is None else weights
     return HeldOut(
-        half_decades(bounds),
+        scanned(bounds, lowest_beta(every, bounds[1])),
         at,
         weights,
         counts,
@@ -563,21 +608,35 @@ class Scaled:
         return self.losses(self.factor * betas)
 
 
+def lowest_beta(all_rows: LeftOut, upper: float) -> float:
+    """Return a beta below which the posterior is next to the prior, at most .001."""
+    rows = all_rows.rows
+    largest = np.sqrt(rows.scales.max()) * all_rows.fits.singular.max(initial=0.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        least = NEXT_TO_PRIOR / largest / largest
+    lowest = LEVEL_LEAST if rows.level else LOWEST * min(upper, 1.0)
+    return float(np.clip(least, lowest, LEAST))
+
+
 def votes_for_bayes(all_rows: LeftOut) -> float:
     """Return 2 + p / (1 - p / n)^2, with p effective parameters of n observations at beta = 1.
 
     Held-out losses vary more, the more parameters are fitted to the other rows: errors of
-    predictions grow like 1 / (1 - p / n).
+    predictions grow like 1 / (1 - p / n).  Where the responses are fitted exactly, and the variance
+    of the noise is unknown, they say nothing about beta, and all votes are for Bayes.
     """
-    used, size = parameters_used(all_rows), float(all_rows.fits.size[0])
+    fits, free = all_rows.fits, all_rows.rows.noise.variance is None
+    if free and fits.rest[0] <= EXACT * (fits.rest[0] + fits.response[0] @ fits.response[0]):
+        return np.inf
+    used, size = parameters_used(all_rows), float(fits.size[0])
     return VOTES + used / max(1 - used / size, LEAST_FREE) ** 2
 
 
 def parameters_used(all_rows: LeftOut, beta: float = 1.0) -> float:
     """Return the effective number of parameters of the posterior of all rows, with the level."""
-    beta, scale, _ = all_rows.points(np.array([beta]))
-    weight = special.softmax(all_rows._evidence(beta, scale))
-    lam = (beta * scale)[:, None] * all_rows.fits.singular[0] ** 2
+    betas, scale, _ = all_rows.points(np.array([beta]))
+    weight = special.softmax(all_rows._evidence(betas, scale))
+    lam = (betas * scale)[:, None] * all_rows.fits.singular[0] ** 2
     return float(weight @ (lam / (1 + lam)).sum(axis=1)) + all_rows.rows.level
 
 

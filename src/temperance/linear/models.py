@@ -43,9 +43,9 @@ MOST_HALVES = 1024  # number of powers of one half that are not zero in double p
 
 
 class LinearModel(Regression):
-    """Base of the presets: everything but prior, noise and design."""
+    """Base of the presets: what they share is that the engine knows their held-out losses."""
 
-    preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
+    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True)
 
     @property
     def noise(self) -> Noise:
@@ -54,8 +54,11 @@ class LinearModel(Regression):
 
     def rows(self, data: Data) -> LinearRows:
         """Return the rows in whitened coordinates."""
-        Z = self.features(data.X)
-        return linear_rows(Z, data.y, self.prior(Z.shape[1]), self.noise, self._kappas, False)
+        raise NotImplementedError(f"{type(self).__name__} must whiten its rows")
+
+    def posteriors(self, data: Data, betas: Array) -> list[Any]:
+        """Return the posteriors at betas, from one decomposition."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its posteriors are")
 
     def held_out(
         self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
@@ -69,6 +72,17 @@ class LinearModel(Regression):
         """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
         data = as_data(X, y, weights)
         return self.posteriors(data, np.array([non_negative("alpha", alpha) / data.size]))[0]
+
+
+class GivenPrior(LinearModel):
+    """Base of the presets whose prior has a given covariance."""
+
+    preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
+
+    def rows(self, data: Data) -> LinearRows:
+        """Return the rows in whitened coordinates."""
+        Z = self.features(data.X)
+        return linear_rows(Z, data.y, self.prior(Z.shape[1]), self.noise, self._kappas, False)
 
     def posteriors(self, data: Data, betas: Array) -> list[Any]:
         """Return the posteriors at betas, from one decomposition."""
@@ -130,10 +144,10 @@ class LinearModel(Regression):
         return levels
 
     def _levels(self, distances: Array, misfit: Array, weight: Array, dimension: int) -> Array:
-        variance, a, b = self.noise
-        if variance is not None:
-            return special.chdtr(dimension, distances / variance)
-        a, b = a + weight / 2, b + misfit / 2
+        noise = self.noise
+        if noise.variance is not None:
+            return special.chdtr(dimension, distances / noise.variance)
+        a, b = noise.a + weight / 2, noise.b + misfit / 2
         return special.fdtr(dimension, 2 * a, distances * a / b / dimension)
 
     @property
@@ -143,7 +157,7 @@ class LinearModel(Regression):
         return np.array([1.0 if variance is None else 1 / variance])
 
 
-class KnownVarianceRegression(LinearModel):
+class KnownVarianceRegression(GivenPrior):
     """Base of regressions with known noise variance; a subclass may define ``features``."""
 
     noise_variance: float
@@ -298,7 +312,7 @@ class Polynomial(KnownVarianceRegression):
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseGammaLinear(LinearModel):
+class NormalInverseGammaLinear(GivenPrior):
     r"""Linear regression whose noise variance s2 is a parameter.
 
     .. math::
@@ -413,7 +427,6 @@ class HierarchicalLinear(LinearModel):
     b: float = 1.0
     scales: ArrayLike = SCALES
     intercept: bool = True
-    preferences: ClassVar[Preferences] = Preferences(leave_one_out=True)
 
     def __post_init__(self) -> None:
         """Refuse an improper prior."""
@@ -452,6 +465,8 @@ class HierarchicalLinear(LinearModel):
 
     def posteriors(self, data: Data, betas: Array) -> list[HierarchicalPosterior]:
         """Return the posteriors at betas, from one decomposition."""
+        if self.intercept and betas.min() <= 0:
+            raise ValueError("alpha must be positive for an intercept of flat prior, got 0.0")
         return [self._mixed(data, np.array([beta]), np.ones(1)) for beta in betas]
 
     def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> Any:

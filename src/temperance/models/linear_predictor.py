@@ -133,4 +133,4 @@ class Regression:
 
     def check(self, data: Data) -> None:
         """Refuse inputs that do not fit the design or the prior."""
-        self.prior(self.features(data.X[:1]).shape[1])  # one row gives the width
+        self.prior(self.features(data.X).shape[1])

@@ -36,8 +36,8 @@ from temperance.app.tables import Table
 from temperance.calibration import VERDICTS, Calibration, with_error
 from temperance.checks import shown
 from temperance.data import Array
+from temperance.forecasts import Forecast
 from temperance.losses import Pinball
-from temperance.posteriors import StudentMixture, StudentT
 from temperance.strategies.rate import assessed
 
 MOST_MARGINALS = 12
@@ -49,8 +49,6 @@ GRAIN = 1e-3  # smallest beta of the slider, unless a smaller one is chosen
 DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
-
-StudentDistribution = StudentT | StudentMixture
 
 
 def compute(
@@ -198,7 +196,7 @@ def _part(
     slider: Slider,
     risk: Array,
     k: int,
-    laws: list[StudentDistribution],
+    laws: list[Forecast],
     band: Band | None,
 ) -> ReportPart:
     names = ["intercept", *fitted.terms_]
@@ -231,7 +229,7 @@ def _part(
     )
 
 
-def _laws(fitted: Any, beta: float | None) -> list[StudentDistribution]:
+def _laws(fitted: Any, beta: float | None) -> list[Forecast]:
     """Return the distribution of the coefficients of each part."""
     if hasattr(fitted, "classes_"):
         return fitted.class_coefficients(beta=beta)
@@ -241,8 +239,8 @@ def _laws(fitted: Any, beta: float | None) -> list[StudentDistribution]:
 def _table(
     fitted: Any,
     names: list[str],
-    bayes: StudentDistribution | None,
-    calibrated: StudentDistribution,
+    bayes: Forecast | None,
+    calibrated: Forecast,
 ) -> list[Coefficient]:
     """Return the intercept, if there is one, and the coefficients farthest from zero."""
     intercept = [0] if fitted.fit_intercept else []
@@ -250,7 +248,7 @@ def _table(
         [*intercept, *_farthest_from_zero(calibrated, MOST_COEFFICIENTS - len(intercept))]
     )
 
-    def intervals(law: StudentDistribution) -> list[Interval]:
+    def intervals(law: Forecast) -> list[Interval]:
         some = _some(law, listed)
         return [
             Interval(*each) for each in np.column_stack([some.mean, some.interval(0.95)]).tolist()
@@ -261,20 +259,18 @@ def _table(
     return [Coefficient(names[j], one, other) for j, one, other in each]
 
 
-def _some(law: StudentDistribution, places: NDArray[np.intp]) -> StudentDistribution:
+def _some(law: Forecast, places: NDArray[np.intp]) -> Forecast:
     """Return the distribution of some of the coefficients."""
     return replace(law, location=law.location[..., places], scale=law.scale[..., places])
 
 
-def _farthest_from_zero(law: StudentDistribution, most: int) -> NDArray[np.intp]:
+def _farthest_from_zero(law: Forecast, most: int) -> NDArray[np.intp]:
     """Return the indices of coefficients the most standard deviations from zero."""
     strength = np.abs(law.mean[1:]) / law.std[1:]
     return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _marginals(
-    names: list[str], laws: list[StudentDistribution], chosen: StudentDistribution
-) -> Marginals:
+def _marginals(names: list[str], laws: list[Forecast], chosen: Forecast) -> Marginals:
     shown = _farthest_from_zero(chosen, MOST_MARGINALS)
     some = [_some(law, shown) for law in laws]
     offset, height = zip(*map(_outline, some), strict=True)
@@ -287,7 +283,7 @@ def _marginals(
     )
 
 
-def _outline(law: StudentDistribution) -> tuple[Array, Array]:
+def _outline(law: Forecast) -> tuple[Array, Array]:
     """Return points of the densities, relative to the mean, and heights relative to the peak."""
     points = _quantiles(law)
     with np.errstate(all="ignore"):  # a scale may be zero or infinite
@@ -296,12 +292,12 @@ def _outline(law: StudentDistribution) -> tuple[Array, Array]:
     return (points - law.mean).T, height.round(3).T  # enough digits for a plot
 
 
-def _quantiles(law: StudentDistribution) -> Array:
+def _quantiles(law: Forecast) -> Array:
     """Return approximate quantiles; those of a mixture are between those of its parts."""
-    if isinstance(law, StudentT):
+    if len(law.weights) == 1:
         return law.quantile(DRAWN)
     parts = zip(law.location, law.scale, law.dof, strict=True)
-    found = np.concatenate([StudentT(*each).quantile(DRAWN[::3]) for each in parts])
+    found = np.concatenate([Forecast.single(*each).quantile(DRAWN[::3]) for each in parts])
     found.sort(axis=0)
     with np.errstate(all="ignore"):
         below = law.cdf(found)
