@@ -163,8 +163,10 @@ def decompose(rows: LinearRows, weights: Array) -> tuple[Fits, Array | None]:
     if n < r:
         singular = np.concatenate([singular, np.zeros(r - n)])
         left = np.concatenate([left, np.zeros((n, r - n))], axis=1)
+    # A direction that no column reaches explains nothing; about the mean the constant is one.
+    left = np.where(singular > 0, left, 0.0)
     c = left.T @ response
-    c = np.where(singular > 0, c + left.T @ (response - left @ c), 0.0)  # twice, against rounding
+    c = c + left.T @ (response - left @ c)  # twice, against rounding
     outside = response - left @ c
     parts = singular, right.T, c, outside @ outside, size, centre, mean
     return Fits(*(np.asarray(part)[None] for part in parts)), left
