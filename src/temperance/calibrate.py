@@ -17,9 +17,8 @@ from temperance.checks import (
     shown,
     whole,
 )
-from temperance.data import Data, Risk
+from temperance.data import Data, Risk, threads_for
 from temperance.protocols import Model, SamplingModel, Strategy, has_likelihood
-from temperance.resources import threads_for
 from temperance.strategies import default_strategy, feasible, strategy_named
 from temperance.strategies.selection import stacked_data
 

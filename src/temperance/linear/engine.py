@@ -13,8 +13,8 @@ a fit: with g = 1 / (1 + lam s^2),
     log determinant    sum log(1 + lam s^2),
     noise              a = a_0 + beta W / 2 (with a level W - 1),   b = b_0 + beta Q / 2,
 
-the variance in units of s2, and 1 / (beta W) for a level only.  With scales unknown, each kappa of a
-grid is weighted by its evidence.  Deleting the weight v of a row, with H = v h:
+the variance in units of s2, and 1 / (beta W) for a level only.  With scales unknown, each kappa of
+a grid is weighted by its evidence.  Deleting the weight v of a row, with H = v h:
 
     error e / (1 - H),    variance h / (1 - H) / beta,    misfit Q - v e^2 / (1 - H),
     determinant times 1 - H.

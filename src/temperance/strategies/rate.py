@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration, Rate
 from temperance.data import Array, Data, Risk
-from temperance.duplicates import joined_rows
 from temperance.messages import BoundWarning, PriorWarning, warn
+from temperance.plans import joined_rows
 from temperance.protocols import (
     HasInformation,
     Information,
