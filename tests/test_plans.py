@@ -648,7 +648,7 @@ def test_a_splitter_must_name_rows_that_exist(row):
 
 @pytest.mark.parametrize("many", [1, 100], ids=["many rows", "few rows"])
 def test_rows_are_joined_only_where_they_can_be_the_same(many, monkeypatch):
-    monkeypatch.setattr("temperance.plans.MANY", many)
+    monkeypatch.setattr("temperance.plans.MANY_TO_SORT", many)
     data = some_data(12)
     ordered = distinct_rows(data)[0]
     if many == 1:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, has_likelihood
 from temperance.checks import (
     as_bounds,
     as_data,
@@ -18,7 +18,7 @@ from temperance.checks import (
     whole,
 )
 from temperance.data import Data, Risk, threads_for
-from temperance.protocols import Model, SamplingModel, Strategy, has_likelihood
+from temperance.protocols import Model, SamplingModel, Strategy
 from temperance.strategies import default_strategy, feasible, strategy_named
 from temperance.strategies.selection import stacked_data
 

@@ -87,6 +87,7 @@ def _controller() -> ThreadpoolController:
 
 def threads_for(elements: int) -> AbstractContextManager[Any]:
     """Limit BLAS to one thread inside the context, unless the data have very many elements."""
-    if elements > LARGE or all(each.num_threads == 1 for each in _controller().lib_controllers):
+    threads = [each.num_threads for each in _controller().lib_controllers]
+    if elements > LARGE or max(threads, default=1) == 1:
         return nullcontext()
     return _controller().limit(limits=1, user_api="blas")

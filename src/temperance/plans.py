@@ -187,26 +187,20 @@ class LeaveOneOut:
 AnyPlan = Pairs | Folds | LeaveOneOut
 
 
-def observations(
-    data: Data, duplicates: Duplicates
-) -> tuple[Data, NDArray[np.intp], NDArray[np.int_] | None]:
-    """Return the distinct rows, their numbers, and pieces that each can be divided into, or None.
+def observations(data: Data, duplicates: Duplicates) -> tuple[Data, NDArray[np.int_] | None]:
+    """Return the distinct rows, and the pieces that each can be divided into, or None.
 
     Copies of one observation are held out together: otherwise a row is tested by a posterior that
     has seen it.  Different observations that happen to be equal are not: leaving them all out
     removes a part of the distribution.  ``"auto"`` holds copies together unless inputs and response
-    take few values.  A row of weight k counts exactly like k copies of it.  Numbers are those of
-    sorted rows.
+    take few values.  A row of weight k counts exactly like k copies of it.
     """
-    number, rows = number_rows(data), data
-    if int(number.max()) + 1 < len(data):
-        rows = distinct_rows(data)[0]
-        number = np.arange(len(rows))
+    rows = data if all_distinct(data.y) else distinct_rows(data)[0]
     if all_ones(rows.weights):
-        return rows, number, None
+        return (data if len(rows.y) == len(data.y) else rows), None
     apart = duplicates == "apart" or (duplicates == "auto" and takes_few_values(rows))
     pieces = np.clip(np.ceil(rows.weights), 1, PIECES_PER_ROW).astype(int)
-    return rows, number, pieces if apart and pieces.max() > 1 else None
+    return rows, pieces if apart and pieces.max() > 1 else None
 
 
 def hashed(data: Data, most: int = MANY) -> NDArray[np.intp] | None:
