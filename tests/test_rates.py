@@ -10,9 +10,9 @@ from scipy import optimize, special, stats
 
 from temperance import calibrate, losses, models, strategies
 from temperance.data import Data
-from temperance.duplicates import joined_rows
 from temperance.messages import BoundWarning, PriorWarning
 from temperance.models.glm.information import bandwidth
+from temperance.plans import joined_rows
 from temperance.strategies import (
     RATES,
     Coarsened,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+from temperance.calibration import preferences_of
 from temperance.data import Array, Data
 from temperance.linear.engine import LinearRows, Noise, decompose, row_space
 from temperance.linear.models import (
@@ -22,7 +23,6 @@ from temperance.linear.models import (
     HierarchicalLinear,
     NormalInverseGammaLinear,
 )
-from temperance.protocols import preferences_of
 from temperance.rules import BetaWeights
 from temperance.strategies.k_fold import KFold
 

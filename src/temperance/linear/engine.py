@@ -13,8 +13,8 @@ a fit: with g = 1 / (1 + lam s^2),
     log determinant    sum log(1 + lam s^2),
     noise              a = a_0 + beta W / 2 (with a level W - 1),   b = b_0 + beta Q / 2,
 
-the variance in units of s2, and 1 / (beta W) for a level only.  With scales unknown, each kappa of a
-grid is weighted by its evidence.  Deleting the weight v of a row, with H = v h:
+the variance in units of s2, and 1 / (beta W) for a level only.  With scales unknown, each kappa of
+a grid is weighted by its evidence.  Deleting the weight v of a row, with H = v h:
 
     error e / (1 - H),    variance h / (1 - H) / beta,    misfit Q - v e^2 / (1 - H),
     determinant times 1 - H.
@@ -116,10 +116,12 @@ class Points(NamedTuple):
     first: NDArray[np.intp]
 
 
-def every_scale(scales: Array, betas: Array) -> Points:
-    """Return all pairs of beta and scale."""
-    k = len(scales)
-    return Points(np.repeat(betas, k), np.tile(scales, len(betas)), np.arange(len(betas)) * k)
+def every_scale(rows: LinearRows, betas: Array) -> Points:
+    """Return all pairs of beta and scale; with a level no beta is below the least."""
+    k = len(rows.scales)
+    if rows.level:
+        betas = np.where(betas.real < LEVEL_LEAST, LEVEL_LEAST, betas)
+    return Points(np.repeat(betas, k), np.tile(rows.scales, len(betas)), np.arange(len(betas)) * k)
 
 
 def row_space(rows: Array) -> tuple[Array, Array | None]:
@@ -156,19 +158,23 @@ def decompose(rows: LinearRows, weights: Array) -> tuple[Fits, Array | None]:
             c = directions.T @ (response @ inputs) / singular
             rest = total - c @ c
             if rest > SHARE * total or not r:
-                parts = singular, directions, c, rest, size, centre, mean
-                return Fits(*(np.asarray(part)[None] for part in parts)), None
+                return _alone(singular, directions, c, rest, size, centre, mean), None
     left, singular, right = np.linalg.svd(inputs, full_matrices=n < r)
     singular[singular <= singular.max(initial=0.0) * max(n, r) * 1e-16] = 0.0
     if n < r:
         singular = np.concatenate([singular, np.zeros(r - n)])
         left = np.concatenate([left, np.zeros((n, r - n))], axis=1)
+    # A direction that no column reaches explains nothing; about the mean the constant is one.
     left = np.where(singular > 0, left, 0.0)
     c = left.T @ response
     c = c + left.T @ (response - left @ c)  # twice, against rounding
     outside = response - left @ c
-    parts = singular, right.T, c, outside @ outside, size, centre, mean
-    return Fits(*(np.asarray(part)[None] for part in parts)), left
+    return _alone(singular, right.T, c, outside @ outside, size, centre, mean), left
+
+
+def _alone(*parts: Any) -> Fits:
+    """Return the decomposition of a single training set."""
+    return Fits(*[np.asarray(part)[None] for part in parts])
 
 
 def decompose_sets(rows: LinearRows, weights: Array, moments: Array) -> Fits:
@@ -401,7 +407,7 @@ class LeftOut:
         Scales of negligible evidence are left out, unless rows, ``count`` or the tested, are few.
         """
         fits, _ = self.decomposed
-        points, k = every_scale(self.rows.scales, betas), len(self.rows.scales)
+        points, k = every_scale(self.rows, betas), len(self.rows.scales)
         if k == 1:
             return points, np.zeros(len(betas))
         beta, lam = points.beta.real, (points.beta.real * points.scale)[:, None]
@@ -420,14 +426,13 @@ class LeftOut:
 
     def __call__(self, betas: Array) -> Array:
         """Return the losses at betas (g,), shape (g, m)."""
-        betas = proper(self.factor * betas, self.rows.level)
-        points, _ = self.points(betas)
+        points, _ = self.points(self.factor * betas)
         fits, tested = self.decomposed
         count = len(self.deleted)
         losses = np.empty((len(betas), count), dtype=betas.dtype)
         cancelled = np.empty(count, dtype=bool)
         for part in batches(count, len(points.beta), BUDGET // 2):
-            rows = Tested(*(each[:, part] for each in tested if each is not None))
+            rows = Tested(*[each[:, part] for each in tested if each is not None])
             found, lost = losses_at(self.rows, fits, rows, self.score, points)
             losses[:, part], cancelled[part] = found[0], lost[0]
         if cancelled.any():
@@ -476,12 +481,12 @@ class PairLosses:
     def __call__(self, betas: Array) -> Array:
         """Return the mean losses of all rows at betas (g,), shape (g, n)."""
         rows, n = self.rows, len(self.rows.response)
-        points = every_scale(rows.scales, proper(betas, rows.level))
+        points = every_scale(rows, betas)
         total = np.zeros((len(betas), n), dtype=betas.dtype)
         every = self.tested.shape[1] == n and bool(np.all(self.tested == np.arange(n)))
         size = max(self.test.shape[1], rows.inputs.shape[1]) * (len(points.beta) + 1)
         for part in batches(len(self.test), size, BUDGET):
-            fits, inputs, response = Fits(*(f[part] for f in self.fits)), rows.inputs, rows.response
+            fits, inputs, response = Fits(*[f[part] for f in self.fits]), rows.inputs, rows.response
             if not every:
                 inputs, response = inputs[self.tested[part]], response[self.tested[part]]
             if rows.level:
@@ -497,11 +502,6 @@ class PairLosses:
         return total / np.where(weights > 0, weights, 1.0)
 
 
-def proper(betas: Array, level: bool) -> Array:
-    """Return the betas; with a level of flat prior those below the least as the least."""
-    return np.where(betas.real < LEVEL_LEAST, LEVEL_LEAST, betas) if level else betas
-
-
 def held_out(
     rows: LinearRows, data: Data, plan: AnyPlan, score: Any, bounds: tuple[float, float]
 ) -> HeldOut:
@@ -509,8 +509,8 @@ def held_out(
     at: Any = None
     places, weights, every = None, data.weights, LeftOut(rows, data.weights, data.weights, score)
     if isinstance(plan, LeaveOneOut):
-        factor = float(plan.exponents[0])
-        if np.all(plan.exponents == factor) and (factor == 1 or not rows.level):
+        factor = 1.0 if plan.transfer == "beta" else float(plan.exponents[0])
+        if factor == 1 or (np.all(plan.exponents == factor) and not rows.level):
             places, deleted = plan.places, plan.deleted
             if places is not None:
                 weights, deleted = weights[places], deleted[places]

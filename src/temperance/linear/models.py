@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.checks import as_data, as_inputs, as_numbers, non_negative, one_of, positive, whole
-from temperance.data import Array, Data, Risk
+from temperance.data import Array, Data, Risk, refuse_too_large
 from temperance.linear import engine
 from temperance.linear.engine import Fits, LeftOut, LinearRows, Noise, row_space
 from temperance.models.credible import linear_levels
@@ -23,7 +23,6 @@ from temperance.posteriors.hierarchical import HierarchicalPosterior
 from temperance.posteriors.mixture import mixed
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.protocols import Information, Preferences
-from temperance.resources import refuse_too_large
 from temperance.rules import BetaWeights
 from temperance.table import HeldOut
 

@@ -185,7 +185,7 @@ class RowLosses:
         sets = decompose_sets(rows, weights, engine.moments_of(rows, plan))
         fits = [Fits(*(part[p : p + 1] for part in sets)) for p in range(len(weights))]
         start = plan.start if isinstance(plan, plans.Folds) else 0
-        points = every_scale(rows.scales, betas)
+        points = every_scale(rows, betas)
         return cls(model, frame, fits, start, source, score, betas, betas, points)
 
     def batches(self, data: Data, fold: Labels) -> Iterator[Batch]:
