@@ -155,7 +155,7 @@ def test_errors_and_ranges_are_those_between_the_folds_of_rows_in_memory(model):
     assert "by KFold(n_folds=10, transfer='beta', duplicates='apart')" in repr(streamed)
 
 
-@pytest.mark.parametrize(("n", "d", "noise"), [(300, 7, 3.0), (200, 100, 5.0)])
+@pytest.mark.parametrize(("n", "d", "noise"), [(300, 7, 3.0), (100, 50, 5.0)])
 @pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 def test_errors_between_folds_are_honest(n, d, noise):
     """In root mean square they are those over rows, or a little larger, and say what varies."""
