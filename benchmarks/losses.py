@@ -64,7 +64,7 @@ def _beside(
     folds = strategies.KFold(10)
     ours = {
         f"{name}, {kind}, ten folds": (
-            lambda kind=kind: calibrate(models.GibbsLinear(loss, kind), X, y, folds),
+            lambda kind=kind: calibrate(models.GibbsLinear(loss, kind), X, y, folds, risk="gibbs"),
             peer,
         )
         for kind in KINDS[loss.smooth]

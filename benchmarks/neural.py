@@ -211,7 +211,8 @@ def judged(data: Problem, asked: argparse.Namespace, seed: int) -> Iterator[tupl
         bayes = chosen.posterior_at(1.0)
         seconds = time.perf_counter() - begin
         yield f"{kind}, beta = 1", scores(bayes.predict, data, 1.0, seconds)
-        grid = chosen.curve.betas[chosen.curve.betas > 0]
+        grid = chosen.table.curve.betas
+        grid = grid[grid > 0]
         test = expected_risk(
             model(kind),
             (data.X, data.y),
@@ -298,7 +299,7 @@ def cost(asked: argparse.Namespace) -> None:
                 risk="predictive",
                 bounds=tuple(asked.bounds),
             )
-            return chosen.curve
+            return chosen.table.curve
 
         def train_one(model: Any = model) -> Any:
             return model.posterior(data.X, data.y, len(data.y)).settled

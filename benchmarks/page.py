@@ -28,7 +28,7 @@ ESTIMATORS = """
 ## Estimators
 
 The estimators are called without options. A fit does more than its alternative: it learns the scale
-of the prior, and averages forecasts over beta, weighted by how well they do on held-out rows.
+of the prior, and stacks forecasts over beta, weighted by how well they do on held-out rows.
 """
 LINEAR = """
 ## Linear models
@@ -51,7 +51,8 @@ The plain loop forecasts each row from those before it, for each beta that `scip
 FROM_DISK = """
 ## Data larger than memory
 
-For the Gibbs risk `temperance.streaming.calibrate_blocks` sees every row once and keeps O(d²) numbers for each fold.
+For the Gibbs risk `temperance.streaming.calibrate_blocks` sees every row once and keeps O(d²)
+numbers for each fold.
 """
 SECTIONS = {
     ESTIMATORS: ("regressor", "classifier"),

@@ -53,7 +53,7 @@ def tempered(data: Data) -> tuple[float, float, float]:
     model = models.GibbsModel(loss, prior, progress=False, cache=False)
     result = calibrate(model, data.X, data.y, KFold(FOLDS), risk="predictive")
     print(result)
-    error = result.curve.error(np.array([1.0]))[0]
+    error = result.table.error(np.array([1.0]))[0]
     print(f"  Monte Carlo error of the risk at Bayes: {error:.5f}")
     return time.perf_counter() - began, result.beta, result.bayes_risk
 
@@ -117,12 +117,12 @@ def curve_cost(loss, prior, X, y) -> tuple[int, int, float, float]:
         return rung(key, positions, energy, step, *rest)
 
     programs.__dict__["rung"] = counted
-    calibrate(model, X, y, KFold(FOLDS), bounds=(0, 1e-3))
+    calibrate(model, X, y, KFold(FOLDS), bounds=(0, 1e-3), risk="gibbs")
     gradients.clear()
     began = time.process_time()
-    result = calibrate(model, X, y, KFold(FOLDS))
+    result = calibrate(model, X, y, KFold(FOLDS), risk="gibbs")
     seconds = time.process_time() - began
-    reliability = result.curve.reliability(result.beta)
+    reliability = result.table.curve.reliability(result.beta)
     return reliability.rungs, sum(gradients), seconds, reliability.rhat
 
 

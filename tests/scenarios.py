@@ -76,8 +76,13 @@ STRATEGIES = {
     "k-fold, alpha": strategies.KFold(5, "alpha"),
     "leave-one-out": strategies.LeaveOneOut(),
     "leave-one-out, alpha": strategies.LeaveOneOut("alpha"),
-    "average": strategies.Average(strategies.KFold(4)),
+    "stacking": strategies.Stacking(strategies.KFold(4)),
 }
+
+
+def table_of(model, data: Data, plan, risk="gibbs", bounds=(0.0, 3.0)):
+    """Return the table of a plan's held-out rows, of models with and without one of their own."""
+    return model.held_out(data, plan, risk, bounds)
 
 
 def data_for(name: str, seed: int = 0) -> Data:
@@ -110,8 +115,8 @@ def naive_losses(model, data: Data, weights: np.ndarray, beta: float, risk: str)
     error = data.y - Z @ m
     if not isinstance(model, models.NormalInverseGammaLinear):
         if risk == "gibbs":
-            return (error**2 + h) / (2 * s2)
-        return -stats.norm.logpdf(error, scale=np.sqrt(s2 + h)) - 0.5 * np.log(2 * np.pi * s2)
+            return (error**2 + h) / (2 * s2) + 0.5 * np.log(2 * np.pi * s2)
+        return -stats.norm.logpdf(error, scale=np.sqrt(s2 + h))
     a = model.a + beta * weights.sum() / 2
     quadratic = prior.mean @ precision0 @ prior.mean + beta * weights @ data.y**2 - m @ P @ m
     b = model.b + quadratic / 2
@@ -171,48 +176,39 @@ def naive_softmax_losses(model, data, weights, beta, risk):
     return np.array(losses)
 
 
-def naive_hierarchical(model, data, train, beta, level):
-    """Weights of the scales and, for each, the posterior of all coefficients, without centring.
+def naive_hierarchical(model, data, train, beta):
+    """Weights of the scales and, for each, the posterior (mean, S, a, b) of all coefficients.
 
-    The prior of an intercept, of variance ``level``, is at the centre of the training rows, so that
-    the precision is written down in coefficients (level at the centre, slopes).
+    An intercept has a flat prior, which takes one observation from the evidence and from a.
     """
     used = train > 0
     Z, y, w = data.X[used], data.y[used], train[used]
-    first = int(model.intercept)
-    centre = np.zeros(Z.shape[1])
-    if first:
-        centre[1:] = w @ Z[:, 1:] / w.sum()
-    Z = Z - centre
+    level = int(model.intercept)
     found, logs = [], []
     for scale in model.scales:
-        prior = np.full(Z.shape[1], scale**2)
-        if first:
-            prior[0] = level
-        A = beta * Z.T @ (w[:, None] * Z) + np.diag(1 / prior)
-        unit = model.noise_variance or 1.0
+        precision = np.full(Z.shape[1], scale**-2.0)
+        precision[:level] = 0.0
+        A = beta * Z.T @ (w[:, None] * Z) + np.diag(precision)
         m = np.linalg.solve(A, beta * Z.T @ (w * y))
-        Q = (beta * (w * (y - Z @ m) ** 2).sum() + (m**2 / prior).sum()) / unit
-        log_det = np.linalg.slogdet(A)[1] + np.log(prior).sum()
-        a, b = model.a + beta * w.sum() / 2, model.b + Q / 2
-        logs.append(-0.5 * log_det - (Q / 2 if model.noise_variance else a * np.log(b)))
+        Q = beta * (w * (y - Z @ m) ** 2).sum() + (m**2 * precision).sum()
+        log_det = np.linalg.slogdet(A)[1] - np.log(precision[level:]).sum()
+        a, b = model.a + beta * max(w.sum() - level, 0) / 2, model.b + Q / 2
+        known = model.noise_variance
+        logs.append(-0.5 * log_det - (Q / (2 * known) if known else a * np.log(b)))
         found.append((m, np.linalg.inv(A), a, b))
-    return centre, special.softmax(logs), found
+    return special.softmax(logs), found
 
 
-def naive_hierarchical_losses(model, data, train, beta, risk, rows=slice(None), level=np.nan):
-    centre, weights, found = naive_hierarchical(model, data, train, beta, level)
-    Z, y = data.X[rows] - centre, data.y[rows]
+def naive_hierarchical_losses(model, data, train, beta, risk):
+    weights, found = naive_hierarchical(model, data, train, beta)
+    Z, y, s2 = data.X, data.y, model.noise_variance
     losses = []
     for m, S, a, b in found:
         e, v = y - Z @ m, np.einsum("ij,jk,ik->i", Z, S, Z)
-        if model.noise_variance:
-            s2 = model.noise_variance
-            losses.append(
-                0.5 * (e**2 / s2 + v)
-                if risk == "gibbs"
-                else 0.5 * (e**2 / s2 / (1 + v) + np.log1p(v))
-            )
+        if s2 and risk == "gibbs":
+            losses.append(0.5 * (e**2 / s2 + v + np.log(2 * np.pi * s2)))
+        elif s2:
+            losses.append(-stats.norm.logpdf(e, scale=np.sqrt(s2 * (1 + v))))
         elif risk == "gibbs":
             losses.append(
                 0.5 * (a / b * e**2 + v + np.log(b) - special.digamma(a) + np.log(2 * np.pi))

@@ -7,11 +7,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scenarios import table_of
 from scipy import sparse
 from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance import resources as memory
+from temperance import data as memory
 from temperance.checks import as_data
 from temperance.plans import Pairs
 
@@ -25,7 +26,7 @@ LOGISTIC = models.LaplaceLogistic()
 FAR = (0.0, 0.9)
 NO_COLUMN = "X must have at least one column, got 0 (None is for GaussianMean)"
 NAMED = "bayes, naive, sample-splitting, bootstrap, safe-bayes, k-fold, leave-one-out, "
-NAMED += "average, reference-risk, coverage, sandwich, fisher-information, prior-information, "
+NAMED += "stacking, reference-risk, coverage, sandwich, fisher-information, prior-information, "
 NAMED += "fitted-coverage"
 
 
@@ -61,7 +62,15 @@ def naive():
 
 
 def curve(beta):
-    return lambda: LINEAR.risk_curve(*naive())(beta)
+    return lambda: table_of(LINEAR, *naive())(beta)
+
+
+def too_large(X, y):
+    largest = " and ".join(f"{float(np.abs(part).max()):.3g}" for part in (X, y))
+    return (
+        "X and y must be of a size whose squares are finite, also times weights, prior variances "
+        f"and beta, got numbers up to {largest}"
+    )
 
 
 class Splits:
@@ -128,6 +137,20 @@ BAD = {
         lambda: calibrate(models.Polynomial(10**15, prior_cov=1.0), y, y),
         f"n_powers={10**15} for {N} rows would take {32e15 * N:.3g} bytes of memory, 1e+10 are "
         "available",
+    ),
+    "squares of X that overflow": (linear(X=1e160 * X), too_large(1e160 * X, y)),
+    "squares of y that overflow": (linear(y=1e160 * y), too_large(X, 1e160 * y)),
+    "weights times squares that overflow": (
+        linear(X=1e10 * X, weights=np.full(N, 1e300)),
+        too_large(1e10 * X, y),
+    ),
+    "prior variances times squares that overflow": (
+        prior(prior_cov=1e300, prior_mean=1e200),
+        too_large(X, y),
+    ),
+    "squares of a risk that overflow": (
+        risk(test=(X, 1e200 * y)),
+        too_large(X, 1e200 * y),
     ),
     "powers beyond the usual prior": (
         lambda: calibrate(models.Polynomial(2000), 0.5 * np.tanh(y), y),
@@ -255,6 +278,10 @@ BAD = {
     "rate": (lambda: models.MeanFieldLogistic(rate=-1.0), "rate must be positive, got -1.0"),
     # alpha and beta
     "alpha negative": (posterior(alpha=-1.0), "alpha must be non-negative, got -1.0"),
+    "alpha zero, of a level of flat prior": (
+        lambda: models.HierarchicalLinear().posterior(np.ones((N, 1)), y, alpha=0.0),
+        "alpha must be positive for an intercept of flat prior, got 0.0",
+    ),
     "alpha nan": (posterior(alpha=np.float64("nan")), "alpha must be finite, got nan"),
     "alpha text": (posterior(alpha="3"), "alpha must be a number, got '3'"),
     "alpha of a risk negative": (
@@ -310,14 +337,6 @@ BAD = {
         "bounds must contain beta = 1 for Bayes, got (0.0, 0.9)",
     ),
     "risk": (linear(risk="mse"), "risk must be one of 'gibbs', 'predictive', got 'mse'"),
-    "risk of the stochastic optimiser": (
-        linear(risk="predictive", optimiser="stochastic"),
-        "risk must be 'gibbs' for the stochastic optimiser, got 'predictive'",
-    ),
-    "optimiser": (
-        linear(optimiser="adam"),
-        "optimiser must be one of 'deterministic', 'stochastic', got 'adam'",
-    ),
     "seed negative": (
         linear(seed=np.int64(-1)),
         "seed must be a non-negative integer, a Generator or None, got -1",
@@ -328,12 +347,11 @@ BAD = {
     ),
     "model class": (
         lambda: calibrate(models.GaussianLinear, X, y),
-        "model must be an instance, got <class 'temperance.models.linear.gaussian.GaussianLinear'>",
+        "model must be an instance, got <class 'temperance.linear.models.GaussianLinear'>",
     ),
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),
-        "model must have the methods posterior, risk_curve, got 'linear' without posterior, "
-        "risk_curve",
+        "model must have the methods posterior, held_out, got 'linear' without posterior, held_out",
     ),
     "strategy name, nearly": (
         linear(strategy="kfold"),
@@ -467,7 +485,23 @@ BAD = {
     ),
     "too few rows to leave one out": (
         linear(X=X[:1], y=y[:1], strategy="leave-one-out"),
-        "X must have at least 2 rows to leave one out, got 1",
+        "X and y must have at least 2 distinct rows to leave one out, got 1",
+    ),
+    "too few rows to stack": (
+        linear(X=X[:1], y=y[:1]),
+        "X and y must have at least 2 distinct rows, got 1",
+    ),
+    "bounds below all betas of a stack": (
+        linear(bounds=(0, 1e-5)),
+        "bounds must reach beyond 0.001 to stack, got (0.0, 1e-05)",
+    ),
+    "stack of draws": (
+        linear(strategy="stacking", risk="gibbs"),
+        "Stacking is for forecasts: risk must be 'predictive', got 'gibbs'",
+    ),
+    "stack of what is not held out": (
+        lambda: strategies.Stacking(strategies.Naive()),
+        "source must hold rows out, as LeaveOneOut() does, got Naive()",
     ),
     "too few rows of positive weight": (
         linear(strategy="sample-splitting", weights=np.eye(N)[0]),
@@ -551,7 +585,8 @@ def no_computing(monkeypatch):
         pytest.fail("something was computed")
 
     for model in (type(LINEAR), type(LOGISTIC), models.Polynomial, models.MeanFieldLogistic):
-        monkeypatch.setattr(model, "risk_curve", compute)
+        asked = "held_out" if hasattr(model, "held_out") else "risk_curve"
+        monkeypatch.setattr(model, asked, compute)
         monkeypatch.setattr(model, "posterior", compute)
 
 
@@ -559,6 +594,7 @@ CALIBRATIONS = {
     name: case
     for name, case in BAD.items()
     if case[0].__qualname__.split(".")[0] in ("linear", "logistic", "prior", "split")
+    and "overflow" not in name
 }
 
 
@@ -668,6 +704,5 @@ def test_data_are_neither_copied_nor_written_to():
     ids=str,
 )
 def test_an_empty_array_of_betas_gives_an_empty_curve(strategy):
-    data, _ = naive()
-    curve = LINEAR.risk_curve(data, strategy.plan(data, rng))
+    curve = table_of(LINEAR, *strategy.planned(naive()[0], rng))
     assert curve([]).shape == curve([], derivative=True)[1].shape == (0,)

@@ -124,7 +124,7 @@ def test_classes_are_drawn_by_the_logistic_model():
 
 def test_the_plain_loop_is_safe_bayes():
     X, y = problems.regression(40, 3)
-    found = calibrate(models.GaussianLinear(1.0), X, y, "safe-bayes")
+    found = calibrate(models.GaussianLinear(1.0), X, y, "safe-bayes", risk="gibbs")
     betas = np.array([0.1, 0.7, 2.0])
     naive = [safe_bayes.stepwise_risk(X, y, beta) for beta in betas]
     assert found.curve(betas) == pytest.approx(naive, rel=1e-10)

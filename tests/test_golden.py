@@ -108,7 +108,9 @@ def test_a_calibration_gives_the_recorded_numbers(name):
     problem, excused = PROBLEMS[name], on_purpose(name)
     solution = quietly(problem.solved)
     found = quietly(numbers_of, problem, solution)
-    changed = differences(problem, found, written()[name], solution.calibration.curve)
+    calibration = solution.calibration
+    curve = None if calibration.table is None else calibration.curve
+    changed = differences(problem, found, written()[name], curve)
     if "" in excused:
         assert changed, f"{name} is as it was: take it out of ON_PURPOSE"
         return
@@ -124,12 +126,13 @@ NOTICED = ("linear-40-40-8/k-fold", "rates/sandwich", "hierarchical/leave-one-ou
 @pytest.mark.parametrize("key", list(written()[NOTICED[0]]))
 @pytest.mark.parametrize("name", NOTICED)
 def test_another_number_is_noticed(name, key):
-    before = written()[name]
+    problem, before = replace(PROBLEMS[name], constant=0.0), written()[name]
     missing = before[key] is None
     change = 1 + (0.01 if key in ("beta", "beta_range") else 3e-6)
     other = 0.0 if missing else (as_numbers(before[key]) * change).tolist()
-    assert key in differences(PROBLEMS[name], before | {key: other}, before)
-    assert missing or key in differences(PROBLEMS[name], before | {key: None}, before)
+    assert key in differences(problem, before | {key: other}, before)
+    assert missing or key in differences(problem, before | {key: None}, before)
+    assert not differences(problem, before, before)
 
 
 def test_another_choice_is_as_good_where_the_curve_is_flat():

@@ -5,10 +5,10 @@ import pytest
 from fuzz import plain_averaged
 from scenarios import naive_hierarchical_losses
 from scipy import special, stats
+from temperance.models.hierarchical.model import PRIOR_LEVEL
 
 from temperance import calibrate, models, strategies
 from temperance.data import Data
-from temperance.models.hierarchical.model import PRIOR_LEVEL
 from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 
 SCALES = (0.03, 0.3, 1.0, 30.0)

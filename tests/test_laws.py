@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import LINEAR, LOGISTIC, MODELS, RISKS, SOFTMAX, data_for, naive_losses
+from scenarios import (
+    LINEAR,
+    LOGISTIC,
+    MODELS,
+    RISKS,
+    SOFTMAX,
+    data_for,
+    naive_losses,
+    table_of,
+)
 
 from temperance import calibrate, expected_risk, strategies
 from temperance.data import Data
@@ -61,8 +70,8 @@ def test_calibration_with_weights_is_calibration_with_repeated_rows(name, strate
     weights = np.random.default_rng(5).integers(1, 4, len(data.y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundWarning)
-        weighted = calibrate(model, data.X, data.y, strategy, weights=weights)
-        plain = calibrate(model, *repeated(data, weights), strategy)
+        weighted = calibrate(model, data.X, data.y, strategy, weights=weights, risk="gibbs")
+        plain = calibrate(model, *repeated(data, weights), strategy, risk="gibbs")
     for field in ("beta", "alpha", "risk", "standard_error", "gain", "gain_standard_error"):
         assert getattr(weighted, field) == pytest.approx(getattr(plain, field), rel=1e-6, abs=1e-9)
 
@@ -117,7 +126,7 @@ def test_row_order_does_not_matter(name):
     order = np.random.default_rng(0).permutation(len(data.y))
     for strategy in (strategies.Naive(), strategies.LeaveOneOut("alpha"), strategies.KFold(5)):
         curves = [
-            model.risk_curve(part, strategy.plan(part, np.random.default_rng(1)))
+            table_of(model, *strategy.planned(part, np.random.default_rng(1)))
             for part in (data, Data(data.X[order], data.y[order], data.weights[order]))
         ]
         betas = np.array([0.1, 1.0, 2.5])
@@ -130,7 +139,7 @@ def test_row_order_matters_to_safe_bayes():
     backwards = Data(data.X[::-1], data.y[::-1], data.weights[::-1])
     rng = np.random.default_rng(0)
     one, other = (
-        model.risk_curve(part, strategies.SafeBayes().plan(part, rng))(1.0)
+        table_of(model, part, strategies.SafeBayes().plan(part, rng))(1.0)
         for part in (data, backwards)
     )
     assert abs(one - other) > 1e-3
@@ -144,7 +153,7 @@ def test_leave_one_out_is_n_fold(name, risk, transfer):
     rng = np.random.default_rng(0)
     betas = np.array([0.0, 0.3, 2.0])
     one_out, n_fold = (
-        model.risk_curve(data, strategy.plan(data, rng), risk)(betas)
+        table_of(model, *strategy.planned(data, rng), risk)(betas)
         for strategy in (
             strategies.LeaveOneOut(transfer),
             strategies.KFold(len(data.y), transfer),
@@ -157,10 +166,18 @@ def test_leave_one_out_is_n_fold(name, risk, transfer):
 def test_slope_is_minus_the_covariance_for_exact_posteriors(name):
     model, data, fresh = MODELS[name], data_for(name), data_for(name, seed=4)
     train, test = (data.X, data.y), (fresh.X, fresh.y)
-    _, exact = expected_risk(model, train, test, 9.0, derivative=True)
+    _, exact = expected_risk(model, train, test, 9.0, risk="gibbs", derivative=True)
     estimates = [
         expected_risk(
-            model, train, test, 9.0, derivative=True, gradient="covariance", n_draws=4000, seed=s
+            model,
+            train,
+            test,
+            9.0,
+            risk="gibbs",
+            derivative=True,
+            gradient="covariance",
+            n_draws=4000,
+            seed=s,
         )[1]
         for s in range(12)
     ]
@@ -177,13 +194,13 @@ def test_risk_is_the_mean_over_posterior_draws(name):
     train, test = (data.X, data.y, data.weights), (fresh.X, fresh.y)
     draws = losses.mean(axis=1)
     error = draws.std() / np.sqrt(len(draws))
-    gibbs = expected_risk(model, train, test, 9.0)
+    gibbs = expected_risk(model, train, test, 9.0, risk="gibbs")
     assert abs(draws.mean() - gibbs) < 4 * error
     # -log of the mean likelihood of each row, with the error of each mean by the delta method.
     likelihood = np.exp(-losses)
     means = likelihood.mean(axis=0)
     errors = likelihood.std(axis=0) / means / np.sqrt(len(losses))
-    predictive = expected_risk(model, train, test, 9.0, risk="predictive")
+    predictive = expected_risk(model, train, test, 9.0)
     assert abs(-np.log(means).mean() - predictive) < 4 * errors.mean()
     assert abs(draws.mean() - predictive) > 8 * error  # the two risks are told apart
 

@@ -5,9 +5,6 @@ import numpy as np
 import pytest
 from scenarios import gaussian_data, naive_curve
 from sklearn.model_selection import GroupKFold
-
-from temperance import calibrate, expected_risk, models, strategies, validation
-from temperance.data import Data
 from temperance.models.linear import fast
 from temperance.models.linear.fast import deletion_sums, fold_moments, moment_source
 from temperance.models.linear.fast.blocks import partition_of
@@ -16,8 +13,11 @@ from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import WhitenedRows
-from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 from temperance.posteriors.student import gamma_half_step
+
+from temperance import calibrate, expected_risk, models, strategies, validation
+from temperance.data import Data
+from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 
 pytestmark = pytest.mark.usefixtures("shortcuts")

@@ -6,17 +6,17 @@ import mpmath
 import numpy as np
 import pytest
 from many_digits import many_digits
-
-from temperance import calibrate, models, strategies
-from temperance.data import Data
 from temperance.models.linear.eigenbasis import changing_betas
 from temperance.models.linear.fast import moment_source
 from temperance.models.linear.noise import InverseGammaVariance, KnownVariance
 from temperance.models.linear.plain import PlainMoments
 from temperance.models.linear.rows import WhitenedRows
 from temperance.models.linear.singular import singular_values
-from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 from temperance.search.log_scale import Scale
+
+from temperance import calibrate, models, strategies
+from temperance.data import Data
+from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
 
 pytestmark = pytest.mark.usefixtures("shortcuts")
 

@@ -353,7 +353,7 @@ def test_the_bound_has_the_partials_of_its_equation():
 @pytest.mark.parametrize("name", ["jaakkola", "full", "laplace", "mean-field"])
 def test_the_curve_does_not_depend_on_what_was_asked_before(name):
     data = binary_data(14, 3)
-    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
+    data, plan = strategies.KFold(4).planned(data, np.random.default_rng(0))
     wandering = LOGISTIC[name].risk_curve(data, plan)
     betas = np.array([3.0, 0.01, 1.0, 0.0, 40.0, 0.7])
     one_by_one = [wandering(beta) for beta in betas]
@@ -363,8 +363,8 @@ def test_the_curve_does_not_depend_on_what_was_asked_before(name):
 def test_few_solutions_are_remembered_in_order(monkeypatch):
     monkeypatch.setattr(pairs, "MOST_REMEMBERED", 1)
     data = binary_data(14, 3)
-    plan = strategies.KFold(4).plan(data, np.random.default_rng(0))
-    rows = Rows(data.X, np.zeros(14), data.y, plan.likelihood_weights)
+    data, plan = strategies.KFold(4).planned(data, np.random.default_rng(0))
+    rows = Rows(data.X, np.zeros(14), data.y, plan.pairs().likelihood_weights)
     found = pairs.Path(jaakkola.JaakkolaSystem(rows, jaakkola.JaakkolaBound()))
     for beta in (1.0, 3.0, 0.1, 40.0, 0.7, 41.0):
         assert found.at(beta).beta == beta

@@ -6,7 +6,6 @@ from scenarios import LOGISTIC, RISKS, SOFTMAX, binary_data, class_data
 
 from temperance import calibrate, models, strategies
 from temperance.models.glm import fast, plain
-from temperance.models.glm.fast import folds, prefixes
 from temperance.models.glm.softmax import fast as softmax_fast
 
 NAMES = ["jaakkola", "full", "laplace", "mean-field", "softmax"]
@@ -45,8 +44,8 @@ def curves(name, data, strategy, risk, asked):
         model, data.X, data.y, strategy, risk=risk, weights=data.weights, bounds=bounds
     )
     [(arguments, chosen)] = asked
-    assert found.curve.evaluate == chosen.evaluate
-    return found.curve, plain.risk_curve(*arguments), type(chosen.evaluate.__self__.losses)
+    assert found.table.curve is chosen
+    return chosen, plain.risk_curve(*arguments), type(chosen.evaluate.__self__.losses)
 
 
 def assert_same(curve, exact):
@@ -65,29 +64,6 @@ def test_pairs_that_are_followed_along_beta(name, plan, transfer, risk, asked):
     curve, exact, _ = curves(name, data, PLANS[plan](transfer), risk, asked)
     assert_same(curve, exact)
     assert curve.method == exact.method
-
-
-@pytest.mark.parametrize("risk", RISKS)
-@pytest.mark.parametrize("transfer", TRANSFERS)
-@pytest.mark.parametrize("name", NAMES[:-1])
-def test_folds_of_many_rows(name, transfer, risk, asked, monkeypatch):
-    monkeypatch.setattr(fast, "MANY_NUMBERS", 0)
-    monkeypatch.setattr(fast, "MANY_IN_FOLD", 0)
-    curve, exact, kind = curves(name, binary_data(130), PLANS["folds"](transfer), risk, asked)
-    assert kind is folds.FoldLosses and curve.sketch is not None
-    assert_same(curve, exact)
-
-
-@pytest.mark.parametrize("risk", RISKS)
-@pytest.mark.parametrize("transfer", TRANSFERS)
-@pytest.mark.parametrize("name", NAMES[:-1])
-def test_long_prefixes(name, transfer, risk, asked, monkeypatch):
-    monkeypatch.setattr(prefixes, "SHORT", 12)
-    monkeypatch.setattr(fast, "SHORT", 12)
-    strategy = strategies.SafeBayes(transfer, start=9)
-    curve, exact, kind = curves(name, binary_data(16), strategy, risk, asked)
-    assert kind is prefixes.PrefixLosses
-    assert_same(curve, exact)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +97,7 @@ def test_more_columns_than_rows(name, asked):
         asked.clear()
         found = calibrate(kind(), data.X, data.y, strategy, bounds=(0.5, 0.7))
         [(arguments, _)] = asked
-        assert_same(found.curve, plain.risk_curve(*arguments))
+        assert_same(found.table.curve, plain.risk_curve(*arguments))
 
 
 @pytest.mark.parametrize("risk", RISKS)

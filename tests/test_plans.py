@@ -6,16 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenarios import table_of
 from sklearn import model_selection
 
-from temperance import calibrate, expected_risk, models, strategies
+from temperance import calibrate, expected_risk, models, plans, strategies
 from temperance.checks import as_data
 from temperance.data import Data, all_ones, total_weight
-from temperance.duplicates import distinct_rows, joined_rows, number_distinct, takes_few_values
-from temperance.models.linear.fast.blocks import MOST_PAIRS, blocks_of, partition_of
-from temperance.models.linear.fast.pairs import PairMoments
-from temperance.models.linear.rows import WhitenedRows
-from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
+from temperance.plans import (
+    Folds,
+    LeaveOneOut,
+    Pairs,
+    distinct_rows,
+    hashed,
+    joined_rows,
+    number_distinct,
+    takes_few_values,
+)
+from temperance.strategies.safe_bayes import prefix_lengths
 
 # Where the minimum lies is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
@@ -106,8 +113,8 @@ def test_leave_one_out_leaves_each_row_out(transfer):
     data = some_data(5)
     w = data.weights
     expected = [(only(w, set(range(5)) - {i}), only(w, [i])) for i in range(5)]
-    plan = strategies.LeaveOneOut(transfer).plan(data, generator())
-    assert isinstance(plan, LeaveOneOut)
+    rows, plan = strategies.LeaveOneOut(transfer).planned(data, generator())
+    assert isinstance(plan, LeaveOneOut) and rows is data
     assert_pairs(plan, expected, transfer)
     carried = plan.pairs().likelihood_weights.sum(axis=1) / plan.pairs().train.sum(axis=1)
     np.testing.assert_allclose(plan.exponents, carried)
@@ -115,65 +122,82 @@ def test_leave_one_out_leaves_each_row_out(transfer):
 
 @TRANSFERS
 @pytest.mark.parametrize("start", [1, 3, 5])
-@pytest.mark.parametrize("orders", [[range(6)], [[3, 1, 5, 0, 2, 4], [5, 4, 3, 2, 1, 0]]], ids=len)
-def test_prefixes_train_and_the_next_row_is_tested(orders, start, transfer):
-    w = some_data(6).weights
+@pytest.mark.parametrize("permutations", [0, 2])
+def test_prefixes_train_and_the_next_row_is_tested(permutations, start, transfer):
+    data = some_data(6)
+    orders = [range(6)]
+    if permutations:
+        rng = generator()
+        orders = [rng.permutation(6).tolist() for _ in range(permutations)]
     expected = [
-        (only(w, order[:t]), only(w, [order[t]])) for order in orders for t in range(start, 6)
+        (only(data.weights, order[:t]), only(data.weights, [order[t]]))
+        for order in orders
+        for t in range(start, 6)
     ]
-    plan = PrefixPlan(w, np.array(orders), start, transfer)
-    assert_pairs(plan, expected, transfer)
-    pairs = plan.pairs()
-    np.testing.assert_allclose(
-        np.concatenate([plan.exponents_of(np.array(order)) for order in orders]),
-        pairs.likelihood_weights.sum(axis=1) / pairs.train.sum(axis=1),
-    )
+    strategy = strategies.SafeBayes(transfer, start, permutations)
+    assert_pairs(strategy.plan(data, generator()), expected, transfer)
 
 
 @TRANSFERS
-def test_prefixes_that_grow_predict_all_rows_up_to_the_next(transfer):
-    w, order = some_data(11).weights, np.random.default_rng(0).permutation(11)
-    ends = [1, 2, 3, 4, 6, 9]  # each longer by a half, or by one
+def test_a_stride_tests_all_rows_up_to_the_next_prefix(transfer):
+    data = some_data(11)
+    ends = [3, 6, 9]
     expected = [
-        (only(w, order[:end]), only(w, order[end:stop]))
+        (only(data.weights, range(end)), only(data.weights, range(end, stop)))
         for end, stop in zip(ends, [*ends[1:], 11], strict=True)
     ]
-    plan = PrefixPlan(w, order[None], transfer=transfer, growth=0.5)
-    assert plan.ends.tolist() == ends
-    assert_pairs(plan, expected, transfer)
+    strategy = strategies.SafeBayes(transfer, start=2, stride=3)
+    assert_pairs(strategy.plan(data, generator()), expected, transfer)
 
 
-def test_safe_bayes_keeps_the_order_unless_told_otherwise():
-    data = some_data()
-    plan = strategies.SafeBayes("alpha", start=2).plan(data, generator())
-    np.testing.assert_array_equal(plan.orders, [np.arange(len(data))])
-    assert (plan.start, plan.transfer) == (2, "alpha")
-    shuffled = strategies.SafeBayes(permutations=4).plan(data, generator())
-    assert shuffled.orders.shape == (4, len(data))
-    np.testing.assert_array_equal(np.sort(shuffled.orders), np.tile(np.arange(len(data)), (4, 1)))
-    assert len(np.unique(shuffled.orders, axis=0)) == 4
+@pytest.mark.parametrize("n", [200, 201, 5000])
+def test_every_row_is_predicted_once_and_few_prefixes_are_fitted(n):
+    ends = prefix_lengths(1, n)
+    np.testing.assert_array_equal(ends[: min(n, 200) - 1], np.arange(1, min(n, 200)))
+    steps = np.diff(np.append(ends, n))
+    assert steps.min() >= 1 and len(ends) <= 500
+    assert np.all(steps[199:] <= 1 + ends[199:] * 0.02)
+    if n < 1000:
+        tested = strategies.SafeBayes().plan(some_data(n), generator()).test
+        np.testing.assert_array_equal((tested > 0).sum(axis=0), [0] + [1] * (n - 1))
+
+
+def test_few_prefixes_make_the_choice_of_all():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 4))
+    y = X[:, 0] + 4 * rng.standard_t(4, 1500)
+    model = models.GaussianLinear(4.0, prior_cov=4.0)
+    every, few = (
+        calibrate(model, X, y, strategies.SafeBayes(stride=stride), risk="gibbs")
+        for stride in (1, None)
+    )
+    assert not every.at_bound
+    assert few.beta == pytest.approx(every.beta, rel=0.02)
+    assert every.curve(few.beta) - every.risk < 1e-3 * every.gain_standard_error
+    assert few.risk == pytest.approx(every.risk, abs=0.02 * every.standard_error)
 
 
 def test_permutations_average_the_curves_of_the_orders():
     data = some_data()
     model = models.GaussianLinear()
     plan = strategies.SafeBayes(permutations=3).plan(data, generator())
-    together = model.risk_curve(data, plan)
     betas = np.array([0.0, 0.5, 2.0])
-    tested = [data.weights[order[1:]].sum() for order in plan.orders]
+    orders = np.split(np.arange(30), 3)
     apart = [
-        model.risk_curve(data, PrefixPlan(plan.weights, order[None]))(betas)
-        for order in plan.orders
+        table_of(model, data, Pairs(plan.train[some], plan.test[some], plan.size))(betas)
+        for some in orders
     ]
-    np.testing.assert_allclose(together(betas), np.average(apart, axis=0, weights=tested))
+    tested = [plan.test[some].sum() for some in orders]
+    together = table_of(model, data, plan)(betas)
+    np.testing.assert_allclose(together, np.average(apart, axis=0, weights=tested))
 
 
 @TRANSFERS
 @pytest.mark.parametrize("n, folds", [(11, 2), (11, 4), (11, 11), (10, 5)])
 def test_each_fold_is_tested_once(n, folds, transfer):
     data = some_data(n)
-    plan = strategies.KFold(folds, transfer).plan(data, generator())
-    tested = plan.test > 0
+    _, plan = strategies.KFold(folds, transfer).planned(data, generator())
+    tested = plan.pairs().test > 0
     np.testing.assert_array_equal(tested.sum(axis=0), 1)
     assert np.ptp(tested.sum(axis=1)) <= 1
     expected = [
@@ -191,56 +215,108 @@ def doubled(data, copies=2):
 def test_copies_share_a_fold():
     data = some_data(10)
     for strategy in (strategies.KFold(5), strategies.KFold(5, duplicates="together")):
-        fold = np.argmax(strategy.plan(doubled(data), generator()).test > 0, axis=0)
-        np.testing.assert_array_equal(fold[:10], fold[10:])
-        np.testing.assert_array_equal(np.bincount(fold), 4)
+        rows, plan = strategy.planned(doubled(data), generator())
+        ordered = distinct_rows(data)[0]
+        np.testing.assert_array_equal(rows.X, ordered.X)
+        np.testing.assert_array_equal(rows.weights, 2 * ordered.weights)
+        np.testing.assert_array_equal(plan.counts, 2)
     # A row that differs in the last column only is another row.
     X = np.ones((6, 3))
     X[:, 2] = np.arange(6)
-    plan = strategies.KFold(6, duplicates="together").plan(
+    _, plan = strategies.KFold(6, duplicates="together").planned(
         Data(X, np.ones(6), np.ones(6)), generator()
     )
-    np.testing.assert_array_equal(np.sort(plan.test, axis=None), [0] * 30 + [1] * 6)
+    np.testing.assert_array_equal(np.sort(plan.pairs().test, axis=None), [0] * 30 + [1] * 6)
 
 
 def test_equal_observations_fall_into_any_fold():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (60, 2)).astype(float)
     coins = Data(X, rng.integers(0, 2, 60).astype(float), np.ones(60))
-    plan = strategies.KFold(5, duplicates="apart").plan(coins, generator())
-    same = strategies.KFold(5).plan(coins, generator())
+    rows, plan = strategies.KFold(5, duplicates="apart").planned(coins, generator())
+    _, same = strategies.KFold(5).planned(coins, generator())
     np.testing.assert_array_equal(plan.test, same.test)
     np.testing.assert_allclose(plan.test.sum(axis=1), 12)
-    np.testing.assert_allclose(plan.train + plan.test, np.ones((5, 60)))
+    np.testing.assert_allclose(plan.train + plan.test, np.tile(rows.weights, (5, 1)))
     # Whole observations of each distinct row are tested, and not all of them by one fold.
-    number = number_distinct([coins.y, *X.T])
-    tested = np.stack([np.bincount(number, weights=test) for test in plan.test])
-    np.testing.assert_allclose(tested, tested.round(), atol=1e-12)
-    assert np.all((tested > 0).sum(axis=0) > 1)
-    together = strategies.KFold(5, duplicates="together").plan(coins, generator())
-    assert np.all((together.test > 0).sum(axis=0) == 1)
+    np.testing.assert_allclose(plan.test, plan.test.round(), atol=1e-12)
+    assert np.all((plan.test > 0).sum(axis=0) > 1)
+    _, together = strategies.KFold(5, duplicates="together").planned(coins, generator())
+    assert np.all((together.pairs().test > 0).sum(axis=0) == 1)
 
 
 @pytest.mark.parametrize("duplicates", ["auto", "together", "apart"])
-def test_joined_rows_are_planned_like_the_rows(duplicates):
+@pytest.mark.parametrize(
+    "kind", [lambda how: strategies.KFold(5, duplicates=how), lambda how: left_out(how)]
+)
+def test_weights_are_planned_like_copies_in_any_order(kind, duplicates):
     rng = np.random.default_rng(1)
-    data = Data(
-        rng.integers(0, 3, (40, 1)).astype(float), rng.integers(0, 2, 40) + 0.0, np.ones(40)
+    X, y = rng.integers(0, 3, (9, 1)).astype(float), rng.integers(0, 9, 9) + 0.0
+    weights = rng.integers(1, 6, 9).astype(float)
+    data, _ = distinct_rows(Data(X, y, weights))
+    order = rng.permutation(int(data.size))
+    copies = Data(
+        *(np.repeat(each, data.weights.astype(int), axis=0)[order] for each in (data.X, data.y)),
+        np.ones(len(order)),
     )
-    strategy = strategies.KFold(5, duplicates=duplicates)
-    rows, joined = strategy.planned(data, generator())
-    plain = strategy.plan(data, generator())
-    assert len(rows) == 6
-    number = number_distinct([data.y, *data.X.T])
-    joined = joined.pairs()
-    for part, whole in ((joined.train, plain.train), (joined.test, plain.test)):
-        summed = np.stack([np.bincount(number, weights=weights) for weights in whole])
-        np.testing.assert_allclose(part, summed, atol=1e-12)
+    strategy = kind(duplicates)
+    (rows, one), (others, other) = (strategy.planned(each, generator()) for each in (data, copies))
+    np.testing.assert_array_equal(rows.X, others.X)
+    np.testing.assert_array_equal(rows.weights, others.weights)
+    for part in ("train", "test", "likelihood_weights"):
+        np.testing.assert_allclose(*(getattr(each.pairs(), part) for each in (one, other)))
+
+
+def left_out(duplicates):
+    return strategies.LeaveOneOut(duplicates=duplicates)
+
+
+@TRANSFERS
+def test_a_piece_of_a_weight_is_left_out_alone(transfer):
+    weights, pieces = np.array([1.0, 3.0, 2.5]), np.array([1, 3, 3])
+    plan = LeaveOneOut(weights, transfer, pieces)
+    deleted = weights / pieces
+    expected = [(weights - deleted * (np.arange(3) == i), only(weights, [i])) for i in range(3)]
+    assert_pairs(plan, expected, transfer)
+    np.testing.assert_allclose(plan.exponents, 1 if transfer == "beta" else 6.5 / (6.5 - deleted))
+
+
+def test_some_rows_may_be_tested_and_all_are_trained_on():
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    plan = LeaveOneOut(weights, places=np.array([3, 1]))
+    assert_pairs(
+        plan,
+        [(only(weights, [0, 1, 2]), only(weights, [3]))]
+        + [(only(weights, [0, 2, 3]), only(weights, [1]))],
+    )
+
+
+def test_rows_to_be_tested_are_chosen_by_what_they_hold():
+    data = some_data(300)
+    assert hashed(data, 300) is None
+    order = np.random.default_rng(1).permutation(300)
+    moved = Data(data.X[order], data.y[order], data.weights[order])
+    for most in (1, 100, 299):
+        found = hashed(data, most)
+        assert len(np.unique(found)) == most and np.all(np.diff(found) > 0)
+        np.testing.assert_array_equal(np.sort(order[hashed(moved, most)]), found)
+    share = np.bincount(hashed(data, 100) // 30, minlength=10)  # whatever their place
+    assert share.min() >= 3 and share.max() <= 19
+
+
+def test_few_of_many_rows_are_tested_to_stack(monkeypatch):
+    data = some_data(60)
+    every = calibrate(SURE, data.X, data.y)
+    monkeypatch.setattr(plans, "hashed", lambda rows: hashed(rows, 50))
+    some = calibrate(SURE, data.X, data.y)
+    assert len(every.losses) == 60 and len(some.losses) == 50
+    losses = every.table.at(np.array([0.3, 1.0]))[:, some.table.rows]
+    np.testing.assert_allclose(some.table.at(np.array([0.3, 1.0])), losses, rtol=1e-12)
 
 
 def test_weights_are_torn_into_at_most_a_hundred_pieces():
     data = Data(np.ones((2, 1)), np.array([0.0, 1.0]), np.array([2.5, 1e9]))
-    plan = strategies.KFold(3, duplicates="apart").plan(data, generator())
+    _, plan = strategies.KFold(3, duplicates="apart").planned(data, generator())
     pieces = plan.test / np.array([2.5 / 3, 1e7])
     np.testing.assert_allclose(pieces, pieces.round(), rtol=1e-12)
     np.testing.assert_allclose(plan.test.sum(axis=0), data.weights)
@@ -315,7 +391,7 @@ def test_the_order_of_the_rows_does_not_matter(strategy):
 def test_the_order_of_the_rows_matters_to_safe_bayes():
     data = some_data(13, 3)
     one, other = (
-        calibrate(SURE, data.X[rows], data.y[rows], "safe-bayes")
+        calibrate(SURE, data.X[rows], data.y[rows], "safe-bayes", risk="gibbs")
         for rows in (slice(None), slice(None, None, -1))
     )
     assert abs(one.risk - other.risk) > 1e-3
@@ -338,6 +414,12 @@ def summary(calibration):
         strategies.KFold(4),
         strategies.KFold(4, "alpha", duplicates="together"),
         strategies.KFold(4, duplicates="apart"),
+        strategies.LeaveOneOut(),
+        strategies.LeaveOneOut("alpha"),
+        strategies.LeaveOneOut(duplicates="apart"),
+        strategies.LeaveOneOut("alpha", "apart"),
+        strategies.Stacking(),
+        strategies.Stacking(strategies.KFold(4)),
         strategies.Naive(),
         strategies.Bayes(),
     ],
@@ -350,6 +432,8 @@ def summary(calibration):
 def test_a_weight_counts_like_as_many_copies(strategy, risk, model):
     data = some_data(9, 3, seed=4)
     copies = np.array([1, 3, 2, 1, 1, 4, 2, 1, 0])
+    if isinstance(strategy, strategies.Stacking) and risk == "gibbs":
+        return
     weighted = calibrate(model, data.X, data.y, strategy, risk=risk, weights=copies)
     repeated = calibrate(
         model, np.repeat(data.X, copies, axis=0), np.repeat(data.y, copies), strategy, risk=risk
@@ -358,14 +442,6 @@ def test_a_weight_counts_like_as_many_copies(strategy, risk, model):
     # Copies that are tested by themselves ask for more trust, up to the bound.
     if isinstance(strategy, strategies.KFold) and strategy.duplicates != "apart":
         assert not weighted.at_bound
-
-
-def test_a_weight_does_not_count_like_copies_when_each_is_left_out_alone():
-    data = some_data(9, 3, seed=4)
-    weighted = calibrate(SURE, data.X, data.y, "leave-one-out", weights=[2] * 9)
-    twice = doubled(data)
-    repeated = calibrate(SURE, twice.X, twice.y, "leave-one-out")
-    assert abs(weighted.risk - repeated.risk) > 1e-3
 
 
 @pytest.mark.parametrize("size", [11.0, 11.3, 2.2])
@@ -453,12 +529,13 @@ def test_the_oracle_trains_on_the_data_and_tests_on_what_it_knows():
     assert plan.size == data.size
     assert_pairs(plan, [([*data.weights, *[0] * 8], [*[0] * 6, *fresh.weights])])
     model = models.GaussianLinear()
-    calibration = calibrate(model, data.X, data.y, strategy, weights=data.weights)
+    calibration = calibrate(model, data.X, data.y, strategy, weights=data.weights, risk="gibbs")
     expected = expected_risk(
         model,
         (data.X, data.y, data.weights),
         (fresh.X, fresh.y, fresh.weights),
         calibration.alpha,
+        risk="gibbs",
     )
     assert calibration.risk == pytest.approx(expected, rel=1e-10)
     assert len(calibration.data) == 6
@@ -472,7 +549,7 @@ def test_names_give_strategies_with_their_defaults():
     nameless = {
         strategies.FromSplitter,
         strategies.Oracle,
-        strategies.CurveStrategy,
+        strategies.PlanStrategy,
         strategies.Coarsened,
         strategies.RateStrategy,
     }
@@ -493,7 +570,7 @@ RANDOM = [
 def test_the_same_seed_gives_the_same_plan(strategy):
     data = some_data()
     first, again, other = (
-        strategy.plan(data, np.random.default_rng(seed)).pairs().train for seed in (1, 1, 2)
+        strategy.planned(data, np.random.default_rng(seed))[1].pairs().train for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert np.any(first != other)
@@ -507,56 +584,6 @@ def test_tested_rows_are_listed_and_padded():
         again = np.zeros(4)
         np.add.at(again, listed, weight)
         np.testing.assert_array_equal(again, row)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.data())
-def test_blocks_keep_the_second_moments_of_their_rows(data):
-    pairs, profiles = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    n, columns = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
-    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
-    rows = WhitenedRows(rng.standard_normal((n, columns)), rng.standard_normal(n), np.ones(columns))
-    profile = rng.choice([0.0, 0.5, 1.0, 3.0], size=(2 * pairs, profiles))
-    profile[:, 0] = 1.0
-    weights = profile[:, rng.integers(profiles, size=n)] * 10.0 ** rng.uniform(-3, 3, n)
-    weights[:, 0] = 1.0
-    plan = Pairs(weights[:pairs], weights[pairs:], 1.0)
-    partition = partition_of(plan, columns + 1)
-    if partition is None:
-        assert profiles > max(2 * pairs, n // (columns + 1))
-        return
-    blocks = blocks_of(rows, partition)
-    for shares, expected in ((partition.train, plan.train), (partition.test, plan.test)):
-        wanted = [(rows.whole.T * w) @ rows.whole for w in expected]
-        factors = blocks.factors(np.arange(partition.blocks))
-        for grams in (blocks.grams, np.stack([each.T @ each for each in factors])):
-            found = np.tensordot(shares, grams, axes=1)
-            np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * weights.max())
-
-
-@pytest.mark.parametrize("transfer", ["beta", "alpha"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("start", [0, 1])
-def test_pairs_know_what_they_train_and_test(start, weighted, transfer):
-    data = some_data(40)
-    weights = data.weights if weighted else np.broadcast_to(1.0, 40)
-    plan = Folds(weights, np.arange(40) % 3, 3, transfer, start)
-    rows = WhitenedRows(data.X, data.y, np.ones(2))
-    pairs = plan.pairs()
-    for each in (plan, pairs):
-        (sums,) = PairMoments(rows, each).sums(np.ones(1))
-        np.testing.assert_allclose(sums.exposure, pairs.likelihood_weights.sum(axis=1))
-        np.testing.assert_allclose(sums.tested, pairs.test.sum(axis=1))
-
-
-def test_blocks_are_worth_it_or_not_made():
-    folds = (np.arange(1000) % 10 == np.arange(10)[:, None]).astype(float)
-    partition = partition_of(Pairs(1 - folds, folds, 1000.0), 3)
-    assert [len(members) for members in partition.members] == [100] * 10
-    different = np.random.default_rng(1).random((2, 1000))
-    assert partition_of(Pairs(different, different, 1000.0), 3) is None
-    many = np.ones((MOST_PAIRS + 1, 1000))
-    assert partition_of(Pairs(many, many, 1000.0), 3) is None
 
 
 columns = st.integers(1, 4).flatmap(
@@ -589,11 +616,12 @@ def test_equal_rows_of_different_weight_may_change_places():
     X, y = np.repeat(np.arange(4.0), 5)[:, None], np.zeros(20)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 20)
     order = np.random.default_rng(1).permutation(20)
-    one, other = (
-        strategies.KFold(4).plan(Data(X[rows], y[rows], weights[rows]), generator())
+    (rows, one), (others, other) = (
+        strategies.KFold(4).planned(Data(X[rows], y[rows], weights[rows]), generator())
         for rows in (np.arange(20), order)
     )
-    np.testing.assert_allclose(one.test[:, order], other.test, rtol=1e-12)
+    np.testing.assert_allclose(rows.weights, others.weights, rtol=1e-12)
+    np.testing.assert_allclose(one.pairs().test, other.pairs().test, rtol=1e-12)
 
 
 class Splits:
@@ -620,7 +648,7 @@ def test_a_splitter_must_name_rows_that_exist(row):
 
 @pytest.mark.parametrize("many", [1, 100], ids=["many rows", "few rows"])
 def test_rows_are_joined_only_where_they_can_be_the_same(many, monkeypatch):
-    monkeypatch.setattr("temperance.duplicates.MANY", many)
+    monkeypatch.setattr("temperance.plans.MANY", many)
     data = some_data(12)
     ordered = distinct_rows(data)[0]
     if many == 1:

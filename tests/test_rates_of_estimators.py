@@ -209,7 +209,7 @@ class TestRefusals:
         [
             ("prior-information", "needs a model .* got GibbsLinear; use Sandwich"),
             ("reference-risk", r"as models of the squared loss have .* got GibbsLinear; use KFold"),
-            ("average", "another than Average, which is for forecasts, .* no likelihood and has"),
+            ("stacking", "another than Stacking, which is for forecasts, .* that is no likelihood"),
         ],
     )
     def test_strategies_that_a_quantile_does_not_have(self, strategy, message, scale):
@@ -222,7 +222,7 @@ class TestRefusals:
         [
             ("sandwich", "risk must be 'gibbs' for GibbsLinear with a loss that is no likelihood"),
             ("coverage", "risk must be 'gibbs' for GibbsLinear with a loss that is no likelihood"),
-            ("average", "strategy must be another than Average"),
+            ("stacking", "strategy must be another than Stacking"),
             (None, "risk must be 'gibbs' for the pinball loss"),
         ],
     )

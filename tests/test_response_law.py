@@ -1,12 +1,11 @@
-"""Forecasts of responses whose predictor is Gaussian, and curves that fall steeply."""
+"""Forecasts of responses whose predictor is Gaussian."""
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from temperance import calibrate, losses, models, strategies
+from temperance import losses
 from temperance.posteriors import ResponseLaw
-from temperance.search.compressed import compress, compressed
 
 LIKELIHOODS = {
     "Poisson": losses.Poisson(),
@@ -109,27 +108,3 @@ def test_mixtures_of_laws_are_mixtures():
     )
     mixed = one.mixed(WEIGHTS, [two])
     np.testing.assert_allclose(mixed.cdf(2.0), WEIGHTS @ [one.cdf(2.0), two.cdf(2.0)])
-
-
-class TestSteepCurves:
-    def test_large_values_are_compressed_and_small_ones_are_not(self):
-        values = np.array([1.0, 2.0, 5.0, 1e80, np.inf])
-        found = compress(values, 2.0)
-        np.testing.assert_allclose(found[:3], [1.0, 2.0, 2 + 3 * np.log1p(1.0)])
-        assert found[3] == pytest.approx(2 + 3 * np.log(1e80 / 3))
-        assert np.isfinite(found[4]) and found[4] > found[3]
-
-    def test_slopes_are_those_of_the_compressed_curve(self):
-        evaluate = compressed(lambda beta: (np.exp(9 / beta), -9 / beta**2 * np.exp(9 / beta)), 3.0)
-        beta, step = np.array([0.5, 2.0, 9.0]), 1e-6
-        rise = (evaluate(beta + step)[0] - evaluate(beta - step)[0]) / (2 * step)
-        np.testing.assert_allclose(evaluate(beta)[1], rise, rtol=1e-6)
-
-    def test_the_prior_of_log_rates_is_told_apart(self):
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((400, 6))
-        y = rng.poisson(np.exp(0.4 * X[:, 0])).astype(float)
-        model = models.GibbsLinear(losses.Poisson(), "laplace", prior_cov=9.0)
-        found = calibrate(model, X, y, strategies.KFold(5), bounds=(0.0, 2.0))
-        assert found.curve(0.0) > 1e6  # a few rows make up the mean, and all of its error
-        assert found.beta_range[0] > 0.1

@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, models, strategies
-from temperance import resources as memory
+from temperance import data as memory
 from temperance.streaming import (
     blocks_of_arrays,
     blocks_of_parquet,

@@ -31,6 +31,7 @@ from temperance.uncertainty.information import DIFFERENT, Correction
 if TYPE_CHECKING:
     from temperance.uncertainty.certificate import Certificate
 
+MOST_DIGITS = 6  # after the point
 NEGLIGIBLE_GAIN = 0.01  # nats per observation
 
 VERDICTS: dict[Verdict, str] = {"keep": "keep Bayes", "temper": "temper"}
@@ -388,8 +389,8 @@ class Calibration:
 
 
 def with_error(value: float, error: float | None = None) -> str:
-    """Return a number with its standard error as text, to three digits of the error."""
+    """Return a number with its standard error as text, to two digits of the error."""
     if error is None or not np.isfinite(error):
         return f"{value:.5g}"
-    digits = max(0, 2 - int(np.floor(np.log10(error)))) if error > 0 else 4
-    return f"{value:z.{min(digits, 12)}f} ± {error:.{min(digits, 12)}f}"
+    digits = max(0, 1 - int(np.floor(np.log10(error)))) if error > 0 else 4
+    return f"{value:z.{min(digits, MOST_DIGITS)}f} ± {error:.{min(digits, MOST_DIGITS)}f}"

@@ -186,7 +186,7 @@ def refuse_overflow(X: Array, y: Array) -> Iterator[None]:
     try:
         with np.errstate(over="raise"):
             yield
-    except (FloatingPointError, np.linalg.LinAlgError):
+    except (FloatingPointError, OverflowError, np.linalg.LinAlgError):
         largest = [float(np.abs(part).max(initial=0.0)) for part in (X, y)]
         raise ValueError(
             "X and y must be of a size whose squares are finite, also times weights, prior "

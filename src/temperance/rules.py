@@ -62,8 +62,11 @@ class BetaWeights:
 
     def quantile(self, q: float) -> float:
         """Return the beta below which the share ``q`` of the weight lies."""
-        middle = np.cumsum(self.weights) - self.weights / 2
-        return float(np.exp(np.interp(q, middle, np.log(self.betas))))
+        some = self.weights > NEGLIGIBLE * NEGLIGIBLE
+        weights, betas = self.weights[some], self.betas[some]
+        middle = np.cumsum(weights) - weights / 2
+        found = np.exp(np.interp(q, middle, np.log(betas)))
+        return float(np.clip(found, betas[0], betas[-1]))
 
 
 class Choice(NamedTuple):
@@ -115,7 +118,7 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
     # The betas of the scan come first: others are chosen only if they are lower.
     beta = min(found, key=lambda point: point[0])[1]
     for bound in bounds:
-        if abs(beta - bound) <= AT_BOUND * min(bound or inside[0], upper - lower):
+        if abs(beta - bound) <= AT_BOUND * min(bound or betas[1], upper - lower):
             return Choice(bound, at_bound=True)
     return Choice(beta)
 
@@ -191,8 +194,8 @@ def best_weights(losses: Array, votes: Array, bayes_votes: float, bayes: int) ->
     bayes_votes : c
     bayes : place of Bayes among the k
     """
-    if len(losses) == 1:
-        return np.ones(1)
+    if len(losses) == 1 or np.isinf(bayes_votes):
+        return (np.arange(len(losses)) == bayes).astype(float)
     voting = votes > 0
     if not voting.all():
         losses, votes = losses[:, voting], votes[voting]
@@ -274,7 +277,11 @@ def verdict_of(gain: Gain) -> Verdict:
 
 
 def not_told_apart(
-    table: HeldOut, beta: float, bounds: tuple[float, float], errors: float = ERRORS
+    table: HeldOut,
+    beta: float,
+    bounds: tuple[float, float],
+    errors: float = ERRORS,
+    halvings: int = HALVINGS,
 ) -> tuple[float, float]:
     """Return the lowest and the highest beta whose mean loss is not clearly above that at ``beta``.
 
@@ -296,14 +303,14 @@ def not_told_apart(
         if all(inside):
             return bound
         first = inside.index(False)
-        return edge(accepted, float(path[first - 1]), float(path[first]))
+        return edge(accepted, float(path[first - 1]), float(path[first]), halvings)
 
     return end(bounds[0]), end(bounds[1])
 
 
-def edge(accepted: Any, inside: float, outside: float) -> float:
+def edge(accepted: Any, inside: float, outside: float, halvings: int = HALVINGS) -> float:
     """Return the accepted end after bisecting between an accepted beta and a rejected one."""
-    for _ in range(HALVINGS):
+    for _ in range(halvings):
         least = max(min(inside, outside), max(inside, outside) * 1e-3)
         middle = float(np.sqrt(least * max(inside, outside)))
         if accepted(np.array([middle]))[0]:

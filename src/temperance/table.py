@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temperance.checks import as_non_negative
 from temperance.data import Array, Risk
@@ -52,7 +52,7 @@ class HeldOut:
     """
 
     betas: Array
-    at: Callable[[Array], Array]
+    at: Callable[[Any], Array]
     weights: Array
     counts: Array
     score: Risk
@@ -60,7 +60,7 @@ class HeldOut:
     votes: float = 1.0
     method: str = "closed form"
     analytic: bool = False
-    rows: Array | None = None
+    rows: NDArray[np.intp] | None = None
 
     @cached_property
     def losses(self) -> Array:
@@ -79,7 +79,7 @@ class HeldOut:
     def slope(self, betas: Array) -> Array:
         """Return the derivative of the mean loss at betas (g,)."""
         if self.analytic:
-            return (self.at(betas + 1j * STEP) @ self.share).imag / STEP
+            return self.at(betas + 1j * STEP).imag @ self.share / STEP
         step = 1e-5 * np.maximum(betas, 1e-5)
         forwards, backwards = self.risk(betas + step), self.risk(np.maximum(betas - step, 0.0))
         return (forwards - backwards) / (step + np.minimum(step, betas))
@@ -105,14 +105,10 @@ class HeldOut:
         """Warn if the numbers are unreliable at ``beta``; exact ones never are."""
 
     def kept(self) -> HeldOut:
-        """Return the same table without the data: between its betas it is interpolated."""
-        return replace(
-            held_out_losses(self.betas, self.losses, self.weights, self.counts, self.score),
-            groups=self.groups,
-            votes=self.votes,
-            method=self.method,
-            rows=self.rows,
-        )
+        """Return a table of the mean losses alone, which needs no data."""
+        means = self.risk(self.betas)[:, None]
+        table = held_out_losses(self.betas, means, score=self.score)
+        return replace(table, votes=self.votes, method=self.method)
 
 
 def held_out_losses(
@@ -162,11 +158,13 @@ class Interpolated:
             return lambda at: np.repeat(losses, len(at), axis=0)
         from scipy.interpolate import CubicSpline
 
-        return CubicSpline(places, losses, bc_type="natural" if len(places) > 2 else "not-a-knot")
+        return CubicSpline(places, losses)
 
 
 def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     """Return betas half a decade apart, with 1 among them, from ``least`` on, and the bounds.
+
+    They are over two decades at least, if the bounds are.
 
     Examples
     --------
@@ -174,10 +172,15 @@ def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     array([1.000e-03, 3.200e-03, 1.000e-02, 3.160e-02, 1.000e-01, 3.162e-01,
            1.000e+00, 3.000e+00])
     """
-    lower, upper = max(bounds[0], min(least, bounds[1])), bounds[1]
+    lower, upper = max(bounds[0], min(least, bounds[1] / 100)), bounds[1]
     first, last = np.ceil(2 * np.log10(lower) - 1e-9), np.floor(2 * np.log10(upper) + 1e-9)
     inside = DECADE ** (np.arange(first, last + 1) / 2)
     return np.unique(np.clip(np.concatenate([[lower], inside, [upper]]), lower, upper))
+
+
+def scanned(bounds: tuple[float, float], least: float = LEAST) -> Array:
+    """Return betas half a decade apart, over at least three decades below the upper bound."""
+    return half_decades(bounds, min(least, LEAST * bounds[1]))
 
 
 def mean_and_error(

@@ -11,7 +11,7 @@ import numpy as np
 
 import temperance
 from temperance import Calibration, calibrate, calibrate_from_draws
-from temperance.diagnostics import TemperanceWarning
+from temperance.messages import TemperanceWarning
 
 from .rows import Array, Rows
 
@@ -155,7 +155,7 @@ def recorded(problem: Problem) -> dict[str, Any]:
 def numbers_of(problem: Problem, found: Solution) -> dict[str, Any]:
     """Return what is recorded of a calibration; None for what it does not have."""
     calibration = found.calibration
-    curve = calibration.curve
+    curve = None if calibration.table is None else calibration.curve
     return {
         "beta": plain(calibration.beta),
         "beta_range": plain(calibration.beta_range),

@@ -41,9 +41,12 @@ class TestSettings:
         rng = np.random.default_rng(len(name))
         X, y = setting.draw(rng)
         alpha = np.array([0.3, 3.0]) * len(y)
-        exact = expected_risk(setting.model, (X, y), setting.population, alpha)
+        exact = expected_risk(setting.model, (X, y), setting.population, alpha, risk="gibbs")
         fresh = np.array(
-            [expected_risk(setting.model, (X, y), setting.draw(rng), alpha) for _ in range(200)]
+            [
+                expected_risk(setting.model, (X, y), setting.draw(rng), alpha, risk="gibbs")
+                for _ in range(200)
+            ]
         )
         error = fresh.std(axis=0, ddof=1) / np.sqrt(len(fresh))
         assert np.all(np.abs(fresh.mean(axis=0) - exact) < 4 * error)
@@ -83,7 +86,7 @@ class TestSettings:
         error = np.hypot(loss.std() / np.sqrt(len(loss)), spread / np.sqrt(400))
         assert abs(loss.mean() - exact) < 4 * error
         assert abs(true_risk(clean, X, y, 60.0) - exact) > 8 * error
-        rows = expected_risk(setting.model, (X, y), setting.population, 60.0)
+        rows = expected_risk(setting.model, (X, y), setting.population, 60.0, risk="gibbs")
         assert rows == pytest.approx(exact, rel=0.02)
 
 
@@ -157,7 +160,7 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path, monkeypatch, capsys)
     assert set(pd.read_csv(tmp_path / "default-regressions.csv")["repeats"]) == {3}
 
 
-@pytest.mark.parametrize("name", ["rivals", "predictive", "classifications"])
+@pytest.mark.parametrize("name", ["predictive", "forecasts", "classifications"])
 def test_every_part_has_its_page(name, tmp_path, monkeypatch, capsys):
     part = default_page.SIMULATIONS[name]
     groups = {
@@ -171,7 +174,7 @@ def test_every_part_has_its_page(name, tmp_path, monkeypatch, capsys):
     words = ["--jobs", "1", "--out", str(tmp_path), "--parts", name, "--repeats", "2"]
     default_page.main(words)
     shown = capsys.readouterr().out
-    assert all(f"| {strategy} |" in shown for strategy in list(few)[1:])
+    assert all(f" {strategy} |" in shown for strategy in list(few)[1:])
     page = Path(__file__).resolve().parents[2] / "docs" / part.page
     for heading in part.tables(pd.read_csv(tmp_path / f"default-{name}.csv")):
         assert f"<!-- table: {heading} -->" in page.read_text(encoding="utf-8")

@@ -31,7 +31,9 @@ CASES = [(version, key) for version in VERSIONS for key in KEYS]
 def fresh_risk(setting, train, alpha, rng, count):
     """Risk on fresh test data: mean and standard error."""
     draw = getattr(setting, "draw_test", setting.draw)
-    risks = [expected_risk(setting.model, train, draw(rng), alpha) for _ in range(count)]
+    risks = [
+        expected_risk(setting.model, train, draw(rng), alpha, risk="gibbs") for _ in range(count)
+    ]
     return np.mean(risks, axis=0), np.std(risks, axis=0, ddof=1) / np.sqrt(count)
 
 
@@ -124,7 +126,7 @@ class TestTruth:
         X, y = setting.draw(np.random.default_rng(1))
         assert setting.exact
         alpha = np.array([0.1, 1.0]) * len(y)
-        exact = expected_risk(setting.model, (X, y), setting.population, alpha)
+        exact = expected_risk(setting.model, (X, y), setting.population, alpha, risk="gibbs")
         assert np.array_equal(exact, true_risk(setting, X, y, alpha))
 
     @pytest.mark.parametrize("version", VERSIONS)
@@ -133,7 +135,7 @@ class TestTruth:
         setting = thesis_settings(version)[key]
         X, y = setting.draw(np.random.default_rng(2))
         alpha = np.array([0.3, 1.0]) * len(y)
-        rows = expected_risk(setting.model, (X, y), setting.population, alpha)
+        rows = expected_risk(setting.model, (X, y), setting.population, alpha, risk="gibbs")
         assert not setting.exact
         np.testing.assert_allclose(rows, true_risk(setting, X, y, alpha), rtol=0.02)
 
@@ -222,13 +224,13 @@ class TestTruth:
         X, y = setting.draw(np.random.default_rng(6))
         alpha = np.array([0.1, 1.0]) * len(y)
         found = true_risk(setting, X, y, alpha, "predictive")
-        # -log N(f(x); mean, deviation^2) + log(2 pi s2)/2, by quadrature on [-1, 1]; the deviation
-        # of a forecast includes the assumed noise, whose constant is left out of the risk.
+        # -log N(f(x); mean, deviation^2), by quadrature on [-1, 1]; the deviation of a forecast
+        # includes the assumed noise.
         x, weights = np.polynomial.legendre.leggauss(400)
         for value, at in zip(found, alpha, strict=True):
             mean, deviation = setting.model.posterior(X, y, at).predict(x)
             square = ((setting.truth(x) - mean) / deviation) ** 2
-            loss = (square + np.log(deviation**2 / setting.variance)) / 2
+            loss = (square + np.log(2 * np.pi * deviation**2)) / 2
             exact = weights @ loss / 2
             error = np.sqrt(weights @ (loss - exact) ** 2 / 2 / 4096)
             assert abs(value - exact) < 4 * error

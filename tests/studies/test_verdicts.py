@@ -14,6 +14,7 @@ from temperance import models
 from temperance.strategies import Bootstrap, KFold, LeaveOneOut, SafeBayes
 from temperance_studies.study import compare as real_compare
 from temperance_studies.study import overall
+from temperance_studies.thesis.constant import without_constant
 from temperance_studies.thesis.verdicts import (
     CLAIMS,
     Check,
@@ -56,7 +57,10 @@ REPEATS = 6
 
 
 class World:
-    """A study that is made up: mean excess, beta and seconds by setting and strategy."""
+    """A study that is made up: mean excess, beta and seconds by setting and strategy.
+
+    ``best_risk`` is without the constant of the likelihood, as in the thesis.
+    """
 
     def __init__(self, coded=None, best_beta=1.0, best_risk=1.0, **means):
         self.coded, self.best_beta, self.best_risk = coded, best_beta, best_risk
@@ -66,7 +70,8 @@ class World:
         ((key, setting),) = settings.items()
         world = self.coded if self.coded and setting.version == CODED else self
         rng = np.random.default_rng([seed, len(key)])
-        best_risk = np.tile(world.best_risk + rng.random(repeats), len(strategies))
+        own_best = world.best_risk - without_constant(setting, 0.0)
+        best_risk = np.tile(own_best + rng.random(repeats), len(strategies))
         # Noise that two strategies do not share is small against the differences.
         own = 1e-3 * rng.random(best_risk.shape)
 

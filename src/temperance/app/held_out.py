@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from temperance.checks import shown
 from temperance.data import Array, Data
-from temperance.duplicates import distinct_rows, takes_few_values
-from temperance.uncertainty.standard_errors import mean_and_error
+from temperance.plans import distinct_rows, takes_few_values
+from temperance.table import mean_and_error
 
 JUDGED = (0.5, 0.8, 0.95)  # levels of the intervals that are checked
 LEAST_MISS = 0.05  # smallest error of a coverage that is reported

@@ -15,7 +15,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from temperance.calibrate import as_strategy as named_or_given
 from temperance.calibration import Calibration
 from temperance.checks import LARGEST, as_bounds, one_of, positive, shown, whole
-from temperance.curves import held_out
 from temperance.data import Array, Data, Labels, Risk
 from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.estimators.inputs import (
@@ -108,7 +107,7 @@ class GibbsEstimator(BaseEstimator):
 
     def _bounds(self, model: Model, data: Data) -> tuple[float, float]:
         if self.bounds is not None:
-            return self.bounds
+            return as_bounds(self.bounds)
         if not self.likelihood:
             return bounds_of_loss(model, data)
         far = self._risk() == "predictive" and preferences_of(model).wide
@@ -150,42 +149,36 @@ class GibbsEstimator(BaseEstimator):
     def _calibrate(
         self, model: Model, rows: Array, y: Array, weights: Array, groups: ArrayLike | None
     ) -> Calibration:
-        if weights.all():
-            data = Data(rows, y, weights)
-        else:
+        """Return the choice of the strategy, with groups held out together if there are any."""
+        data, labels = Data(rows, y, weights), None
+        if not weights.all():
             used = weights > 0
             data = Data(rows[used], y[used], weights[used])
-        refuse_certainty(model, data.X, data.weights)
-        strategy, seed = self.strategy, as_seed(self.random_state)
-        if strategy is None and self._target() == "coefficients":
-            try:
-                return self._calibrated(self.usual_strategy(), model, data, weights, groups, seed)
-            except NoMinimiserError:
-                # It keeps the prior; a fit with kinks takes its time.
-                strategy = Coverage() if self.smooth else Coverage(n_draws=FEW_RESAMPLES)
-        return self._calibrated(strategy, model, data, weights, groups, seed)
-
-    def _calibrated(
-        self,
-        strategy: Strategy | str | None,
-        model: Model,
-        data: Data,
-        weights: Array,
-        groups: ArrayLike | None,
-        seed: Any,
-    ) -> Calibration:
-        """Return the choice of a strategy, with groups held out together if there are any."""
-        risk = self._risk()
         if groups is not None:
             labels = as_groups(groups, weights)
-            strategy = by_groups(strategy, labels, model, risk, self.transfer)
-        chosen = as_strategy(strategy, self.transfer, model, data, risk)
+        refuse_certainty(model, data.X, data.weights)
+        risk, bounds, seed = self._risk(), self._bounds(model, data), as_seed(self.random_state)
+        strategy: Any = self.strategy
+        usual = strategy is None and self._target() == "coefficients"
+        if usual:
+            strategy = self.usual_strategy()
+
+        def choose(strategy: Any) -> Calibration:
+            if labels is not None:
+                strategy = by_groups(strategy, labels, model, risk, self.transfer)
+            chosen = as_strategy(strategy, self.transfer, model, data, risk)
+            return chosen.select(model, data, bounds, np.random.default_rng(seed), risk)
+
         with warnings.catch_warnings():
             if self._learns_scale():  # nobody gave this prior; the rule that is printed says it
                 warnings.simplefilter("ignore", PriorWarning)
-            return chosen.select(
-                model, data, as_bounds(self._bounds(model, data)), np.random.default_rng(seed), risk
-            )
+            try:
+                return choose(strategy)
+            except NoMinimiserError:
+                if not usual:
+                    raise
+                # It keeps the prior; a fit with kinks takes its time.
+                return choose(Coverage() if self.smooth else Coverage(n_draws=FEW_RESAMPLES))
 
     def usual_strategy(self) -> Strategy:
         """Return the default strategy, for data of any size."""
@@ -272,7 +265,7 @@ class GibbsEstimator(BaseEstimator):
 
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
     rows, plan = stacked_data(known.data, new)
-    table = held_out(known.model, rows, plan, risk, known.bounds)
+    table = known.model.held_out(rows, plan, risk, known.bounds)
     bayes = table.at(np.ones(1))[0]
     return (bayes - known.losses_in(table))[-len(new) :]
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.checks import as_data, one_of, shown, whole
-from temperance.data import Array, Data
+from temperance.data import Array, Data, threads_for
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.certify import decided_by_rows, rows_apart
 from temperance.estimators.inputs import (
@@ -27,6 +27,7 @@ from temperance.estimators.inputs import (
 )
 from temperance.estimators.losses import classification_loss, loss_model
 from temperance.estimators.prior_scale import most_predictive_classes
+from temperance.forecasts import Forecast
 from temperance.losses import Loss
 from temperance.models import (
     FullCovarianceLogistic,
@@ -37,9 +38,7 @@ from temperance.models import (
     SoftmaxLogistic,
 )
 from temperance.plans import Transfer
-from temperance.posteriors import StudentMixture, StudentT
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         Highest total degree of the powers and products of inputs.
     strategy : str, Strategy or None
         Rule that chooses beta: a name from :data:`temperance.strategies.NAMES` or an instance.  By
-        default probabilities are averaged over beta, with ten folds; for draws ten folds choose one
+        default probabilities are stacked over beta, with ten folds; for draws ten folds choose one
         beta.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
@@ -169,7 +168,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     >>> from sklearn.model_selection import train_test_split
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X, X_new, y, y_new = train_test_split(X, y, train_size=0.5, random_state=0, stratify=y)
-    >>> for strategy in ("bayes", "average"):
+    >>> for strategy in ("bayes", "stacking"):
     ...     model = GibbsClassifier(strategy=strategy).fit(X, y)
     ...     score = model.predict_log_proba(X_new)[np.arange(len(y_new)), y_new].mean()
     ...     beta, right = model.inverse_temperature_, model.score(X_new, y_new)
@@ -334,7 +333,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
 
     def coefficients(
         self, k: int = 0, *, beta: float | None = None, sandwich: Correction | None = None
-    ) -> StudentT | StudentMixture:
+    ) -> Forecast:
         """Return the distributions of intercept and coefficients of the k-th row of ``coef_``.
 
         Parameters
@@ -355,7 +354,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"k must be less than {rows}, got {k!r}")
         return self.class_coefficients(beta=beta)[k]
 
-    def class_coefficients(self, *, beta: float | None = None) -> list[StudentT | StudentMixture]:
+    def class_coefficients(self, *, beta: float | None = None) -> list[Forecast]:
         """Return the distributions of (intercept, coefficients) of all rows of ``coef_``."""
         check_is_fitted(self)
         posterior = self._posterior(beta)

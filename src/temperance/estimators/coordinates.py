@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from math import comb, log
 from typing import Any
@@ -21,10 +20,9 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import PolynomialFeatures
 
 from temperance.checks import shown
-from temperance.data import Array
+from temperance.data import Array, refuse_too_large
 from temperance.estimators.inputs import refuse_extreme_units
-from temperance.posteriors import StudentMixture, StudentT
-from temperance.resources import refuse_too_large
+from temperance.forecasts import Forecast
 
 ROUNDING = 1e-13  # deviations relative to the mean that are nothing but rounding errors
 ENORMOUS = 10**80  # an upper limit on the number of terms that is reported
@@ -76,6 +74,10 @@ class Coordinates:
     columns : array of shape (terms,)
         The column of the model that a term has, after the intercept; -1 for terms that are
         constant, which take no part.  Equal terms share a column and its coefficient.
+    kept : array of shape (columns,)
+        The first term of each column of the model.
+    share : array of shape (terms,)
+        The part of its column's coefficient that each term has.
     """
 
     inputs: AffineScale
@@ -83,18 +85,17 @@ class Coordinates:
     terms: AffineScale
     intercept: bool
     columns: NDArray[np.intp]
+    kept: NDArray[np.intp] = field(init=False)
+    share: Array = field(init=False)
 
-    @cached_property
-    def kept(self) -> NDArray[np.intp]:
-        """The first term of each column of the model."""
+    def __post_init__(self) -> None:
+        """Find the columns of the model."""
         used = np.flatnonzero(self.columns >= 0)
-        return used[np.unique(self.columns[used], return_index=True)[1]]
-
-    @cached_property
-    def share(self) -> Array:
-        """The part of its column's coefficient that each term has, (terms,)."""
+        kept = used[np.unique(self.columns[used], return_index=True)[1]]
         copies = np.bincount(self.columns + 1, minlength=2)
-        return np.where(self.columns < 0, 0.0, 1 / copies[self.columns + 1])
+        share = np.where(self.columns < 0, 0.0, 1 / copies[self.columns + 1])
+        object.__setattr__(self, "kept", kept)
+        object.__setattr__(self, "share", share)
 
     def rows(self, X: Array) -> Array:
         """Return the rows z of the model, shape (n, p)."""
@@ -126,12 +127,10 @@ class Coordinates:
         level = float(posterior.mean[0]) if self.intercept else 0.0
         return np.append(centre + unit * (level - slopes @ self.terms.centre), unit * slopes)
 
-    def coefficients(
-        self, posterior: Any, response: AffineScale | None = None
-    ) -> StudentT | StudentMixture:
+    def coefficients(self, posterior: Any, response: AffineScale | None = None) -> Forecast:
         """Return the distribution of intercept and coefficients, in units of the response.
 
-        That of a constant term, of which the rows say nothing, is infinitely wide.
+        A constant term takes no part: its coefficient is 0.
         """
         unit, centre = (1.0, 0.0) if response is None else (response.unit[0], response.centre[0])
         marginals = posterior.marginals()
@@ -145,9 +144,7 @@ class Coordinates:
         return replace(
             marginals,
             location=np.concatenate([centre + unit * first.location, location], axis=-1),
-            scale=np.concatenate(
-                [unit * first.scale, np.where(self.columns < 0, np.inf, scale)], axis=-1
-            ),
+            scale=np.concatenate([unit * first.scale, scale], axis=-1),
         )
 
     def _slopes(self, slopes: Array) -> Array:
@@ -161,17 +158,15 @@ def coordinates_of(
     X: Array, weights: Array, degree: int, standardize: bool, intercept: bool
 ) -> Coordinates:
     """Return coordinates; with ``standardize`` all terms have the same scale."""
-    if degree == 1:
-        inputs, powers, terms = raw_scale(X.shape[1]), None, X
-    else:
-        inputs = standard_scale(X, weights, intercept) if standardize else raw_scale(X.shape[1])
+    inputs, powers, terms = raw_scale(X.shape[1]), None, X
+    if degree > 1:
+        if standardize:
+            inputs = standard_scale(X, weights, intercept)
         _refuse_many_terms(len(X), X.shape[1], degree)
         powers = PolynomialFeatures(degree, include_bias=False).fit(X)
         terms = powers_of(powers, inputs(X))
         refuse_extreme_units(f"terms of degree {degree}", terms)
-    scale = raw_scale(terms.shape[1])
-    if standardize:
-        scale = standard_scale(terms, weights, intercept)
+    scale = standard_scale(terms, weights, intercept) if standardize else raw_scale(terms.shape[1])
     return Coordinates(
         inputs, powers, scale, intercept, distinct_columns(terms, weights, intercept)
     )
@@ -200,15 +195,16 @@ def distinct_columns(X: Array, weights: Array, intercept: bool) -> NDArray[np.in
     if same.max() + 1 == len(used):  # no two sums are alike
         columns[used] = np.arange(len(used))
         return columns
-    seen: list[int] = []
-    for j in used:
-        for number, k in enumerate(seen):
-            if np.array_equal(X[:, j], X[:, k]):
-                columns[j] = number
-                break
+    count = 0
+    alike: list[list[int]] = [[] for _ in range(same.max() + 1)]
+    for j, group in zip(used.tolist(), same.tolist(), strict=True):
+        equal = [k for k in alike[group] if np.array_equal(X[:, j], X[:, k])]
+        if equal:
+            columns[j] = columns[equal[0]]
         else:
-            columns[j] = len(seen)
-            seen.append(j)
+            columns[j] = count
+            count += 1
+            alike[group].append(j)
     return columns
 
 

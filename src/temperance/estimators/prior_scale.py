@@ -1,4 +1,4 @@
-r"""Priors whose scale is learnt from the data.
+r"""Priors whose scale is learnt from the data, and a weak prior of the noise variance.
 
 Regressions for forecasts average over the scale, weighted by its evidence
 (:class:`temperance.models.HierarchicalLinear`); for draws the scale of largest evidence is used.
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from temperance.curves import held_out
 from temperance.data import Array, Data
+from temperance.linear.engine import LinearRows, Noise, decompose, row_space
 from temperance.linear.models import (
     SCALES,
     GaussianLinear,
@@ -23,8 +23,11 @@ from temperance.linear.models import (
     NormalInverseGammaLinear,
 )
 from temperance.protocols import preferences_of
+from temperance.rules import BetaWeights
 from temperance.strategies.k_fold import KFold
 
+SHAPE = 0.1  # of the prior of a noise variance, which weighs a fifth of an observation
+LEAST_FREEDOM = 5
 LEARNT_SCALES = (0.03, 10.0)  # smallest and largest scale of coefficients of standardised terms
 WEAK_SCALE = 10.0  # with which coefficients are hardly shrunk
 PRIOR_LEVEL = 1e4  # prior variance of a regression's intercept, in units of the noise variance
@@ -54,7 +57,8 @@ def most_evident_regression(
 ) -> GaussianLinear | NormalInverseGammaLinear:
     """Return the model with the prior scale of largest evidence."""
     data = Data(rows, y, weights)
-    scales, evidence = model.posteriors(data, np.ones(1))[0].scale_weights
+    bayes = BetaWeights(np.ones(1), np.ones(1))
+    scales, evidence = model.mixture(data, bayes).scale_weights
     scale = float(scales[np.argmax(evidence)])
     variances = prior_variances(scale, PRIOR_LEVEL, rows.shape[1], model.intercept)
     if model.noise_variance is None:
@@ -83,7 +87,7 @@ def most_predictive(model_of: Callable[[float], Any], data: Data) -> Any:
 
     def best_risk(model: Any) -> float:
         betas = np.array(FAR_BETAS if preferences_of(model).wide else [1.0])
-        return float(held_out(model, folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
+        return float(model.held_out(folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
 
     found = optimize.minimize_scalar(
         lambda log_scale: best_risk(model_of(float(np.exp(log_scale)))),
@@ -92,3 +96,32 @@ def most_predictive(model_of: Callable[[float], Any], data: Data) -> Any:
         options={"xatol": CLOSE},
     )
     return model_of(float(np.exp(found.x)))
+
+
+def weak_noise_model(
+    rows: Array, y: Array, weights: Array, prior_variance: float
+) -> NormalInverseGammaLinear:
+    r"""Return a model whose coefficients have about this prior variance for any noise variance.
+
+    The conjugate prior, theta | s2 ~ N(0, s2 S_0), is in units of the noise.  With S_0 =
+    prior_variance / s2_hat it has the requested variance if s2 is near s2_hat, a first estimate
+    from the data.  Otherwise a strong signal would be shrunk, and the noise overestimated.
+    """
+    noise = guessed_noise_variance(rows, y, weights)
+    return NormalInverseGammaLinear(a=SHAPE, b=SHAPE * noise, prior_cov=prior_variance / noise)
+
+
+def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
+    r"""Return the residual variance of least squares; for few rows half the mean square of y."""
+    spread = float(weights @ y**2 / weights.sum()) or 1.0
+    used = slice(None) if weights.all() else weights > 0
+    inputs, _ = row_space(rows[used])
+    whole = LinearRows(inputs, y[used], False, Noise(), np.ones(1))
+    fits, _ = decompose(whole, weights[used])
+    singular = fits.singular[0]
+    rank = int(np.sum(singular > singular.max(initial=0.0) * max(rows.shape) * 1e-15))
+    freedom = float(weights.sum()) - rank
+    if freedom < LEAST_FREEDOM:
+        return spread / 2
+    # If the fit is perfect, the residual is rounding error.
+    return max(float(fits.rest[0]) / freedom, 1e-12 * spread)

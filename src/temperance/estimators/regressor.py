@@ -21,13 +21,19 @@ from temperance.checks import (
     shown,
     whole,
 )
-from temperance.data import Array, Data
+from temperance.data import Array, Data, threads_for
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_units, validated
 from temperance.estimators.losses import loss_model, regression_loss
-from temperance.estimators.noise import SHAPE, guessed_noise_variance, weak_noise_model
-from temperance.estimators.prior_scale import averaged_scales, most_evident_regression
+from temperance.estimators.prior_scale import (
+    SHAPE,
+    averaged_scales,
+    guessed_noise_variance,
+    most_evident_regression,
+    weak_noise_model,
+)
+from temperance.forecasts import Forecast
 from temperance.losses import Loss
 from temperance.models import (
     GaussianLinear,
@@ -36,14 +42,10 @@ from temperance.models import (
     NormalInverseGammaLinear,
 )
 from temperance.plans import Transfer
-from temperance.posteriors import StudentMixture, StudentT
-from temperance.posteriors.student import Distribution
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
 
 LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
-StudentDistribution = StudentT | StudentMixture
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -72,7 +74,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     strategy : str, Strategy or None
         Rule that chooses beta: a name from :data:`temperance.strategies.NAMES` or
         :data:`temperance.strategies.RATES`, "reference-risk", or an instance.  By default forecasts
-        are averaged over beta, by leave-one-out; for draws beta is chosen by reference risk.
+        are stacked over beta, by leave-one-out; for draws beta is chosen by reference risk.
     transfer : {"beta", "alpha"}
         What a named strategy keeps equal from a part of the rows to all rows.
     target : {"forecasts", "coefficients", "draws"} or None
@@ -213,7 +215,9 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         -------
         The estimator itself.
         """
-        self._refuse_unused()
+        squared = self._loss() is None
+        if not squared or self.quantile != 0.5:
+            self._refuse_unused()
         inputs, targets = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         response = as_numbers("y", targets, copy=False)[:, None]
         refuse_non_finite("y", response, ("row",))  # None in an object array is nan here
@@ -221,19 +225,16 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         weights = as_weights(sample_weight, inputs)
         with threads_for(inputs.size):
             self.coordinates_ = self._choose_coordinates(inputs, weights)
-            scaled_too = self.standardize and self._loss() is None
-            self._response = (
-                standard_scale(response, weights, self.fit_intercept)
-                if scaled_too
-                else raw_scale(1)
-            )
+            self._response = raw_scale(1)
+            if self.standardize and squared:
+                self._response = standard_scale(response, weights, self.fit_intercept)
             rows, scaled = self.coordinates_.rows(inputs), self._response(response)[:, 0]
             self.calibration_ = self._calibrate(
                 self._model(rows, scaled, weights), rows, scaled, weights, groups
             )
             self.inverse_temperature_ = self.calibration_.beta
-            means = self.coordinates_.means(self._posterior(), self._response)
-            self.intercept_, self.coef_ = _first_and_rest(means)
+            means = self.coordinates_.means(self.calibration_.posterior, self._response)
+            self.intercept_, self.coef_ = float(means[0]), means[1:]
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -246,6 +247,8 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     def _loss(self) -> Loss | None:
         """Return the loss if it is another than the squared one."""
+        if isinstance(self.loss, str) and self.loss == "squared":
+            return None
         return regression_loss(self.loss, self.quantile)
 
     def _refuse_unused(self) -> None:
@@ -310,7 +313,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     def coefficients(
         self, *, beta: float | None = None, sandwich: Correction | None = None
-    ) -> StudentDistribution:
+    ) -> Forecast:
         """Return the distributions of intercept and coefficients, in units of X and y.
 
         Parameters
@@ -324,19 +327,19 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._law_of(beta, sandwich), self._response)
 
-    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Distribution:
+    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Any:
         """Return the distribution of responses at ``X``, at the chosen or another ``beta``."""
         rows = self._rows(X)
         self._refuse_without_likelihood("forecast")
         law = self._posterior(beta).predictive(rows)
-        if not isinstance(law, StudentT | StudentMixture):
+        if not isinstance(law, Forecast):
             return law
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
     def fitted_value(
         self, X: ArrayLike, *, beta: float | None = None, sandwich: Correction | None = None
-    ) -> StudentDistribution:
+    ) -> Forecast:
         """Return the posterior distribution of the linear predictor at ``X``.
 
         It is the quantile for ``loss="quantile"``, the logarithm of the mean for counts, and the
@@ -377,7 +380,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """Return quantiles of new responses: (n,), or (levels, n) for several q."""
         return self.forecast(X).quantile(q)
 
-    def _law(self, X: ArrayLike) -> Distribution:
+    def _law(self, X: ArrayLike) -> Any:
         """Return the distribution of new responses, or of fitted values if they have none."""
         check_is_fitted(self)
         return self.forecast(X) if self.likelihood else self.fitted_value(X)
@@ -425,7 +428,3 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     def _problem(self, rows: Array, y: Array) -> Data:
         response = as_numbers("y", y)[:, None]
         return as_data(rows, self._response(response)[:, 0])
-
-
-def _first_and_rest(values: Array) -> tuple[float, Array]:
-    return float(values[0]), values[1:]

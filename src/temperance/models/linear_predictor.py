@@ -29,13 +29,6 @@ class GaussianPrior:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
-    def whitened(self, theta: Array) -> Array:
-        """Return u in theta = mu_0 + C u."""
-        deviation: Array = theta - self.mean
-        if self.root.ndim == 1:
-            return deviation / self.root
-        return np.linalg.solve(self.root, deviation)
-
     def rows(self, part: slice) -> Array:
         """Return some rows of C, shape (rows, d)."""
         if self.root.ndim > 1:
@@ -98,19 +91,6 @@ def _root(spread: Array, dimension: int) -> Array:
         ) from None
 
 
-def row_space(rows: Array) -> tuple[Array, Array | None]:
-    r"""Return coordinates of the rows in their own span if they are fewer than their dimension.
-
-    Returns ``(coordinates, basis)`` with ``rows = coordinates @ basis.T``; the basis is ``None``
-    when the rows are kept as they are.  The data determine u in that span only; orthogonal to it a
-    posterior with a standard normal prior is the prior.
-    """
-    if rows.shape[1] <= rows.shape[0]:
-        return rows, None
-    basis, triangle = np.linalg.qr(rows.T)
-    return triangle.T, basis
-
-
 class Regression:
     """Base of models with a linear predictor: rows z from inputs, the prior of the coefficients."""
 
@@ -133,4 +113,4 @@ class Regression:
 
     def check(self, data: Data) -> None:
         """Refuse inputs that do not fit the design or the prior."""
-        self.prior(self.features(data.X[:1]).shape[1])  # one row gives the width
+        self.prior(self.features(data.X).shape[1])

@@ -46,7 +46,8 @@ class KFold(PlanStrategy):
         if pieces is None:
             fold = self._folds(len(number), rng)[number]
             return rows, Folds(rows.weights, fold, self.n_folds, self.transfer)
-        fold, row = self._folds(int(pieces.sum()), rng), np.repeat(np.arange(len(rows)), pieces)
+        ordered = np.argsort(number)
+        fold, row = self._folds(int(pieces.sum()), rng), np.repeat(ordered, pieces[ordered])
         tested = np.zeros((self.n_folds, len(rows)), dtype=int)
         np.add.at(tested, (fold, row), 1)
         piece: Array = rows.weights / pieces

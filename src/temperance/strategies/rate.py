@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration, Rate
-from temperance.curves import held_out
 from temperance.data import Array, Data, Risk
-from temperance.duplicates import joined_rows
 from temperance.messages import BoundWarning, PriorWarning, warn
+from temperance.plans import joined_rows
 from temperance.protocols import (
     HasInformation,
     Information,
@@ -35,7 +34,8 @@ NARROWEST = 0.5  # standard deviation under a weak prior, relative to that under
 class RateStrategy:
     """Base of rules without a risk curve; a subclass writes ``rate``.
 
-    Identical rows are joined and rows sorted first, so that neither copies nor order matter.
+    Identical rows are joined and rows sorted first, so that neither copies nor order matter, nor
+    the sign of the responses.
     """
 
     groups: ArrayLike | None = None
@@ -61,7 +61,7 @@ class RateStrategy:
                 f"likelihood, got {risk!r}"
             )
         groups = as_groups(self.groups, len(data))
-        units = Units(joined_rows(data)) if groups is None else Units(data, groups)
+        units = Units(by_size(joined_rows(data))) if groups is None else Units(data, groups)
         rate = self.rate(model, units, bounds, rng)
         lower, upper = bounds
         name = type(self).__name__
@@ -97,8 +97,17 @@ def assessed(calibration: Calibration) -> Calibration:
     data = calibration.data
     rows, plan = KFold().feasible(data).planned(data, np.random.default_rng(0))
     bounds = calibration.bounds
-    table = held_out(calibration.model, rows, plan, calibration.kind, bounds)
+    table = calibration.model.held_out(rows, plan, calibration.kind, bounds)
     return replace(calibration, table=table)
+
+
+def by_size(rows: Data) -> Data:
+    """Return the rows in order of the size of their responses, which resamples then follow.
+
+    The sign of the responses does not matter to it.
+    """
+    order = np.argsort(np.abs(rows.y), kind="stable")
+    return Data(rows.X[order], rows.y[order], rows.weights[order])
 
 
 class InformationStrategy(RateStrategy):

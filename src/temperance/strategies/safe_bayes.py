@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from temperance.checks import one_of, whole
 from temperance.data import Data, Risk
-from temperance.linear.models import LinearModel
+from temperance.linear.models import GivenPrior
 from temperance.plans import Pairs, Transfer
-from temperance.protocols import Model, preferences_of
+from temperance.protocols import Model
 from temperance.strategies.selection import PlanStrategy
 
 EVERY, STEPS = 200, 300  # rows that are predicted one by one, and steps of the others
@@ -74,12 +74,17 @@ class SafeBayes(PlanStrategy):
         if self._plain:
             return risk
         name = f"SafeBayes(loss={self.loss!r}, in_model={self.in_model!r})"
-        if not isinstance(model, LinearModel) or not preferences_of(model).reference:
+        if not isinstance(model, GivenPrior):
             raise ValueError(
                 f"{name} needs a linear model of a given prior, got {type(model).__name__}"
             )
         if risk != "gibbs":
             raise ValueError(f"{name} has a loss of its own: risk must be 'gibbs', got {risk!r}")
+        if model.noise.variance is None and model.noise.a <= 1:
+            raise ValueError(
+                "a must be above 1 for the posterior mean of the noise variance, got "
+                f"{model.noise.a!r}"
+            )
         if self.loss == "log":
             return "log of the mean"
         return "square of the mean" if self.in_model else "square"

@@ -10,8 +10,7 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.checks import as_bounds, one_of, shown, whole
-from temperance.data import Risk
-from temperance.resources import threads_for
+from temperance.data import Risk, threads_for
 from temperance.strategies import Bayes, KFold, LeaveOneOut, ReferenceRisk, Stacking, strategy_named
 from temperance.streaming import linear
 from temperance.streaming.accumulate import FoldMoments

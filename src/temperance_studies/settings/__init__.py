@@ -37,7 +37,7 @@ from temperance_studies.settings.truth import (
     least_risk,
     risk_of_draws,
     true_risk,
-    true_risk_of_average,
+    true_risk_of_mixture,
 )
 
 __all__ = [
@@ -65,7 +65,7 @@ __all__ = [
     "load",
     "risk_of_draws",
     "true_risk",
-    "true_risk_of_average",
+    "true_risk_of_mixture",
     "COVERAGE",
     "ClusterCoverage",
     "CountCoverage",

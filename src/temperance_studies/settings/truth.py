@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 
-from temperance.calibrate import expected_risk
-from temperance.calibration import BetaWeights
 from temperance.checks import as_bounds, as_data, as_non_negative, one_of
-from temperance.data import Array, Data, Risk
-from temperance.models import NormalInverseGammaLinear
-from temperance.resources import threads_for
-from temperance.search.log_scale import Ruler
-from temperance.strategies.selection import minimum_of, stack
+from temperance.data import Array, Data, Risk, threads_for
+from temperance.protocols import known_noise_variance
+from temperance.rules import BetaWeights, minimum
+from temperance.strategies.selection import stacked_data
+from temperance.table import HeldOut, half_decades
 from temperance_studies.settings.settings import Rows, Setting, frozen
 
 FRESH = 4096  # test rows used where moments are not sufficient
-OFFSET = 1e-5  # share of the bounds' width below which posteriors equal the prior
 
 
 def true_risk(
@@ -50,38 +47,29 @@ def true_risk(
     >>> setting = MeanSetting(40, GaussianNoise(4.0), 4.0)
     >>> X, y = setting.draw(np.random.default_rng(0))
     >>> round(true_risk(setting, X, y, alpha=40.0), 3)
-    0.513
+    2.125
     """
     one_of("risk", risk, ("gibbs", "predictive"))
-    if not _has_formula(setting, risk):
-        return expected_risk(
-            setting.model, (X, y), representative_rows(setting, risk), alpha, risk=risk
-        )
-    at = as_non_negative("alpha", alpha)
     data = as_data(X, y)
+    beta = as_non_negative("alpha", alpha) / data.size
     with threads_for(data.X.size):
-        risk_at = _formula(setting, data)
-        values = [risk_at(float(each)) for each in at.ravel()]
-    return np.reshape(values, at.shape)[()]
+        found = true_risks(setting, data, risk, (0.0, float(np.max(beta, initial=1.0))))(beta)
+    return found if np.ndim(found) else float(found)
 
 
-def true_risk_of_average(
-    setting: Setting, X: ArrayLike | None, y: ArrayLike, average: BetaWeights
+def true_risk_of_mixture(
+    setting: Setting, X: ArrayLike | None, y: ArrayLike, weights: BetaWeights
 ) -> float:
-    r"""Return the predictive risk, under the true distribution, of forecasts averaged over beta.
+    r"""Return the predictive risk, under the true distribution, of a mixture over beta.
 
     .. math:: -E_{(z, y)} \log \sum_k w_k\, p_{\beta_k}(y \mid z)
 
     It is estimated on the rows that :func:`true_risk` uses for the predictive risk.
     """
-    data = as_data(X, y)
+    data, betas = as_data(X, y), weights.betas
     with threads_for(data.X.size):
-        rows, plan = stack(data, as_data(*representative_rows(setting, "predictive")))
-        curve = setting.model.risk_curve(rows, plan, "predictive")
-        found = [curve.rows(float(beta)) for beta in average.betas]
-    share = found[0][1]
-    losses = average.mixed(np.array([each for each, _ in found]))
-    return float(share @ losses / share.sum())
+        table = true_risks(setting, data, "predictive", (betas[0], betas[-1]))
+        return float(weights.mixed(table.at(betas)) @ table.share)
 
 
 def best_beta(
@@ -95,11 +83,21 @@ def best_beta(
     one_of("risk", risk, ("gibbs", "predictive"))
     limits, data = as_bounds(bounds), as_data(X, y)
     with threads_for(data.X.size):
-        if not _has_formula(setting, risk):
-            rows, plan = stack(data, as_data(*representative_rows(setting, risk)))
-            return minimum_of(setting.model.risk_curve(rows, plan, risk), limits).beta
-        risk_at = _formula(setting, data)
-        return _least(lambda beta: risk_at(beta * len(data)), limits)
+        return minimum(true_risks(setting, data, risk, limits), limits).beta
+
+
+def true_risks(setting: Any, data: Data, risk: Risk, bounds: tuple[float, float]) -> HeldOut:
+    """Return the table of the true risk: of one row by formula, or of representative rows."""
+    model = setting.model
+    if risk == "gibbs" and hasattr(setting, "gibbs_risk"):
+
+        def by_formula(betas: Array) -> Array:
+            laws = [model.posterior(data.X, data.y, float(beta) * data.size) for beta in betas]
+            return np.array([[setting.gibbs_risk(law.mean, law.cov)] for law in laws])
+
+        return HeldOut(half_decades(bounds), by_formula, np.ones(1), np.ones(1), risk)
+    rows, plan = stacked_data(data, as_data(*representative_rows(setting, risk)))
+    return model.held_out(rows, plan, risk, bounds)
 
 
 def least_risk(setting: Any) -> float:
@@ -121,9 +119,8 @@ def least_risk(setting: Any) -> float:
     root = np.sqrt(share)
     best = np.linalg.lstsq(root[:, None] * Z, root * data.y, rcond=None)[0]
     variance = float(share @ (data.y - Z @ best) ** 2)
-    if isinstance(model, NormalInverseGammaLinear):
-        return 0.5 + 0.5 * float(np.log(2 * np.pi * variance))
-    return variance / (2 * model.noise_variance)
+    assumed = known_noise_variance(model) or variance
+    return (variance / assumed + float(np.log(2 * np.pi * assumed))) / 2
 
 
 def risk_of_draws(setting: Any, theta: Array) -> Array:
@@ -157,31 +154,3 @@ def _fresh(setting: Setting) -> Rows:
     inputs = [X for X, _ in drawn if X is not None]
     frozen(y)
     return np.concatenate(inputs) if inputs else None, y, np.ones(len(y))
-
-
-def _has_formula(setting: Setting, risk: Risk) -> bool:
-    return risk == "gibbs" and hasattr(setting, "gibbs_risk")
-
-
-def _formula(setting: Any, data: Data) -> Callable[[float], float]:
-    """Return the function from alpha to the true Gibbs risk of the posterior."""
-    posterior = setting.model.posteriors(data.X, data.y)
-
-    def risk(alpha: float) -> float:
-        law = posterior(alpha)
-        return float(setting.gibbs_risk(law.mean, law.cov))
-
-    return risk
-
-
-def _least(risk: Any, bounds: tuple[float, float]) -> float:
-    """Return the minimiser of a smooth curve, by a scan and then Brent's method."""
-    lower, upper = bounds
-    points = Ruler(lower, upper, OFFSET * (upper - lower)).scan(9, 1.3)
-    values = np.array([risk(float(beta)) for beta in points])
-    least = int(np.argmin(values))
-    around = points[max(least - 1, 0)], points[min(least + 1, len(points) - 1)]
-    inside = minimize_scalar(
-        risk, bounds=around, method="bounded", options={"xatol": 1e-7 * (upper - lower)}
-    )
-    return float(inside.x) if inside.fun < values[least] else float(points[least])

@@ -14,16 +14,15 @@ import numpy as np
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.checks import as_bounds, one_of, whole
-from temperance.data import Array, Risk
+from temperance.data import Array, Risk, threads_for
 from temperance.messages import TemperanceWarning
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance_studies.settings import (
     ParameterSetting,
     Setting,
     best_beta,
     true_risk,
-    true_risk_of_average,
+    true_risk_of_mixture,
 )
 from temperance_studies.study.coverage import coverage_result, refuse_without_parameter, with_groups
 from temperance_studies.study.database import Row
@@ -99,6 +98,9 @@ def compare(
         All results read are checked: altered results are computed again under a ``StoreWarning``; a
         file with other damage is refused.
     risk : {"gibbs", "predictive"}
+        The risk that strategies estimate and that choices are judged by: the expected loss of a
+        draw from the posterior, as in the thesis, or the loss of forecasts.  "stacking" and other
+        mixtures over beta need the second.
     bounds : (float, float)
         Range allowed for beta.
     measure : {"risk", "coverage"}
@@ -112,12 +114,13 @@ def compare(
     -------
     DataFrame
         One row for each setting, repetition and strategy: ``beta``, ``alpha``; ``risk``, the true
-        risk of that choice, and ``excess``, its difference to ``best_risk`` at ``best_beta``;
-        ``bayes_risk``, the true risk of beta = 1; ``estimated_risk`` and ``estimated_error``, the
-        strategy's own estimates; ``seconds`` of the choice.  For coverage: ``beta``, ``alpha``;
-        ``joint``, 1 if the joint set covers and 0 if not; ``single``, the share of the intervals of
-        single coefficients that cover, with their mean ``length``; ``covered``, 1 or 0 for each of
-        them, as text; ``seconds``.
+        risk of that choice, and ``excess``, its difference to ``best_risk`` at ``best_beta``, which
+        is negative where a mixture over beta is better than any one; ``bayes_risk``, the true risk
+        of beta = 1; ``estimated_risk`` and ``estimated_error``, the strategy's own estimates;
+        ``seconds`` of the choice.  For coverage: ``beta``, ``alpha``; ``joint``, 1 if the joint set
+        covers and 0 if not; ``single``, the share of the intervals of single coefficients that
+        cover, with their mean ``length``; ``covered``, 1 or 0 for each of them, as text;
+        ``seconds``.
 
     Examples
     --------
@@ -245,11 +248,13 @@ def _risks(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]
     for name, strategy in task.strategies:
         choice, seconds = _chosen(task, identity, name, strategy, X, y)
         at = _true_risk(setting, X, y, choice, task.risk)
+        excess = at - least
         result = Result(
             beta=choice.beta,
             alpha=choice.alpha,
             risk=at,
-            excess=max(at - least, 0.0),
+            # Of one beta an excess below zero is rounding; a mixture may be better than the best.
+            excess=excess if choice.weights is not None else max(excess, 0.0),
             best_beta=best,
             best_risk=least,
             bayes_risk=bayes,
@@ -262,9 +267,9 @@ def _risks(task: Task, identity: str, X: Any, y: Array) -> list[tuple[str, Row]]
 
 
 def _true_risk(setting: Setting, X: Any, y: Array, choice: Calibration, risk: Risk) -> float:
-    """Return the true risk of a choice: of the mixture, if it averages forecasts over beta."""
-    if choice.average is not None:
-        return true_risk_of_average(setting, X, y, choice.average)
+    """Return the true risk of a choice: of the mixture, if betas are weighted."""
+    if choice.weights is not None:
+        return true_risk_of_mixture(setting, X, y, choice.weights)
     return float(true_risk(setting, X, y, choice.beta * len(y), risk))
 
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The generation of the numbers.  Increase it with every change after which a study gives other
-# numbers, whether in data, seeds, strategies, models or optimisers: older stores are then refused.
+# numbers, whether in data, seeds, strategies, models or rules: older stores are then refused.
 # A digest of the source would change with every edit, also of a comment, and interrupted studies
 # could not be resumed during development.  tests/studies/test_study.py compares some numbers of
 # every model with those of this generation, to detect such changes.
-NUMBERS = 3
+NUMBERS = 4
 
 NAMES = """CREATE TABLE names (
     kind TEXT, name TEXT, setting TEXT, identity TEXT NOT NULL, description TEXT NOT NULL,

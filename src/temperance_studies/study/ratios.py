@@ -1,9 +1,9 @@
 r"""Ratios of excess risks, and their geometric mean over settings.
 
-An excess may be zero, if a strategy always finds the best beta.  Zero divided by zero counts as 1,
-since neither is worse; any other excess divided by zero is infinite.  In a geometric mean a ratio
-counts as at least .01 and at most 100, so that one setting with a very small denominator does not
-dominate.
+An excess may be zero, if a strategy always finds the best beta, and negative, if a mixture is
+better than any one beta.  Zero divided by zero counts as 1, since neither is worse; any other
+excess divided by zero is infinite.  In a geometric mean a ratio counts as at least .01 and at most
+100, so that one setting with a very small denominator does not dominate.
 """
 
 from __future__ import annotations

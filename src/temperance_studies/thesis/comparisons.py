@@ -85,7 +85,8 @@ class StoredStudy:
 
     def _remaining(self, each: Comparison, repeats: int, seed: int) -> int:
         store = self._store(each, seed)
-        return remaining({each.name: each.setting}, each.strategies, repeats, seed, store=store)
+        setting = {each.name: each.setting}
+        return remaining(setting, each.strategies, repeats, seed, store=store, risk="gibbs")
 
     def _compare(self, each: Comparison, repeats: int, seed: int, progress: Any) -> Any:
         return compare(
@@ -95,6 +96,7 @@ class StoredStudy:
             seed,
             self.jobs,
             store=self._store(each, seed),
+            risk="gibbs",
             progress=progress,
         )
 

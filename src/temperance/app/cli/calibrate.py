@@ -130,7 +130,7 @@ def calibrate(
     ] = True,
     strategy: Annotated[
         Literal[
-            "average",
+            "stacking",
             "k-fold",
             "reference-risk",
             "leave-one-out",
@@ -150,7 +150,7 @@ def calibrate(
             "--strategy",
             "-s",
             metavar="NAME",
-            help="How beta is chosen: average (default for forecasts), k-fold, reference-risk "
+            help="How beta is chosen: stacking (default for forecasts), k-fold, reference-risk "
             "(default for draws of a regression), leave-one-out, bootstrap, safe-bayes, "
             "sample-splitting, naive or bayes; so that intervals of coefficients cover: coverage, "
             "sandwich, fisher-information, prior-information or fitted-coverage.",
@@ -224,7 +224,7 @@ def calibrate(
     """Calibrate how much a model trusts its likelihood, on a table of data.
 
     Fits a Bayesian regression of the target on all other columns, estimates
-    the risk of every exponent beta on the likelihood (Bayes is 1), and averages
+    the risk of every exponent beta on the likelihood (Bayes is 1), and mixes
     forecasts over beta or takes the beta with the smallest risk.
 
     \b

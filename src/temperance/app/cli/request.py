@@ -41,7 +41,7 @@ LEAST_ROWS = 10
 OF_CLASSES = ("logistic", "probit", "hinge")  # losses
 USUAL_LOSSES = ("squared", "logistic")
 NO_LIKELIHOODS = ("quantile", "huber", "hinge")
-FOR_LIKELIHOODS = ("average", "bayes", "prior-information")  # strategies
+FOR_LIKELIHOODS = ("stacking", "bayes", "prior-information")  # strategies
 
 
 @dataclass(frozen=True)

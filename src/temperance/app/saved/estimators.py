@@ -30,6 +30,7 @@ def as_plain(fitted: GibbsRegressor | GibbsClassifier) -> dict[str, Any]:
         "intercept": way.intercept,
         "inputs": _scale(way.inputs),
         "terms": _scale(way.terms),
+        "columns": way.columns.tolist(),
         "beta": float(fitted.calibration_.beta),
         "posterior": posteriors.as_plain(fitted.calibration_.posterior),
     }
@@ -94,7 +95,22 @@ def _coordinates(record: Record, columns: int) -> Coordinates:
         powers,
         _scale_of(terms, count),
         record.truth("intercept"),
+        _columns(record, count),
     )
+
+
+def _columns(record: Record, count: int) -> NDArray[np.intp]:
+    """Return the model's column of each term: numbers from 0 on, none left out, and -1."""
+    found = record.array("columns", 1, (count,))
+    columns = np.clip(found, -2, count).astype(int)
+    used = np.unique(columns)
+    if (
+        np.any(columns != found)
+        or not np.array_equal(used[used >= 0], np.arange(columns.max() + 1))
+        or used[0] < -1
+    ):
+        raise ValueError(f"{record.name_of('columns')} must number the columns of the model")
+    return columns
 
 
 def _classes(record: Record) -> NDArray[Any]:

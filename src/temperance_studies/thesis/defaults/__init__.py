@@ -1,1 +1,1 @@
-"""The default strategy: the settings used to choose it, rivals, tables and their page."""
+"""The default strategy: the settings used to choose it, tables and their page."""

@@ -1,7 +1,5 @@
 r"""Which strategy should be the default: the study behind ``docs/evidence-defaults.md``.
 
-Its rivals are evaluated in ``docs/reference-risk.md``.
-
 python -m temperance_studies.thesis.defaults.page --repeats 400 --jobs 16 --out docs
 """
 
@@ -10,7 +8,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,12 +23,11 @@ from temperance.strategies import (
     ReferenceRisk,
     SafeBayes,
     SampleSplitting,
+    Stacking,
 )
-from temperance.strategies.default import average_for
 from temperance_studies.study.compare import compare
 from temperance_studies.study.strategies import Choice
 from temperance_studies.study.summary import by_setting
-from temperance_studies.thesis.defaults import rivals
 from temperance_studies.thesis.defaults import settings as default_settings
 from temperance_studies.thesis.defaults.fresh import (
     fresh_classifications,
@@ -45,7 +41,6 @@ from temperance_studies.thesis.defaults.tables import (
     predictive_tables,
     real_tables,
     regression_tables,
-    rival_tables,
 )
 from temperance_studies.thesis.real_data.page import filled
 from temperance_studies.thesis.real_data.splits import CASES, REGRESSIONS, splits
@@ -78,19 +73,6 @@ STRATEGIES: dict[str, Strategy] = {
     "reference risk, copies apart": ReferenceRisk(duplicates="apart"),
 }
 LOGISTIC_STRATEGIES: dict[str, Strategy] = {"Bayes": Bayes(), "10-fold, beta": KFold()}
-RIVALS: dict[str, Strategy] = {
-    "Bayes": Bayes(),
-    "10-fold": KFold(),
-    "leave-one-out": LeaveOneOut(),
-    "reference risk": ReferenceRisk(),
-    "as first described": rivals.FirstDescribed(),
-    "averaged over beta": rivals.AveragedPosterior(),
-    "sum of both curves": rivals.BothCurves(),
-    "leave-one-out, closest to Bayes": rivals.NearBayes(),
-    "leave-one-out, bagged": rivals.Bagged(),
-    "bootstrap, vetoed": rivals.VetoedBootstrap(),
-    "between leave-one-out and bootstrap": rivals.BetweenBoth(),
-}
 
 
 def ten_folds(setting: Any) -> KFold:
@@ -98,16 +80,10 @@ def ten_folds(setting: Any) -> KFold:
     return KFold(min(10, setting.n))
 
 
-def average_over_beta(setting: Any) -> Strategy:
-    """Return the default for forecasts, with ten folds that the rows allow."""
-    chosen = average_for(setting.model)
-    return replace(chosen, source=ten_folds(setting)) if chosen.source == KFold() else chosen
-
-
 FORECASTS: dict[str, Choice] = {
     "Bayes": Bayes(),
     "10-fold": ten_folds,
-    "average": average_over_beta,
+    "stacking": Stacking(),
 }
 PREDICTIVE = ("Bayes", "10-fold, beta", "leave-one-out, beta", "reference risk")
 REAL_STRATEGIES: dict[str, Strategy] = {
@@ -116,7 +92,6 @@ REAL_STRATEGIES: dict[str, Strategy] = {
     "leave-one-out": LeaveOneOut(),
     "reference risk": ReferenceRisk(),
     "no veto": ReferenceRisk(veto=None),
-    "as first described": rivals.FirstDescribed(),
 }
 
 
@@ -135,7 +110,6 @@ class Part(NamedTuple):
 
 SIMULATIONS = {
     "regressions": Part(default_settings.REGRESSIONS, STRATEGIES, regression_tables),
-    "rivals": Part(default_settings.WITHOUT_COPIES, RIVALS, rival_tables, "reference-risk.md"),
     "predictive": Part(
         default_settings.WITHOUT_COPIES,
         {name: STRATEGIES[name] for name in PREDICTIVE},

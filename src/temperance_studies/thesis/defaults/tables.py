@@ -52,11 +52,6 @@ def regression_tables(summary: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def rival_tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the table of rules that were compared with reference risk."""
-    return {"rivals measured": _measured(summary), "rivals": _overall(summary)}
-
-
 def classification_tables(summary: pd.DataFrame) -> dict[str, str]:
     """Return the tables of the classifications."""
     names = [name for name in summary["strategy"].unique() if name != "Bayes"]
@@ -119,28 +114,31 @@ def forecast_marks(summary: pd.DataFrame) -> str:
 
 
 def _forecast_marks(summary: pd.DataFrame) -> list[list[str]]:
-    average, folds = (
-        summary[summary["strategy"] == name].set_index("setting") for name in ("average", "10-fold")
+    stacking, folds = (
+        summary[summary["strategy"] == name].set_index("setting")
+        for name in ("stacking", "10-fold")
     )
-    logistic = average["model"].str.contains("Logistic")
+    logistic = stacking["model"].str.contains("Logistic")
     lines = []
     for words, part, most in (
-        ("linear", average[~logistic], MOST_LINEAR),
-        ("logistic", average[logistic], MOST_LOGISTIC),
+        ("linear", stacking[~logistic], MOST_LINEAR),
+        ("logistic", stacking[logistic], MOST_LOGISTIC),
     ):
         rows = folds.loc[part.index]
         found = f"{_mean(part):.2f} (10-fold {_mean(rows):.2f})"
         lines.append([f"excess risk, Bayes = 1, {words}", f"at most {most:.2f}", found])
-    largest = average["difference"].idxmax()
-    loss = f"{average['difference'].max():.4f} ({largest}), 10-fold {folds['difference'].max():.4f}"
+    largest = stacking["difference"].idxmax()
+    loss = (
+        f"{stacking['difference'].max():.4f} ({largest}), 10-fold {folds['difference'].max():.4f}"
+    )
     lines.append(["largest mean loss against Bayes, nats", f"at most {MOST_LOSS:.3f}", loss])
-    for words, part in (("", average), (": 10-fold", folds)):
+    for words, part in (("", stacking), (": 10-fold", folds)):
         clear = part[part["difference"] - CLEAR * part["standard_error"] > HARMLESS]
         mark = "" if words else "0"
         name = f"settings clearly worse than Bayes by more than {HARMLESS:.2f}{words}"
         lines.append([name, mark, str(len(clear))])
-    count = len(average)
-    behind, ahead = (int(average[f"{kind}_than_folds"].sum()) for kind in ("worse", "better"))
+    count = len(stacking)
+    behind, ahead = (int(stacking[f"{kind}_than_folds"].sum()) for kind in ("worse", "better"))
     found = f"{behind} of {count}, clearly better in {ahead}"
     lines.append(["settings clearly worse than 10-fold", f"at most {MOST_BEHIND:.0%}", found])
     return lines
@@ -151,18 +149,18 @@ def _forecast_settings(summary: pd.DataFrame) -> str:
     lines = []
     for name, part in summary.groupby("setting", sort=False):
         own = part.set_index("strategy")
-        cells = [_nats(own.loc[each]) for each in ("10-fold", "average")]
+        cells = [_nats(own.loc[each]) for each in ("10-fold", "stacking")]
         lines.append(
             [
                 str(name),
                 f"{own.loc['Bayes', 'median_best_beta']:.2f}",
                 f"{own.loc['Bayes', 'mean_excess']:.4f}",
-                f"{own.loc['average', 'median_beta']:.2f}",
+                f"{own.loc['stacking', 'median_beta']:.2f}",
                 *cells,
             ]
         )
-    header = ["setting", "median best beta", "excess of Bayes", "median beta of the average"]
-    return table([*header, "gain of 10-fold", "gain of the average"], lines)
+    header = ["setting", "median best beta", "excess of Bayes", "median beta of stacking"]
+    return table([*header, "gain of 10-fold", "gain of stacking"], lines)
 
 
 def _nats(line: Any) -> str:

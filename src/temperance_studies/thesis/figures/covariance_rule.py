@@ -7,19 +7,17 @@ thesis uses the zero for variational posteriors as well, and draws R there in pl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from temperance.calibration import Calibration
-from temperance.checks import as_data
 from temperance.data import Data, Risk
 from temperance.protocols import Model
-from temperance.search.minimise import Minimum
-from temperance.strategies.selection import conclude, stack
+from temperance.rules import Choice
 from temperance_studies.settings import Setting, risk_of_draws
+from temperance_studies.settings.truth import true_risks
 
 STORED_AS = "temperance_thesis.figures.covariance_rule"  # module path that studies store
 
@@ -49,14 +47,12 @@ class CovarianceRule:
         bounds: tuple[float, float],
         rng: np.random.Generator,
         risk: Risk = "gibbs",
-        optimiser: str = "deterministic",
     ) -> Calibration:
         """Return the zero of the covariance, or the bound in whose direction it lies."""
         seed = int(rng.integers(2**32))
-        minimum = covariance_zero(self.setting, data, bounds, self.draws, seed)
-        rows, plan = stack(data, as_data(*self.setting.population))
-        curve = model.risk_curve(rows, plan, risk)
-        return conclude(model, data, rows, self, risk, bounds, curve, minimum)
+        choice = covariance_zero(self.setting, data, bounds, self.draws, seed)
+        table = true_risks(self.setting, data, risk, bounds)
+        return Calibration(model, data, self, risk, bounds, choice, table)
 
 
 def covariance_rule(setting: Setting) -> CovarianceRule:
@@ -66,16 +62,12 @@ def covariance_rule(setting: Setting) -> CovarianceRule:
 
 def covariance_zero(
     setting: Any, data: Data, bounds: tuple[float, float], draws: int, seed: int
-) -> Minimum:
+) -> Choice:
     """Return the first zero of the covariance within the bounds, or the bound next to it."""
     model = setting.model
-    known = hasattr(model, "posteriors")  # logistic models continue from alpha to alpha
-    posterior = (
-        model.posteriors(data.X, data.y) if known else partial(model.posterior, data.X, data.y)
-    )
 
     def slope(beta: float) -> float:
-        theta = posterior(beta * len(data)).sample(draws, seed)
+        theta = model.posterior(data.X, data.y, beta * len(data)).sample(draws, seed)
         trained = model.loss(theta, data.X, data.y).mean(axis=1)
         return -float(np.cov(trained, risk_of_draws(setting, theta))[0, 1])
 
@@ -85,8 +77,8 @@ def covariance_zero(
         points = points[1:]
     rising = np.flatnonzero(np.array([slope(beta) for beta in points]) > 0)
     if not len(rising):
-        return Minimum(upper, at_bound=True)
+        return Choice(upper, at_bound=True, searched=False)
     if rising[0] == 0:
-        return Minimum(lower, at_bound=True)
+        return Choice(lower, at_bound=True, searched=False)
     around = points[rising[0] - 1], points[rising[0]]
-    return Minimum(float(brentq(slope, *around, xtol=0.005)))
+    return Choice(float(brentq(slope, *around, xtol=0.005)), searched=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from temperance_studies.settings import VERSIONS, Version
+from temperance_studies.thesis.constant import without_constant
 from temperance_studies.thesis.figures.drawing import risk_curves
 from temperance_studies.thesis.figures.figure import Figure
 from temperance_studies.thesis.figures.notes import linear_notes
@@ -39,7 +40,7 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
     parts = [curves(SETTING, setting, each, repetition) for repetition, each in enumerate(data)]
     X, y = data[0]
     for strategy, beta in (("bayes", 1.0), ("oracle", best_beta(setting, X, y))):
-        risk = true_risk(setting, X, y, beta * len(y))
+        risk = without_constant(setting, true_risk(setting, X, y, beta * len(y)))
         row = {"part": "choice", "setting": SETTING, "strategy": strategy, "repetition": 0}
         parts.append(pd.DataFrame([{**row, "beta": beta, "risk": risk}]))
     return pd.concat(parts, ignore_index=True)

@@ -15,6 +15,7 @@ from temperance.data import Array
 from temperance_studies.settings import Version, least_risk
 from temperance_studies.study.plan import Comparison
 from temperance_studies.study.strategies import STRATEGIES
+from temperance_studies.thesis.constant import without_constant
 
 COLUMNS = ("version", "part", "setting", "strategy", "repetition", "beta", "risk")
 BOUND = 3.0
@@ -56,7 +57,7 @@ def performance(
     """Return risks of every strategy and of the oracle in some settings, and least risks.
 
     Rows of part "risk" are one choice each; the one of part "least" is the minimal prediction
-    error of its setting.
+    error of its setting.  All risks are as in the thesis.
     """
     import pandas as pd
 
@@ -69,9 +70,9 @@ def performance(
         oracle = found.drop_duplicates("repetition").assign(
             strategy=ORACLE, beta=lambda t: t.best_beta, risk=lambda t: t.best_risk
         )[choices.columns]
-        parts += [choices.assign(part="risk"), oracle.assign(part="risk")]
-        least = least_risk(setting)
-        parts.append(pd.DataFrame({"part": ["least"], "setting": [name], "risk": [least]}))
+        least = pd.DataFrame({"part": ["least"], "setting": [name], "risk": [least_risk(setting)]})
+        for each in (choices.assign(part="risk"), oracle.assign(part="risk"), least):
+            parts.append(each.assign(risk=without_constant(setting, each.risk)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -92,11 +93,14 @@ def curves(
 
     risks = {
         "generalisation": true_risk(setting, *data, betas * len(data[1])),
-        "empirical": expected_risk(setting.model, data, data, betas * len(data[1])),
+        "empirical": expected_risk(setting.model, data, data, betas * len(data[1]), risk="gibbs"),
     }
     same = {"setting": name, "repetition": repetition, "beta": betas}
     return pd.concat(
-        [pd.DataFrame({"part": part, **same, "risk": risk}) for part, risk in risks.items()],
+        [
+            pd.DataFrame({"part": part, **same, "risk": without_constant(setting, risk)})
+            for part, risk in risks.items()
+        ],
         ignore_index=True,
     )
 

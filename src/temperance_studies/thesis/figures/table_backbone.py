@@ -83,8 +83,8 @@ def table(repeats: int, seed: int, version: Version, compare: Any) -> Any:
         for strategy, rule in STRATEGIES.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TemperanceWarning)
-                curve = calibrate(model, inputs, y, rule, seed=seed).curve
-                method = "" if curve is None else curve.method
+                found = calibrate(model, inputs, y, rule, risk="gibbs", seed=seed).table
+                method = "" if found is None else found.method
             thesis = ""
             if name in THESIS and strategy in THESIS_STRATEGIES:
                 thesis = THESIS[name].get(strategy, EXACT)

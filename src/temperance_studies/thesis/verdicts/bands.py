@@ -36,7 +36,9 @@ def coverage(evidence: Evidence, version: str) -> Coverage:
     for X, y in evidence.data(version, KEY, evidence.repeats):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TemperanceWarning)  # a choice may lie at a bound
-            split = calibrate(setting.model, X, y, SampleSplitting(transfer="alpha")).beta
+            split = calibrate(
+                setting.model, X, y, SampleSplitting(transfer="alpha"), risk="gibbs"
+            ).beta
         for name, beta in (("sample splitting", split), ("Bayes", 1.0), ("least squares", np.inf)):
             for area, x in AREAS.items():
                 band = predictive(setting.model, X, y, beta, x)

@@ -16,6 +16,7 @@ from temperance.checks import whole
 from temperance.data import Array
 from temperance_studies.settings import AS_CODED, VERSIONS
 from temperance_studies.study.plan import Comparison
+from temperance_studies.thesis.constant import without_constant
 from temperance_studies.thesis.verdicts import estimates
 from temperance_studies.thesis.verdicts.estimates import Estimate
 from temperance_studies.thesis.verdicts.strategies import BAYES, compared
@@ -113,10 +114,13 @@ class Evidence:
         )
 
     def values(self, version: str, key: str, strategy: str, name: str) -> Array:
-        """Return one column of the study, in the order of repetitions."""
+        """Return one column of the study, in the order of repetitions; risks as in the thesis."""
         place = (version, key, strategy, name)
         if place not in self._columns:
-            self._columns[place] = column(self._study(version, key), strategy, name)
+            found = column(self._study(version, key), strategy, name)
+            if name in ("risk", "best_risk"):
+                found = without_constant(self.settings(version)[key], found)
+            self._columns[place] = found
         return self._columns[place]
 
     def difference(self, version: str, key: str, one: str, other: str) -> Estimate:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from temperance_studies.settings import least_risk
+from temperance_studies.thesis.constant import without_constant
 from temperance_studies.thesis.verdicts.claim import Check, Claim
 from temperance_studies.thesis.verdicts.comparisons import (
     CLOSE,
@@ -57,11 +58,11 @@ def underestimation(evidence: Evidence, key: str, low: float, high: float) -> li
             pairs = [
                 (
                     true_risk(setting, X, y, beta * len(y)),
-                    expected_risk(setting.model, (X, y), (X, y), beta * len(y)),
+                    expected_risk(setting.model, (X, y), (X, y), beta * len(y), risk="gibbs"),
                 )
                 for X, y in data
             ]
-            risk, empirical = np.array(pairs, dtype=float).T
+            risk, empirical = without_constant(setting, np.array(pairs, dtype=float).T)
             gap = of_ratio(risk - empirical, risk)
             checks.append(Check(version, f"beta = {beta:g}:", gap, low, high))
     return checks
@@ -72,7 +73,7 @@ def above_the_least(evidence: Evidence) -> list[Check]:
     checks = []
     for version, key in evidence.present((MIDDLE,)):
         setting = evidence.settings(version)[key]
-        least = least_risk(setting)
+        least = without_constant(setting, least_risk(setting))
         above = of_mean(evidence.values(version, key, BAYES, "best_risk") / least - 1)
         checks.append(Check(version, "at the best beta:", above, low=GAP))
     return checks

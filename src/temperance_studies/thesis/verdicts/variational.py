@@ -79,7 +79,7 @@ def _measured(setting: Any, X: Array, y: Array, seed: list[int]) -> dict[str, An
     best = best_beta(setting, X, y)
     exact, covariance = (
         expected_risk(
-            model, (X, y), (X, y), float(n), derivative=True, gradient=gradient,
+            model, (X, y), (X, y), float(n), risk="gibbs", derivative=True, gradient=gradient,
             n_draws=SLOPE_DRAWS, seed=rng,
         )[1]
         for gradient in ("exact", "covariance")
@@ -88,7 +88,7 @@ def _measured(setting: Any, X: Array, y: Array, seed: list[int]) -> dict[str, An
     zero = covariance_zero(setting, as_data(X, y), (0.0, BOUND), draws, other).beta
     return {
         "generalisation": true_risk(setting, X, y, alphas),
-        "empirical": expected_risk(model, (X, y), (X, y), alphas),
+        "empirical": expected_risk(model, (X, y), (X, y), alphas, risk="gibbs"),
         "best": best,
         "best_risk": float(true_risk(setting, X, y, best * n)),
         "slope_error": abs(covariance - exact) / abs(exact),

@@ -1,4 +1,4 @@
-"""What an average over beta costs beside the curve it reads: ``python -m benchmarks.average``."""
+"""What stacking costs beside one beta from the same rows: ``python -m benchmarks.stacking``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.timing import once
 from temperance import calibrate, models
 from temperance.protocols import Model
-from temperance.strategies import Average, KFold, LeaveOneOut
+from temperance.strategies import KFold, LeaveOneOut, Stacking
 
 LINEAR = (
     models.GaussianLinear(),
@@ -35,7 +35,7 @@ def best(model: Model, X: Any, y: Any, strategy: Any) -> float:
 def main() -> None:
     """Print a table."""
     warnings.simplefilter("ignore")
-    print("| model | rows x columns | source | one beta (ms) | average (ms) | ratio |")
+    print("| model | rows x columns | source | one beta (ms) | stacking (ms) | ratio |")
     print("|---|---|---|---|---|---|")
     for n, d in SHAPES:
         rng = np.random.default_rng(0)
@@ -45,10 +45,10 @@ def main() -> None:
         cases = [(model, y, LeaveOneOut()) for model in LINEAR]
         cases += [(model, labels, KFold()) for model in LOGISTIC]
         for model, response, source in cases:
-            own, average = (best(model, X, response, rule) for rule in (source, Average(source)))
+            own, stack = (best(model, X, response, rule) for rule in (source, Stacking(source)))
             print(
                 f"| `{type(model).__name__}` | {n} x {d} | `{type(source).__name__}` | {own:.1f} | "
-                f"{average:.1f} | {average / own:.1f} |",
+                f"{stack:.1f} | {stack / own:.1f} |",
                 flush=True,
             )
 
