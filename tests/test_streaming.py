@@ -188,9 +188,9 @@ def test_levels_are_those_of_all_rows():
     X, y, weights = some_rows(200, 5)
     X[:, 0] = 1.0
     for model in (models.HierarchicalLinear(), models.HierarchicalLinear(2.0, intercept=False)):
-        found = one_pass(model, blocks_of_arrays(X, y, weights, rows=60), bounds=(1e-3, 3.0))
+        found = one_pass(model, blocks_of_arrays(X, y, weights, rows=60))
         splits = strategies.FromSplitter(PredefinedSplit(fold_numbers(200, 10)))
-        whole = calibrate(model, X, y, splits, weights=weights, risk="gibbs", bounds=(1e-3, 3.0))
+        whole = calibrate(model, X, y, splits, weights=weights, risk="gibbs")
         np.testing.assert_allclose(found.curve(BETAS), whole.curve(BETAS), rtol=1e-10)
         assert found.beta == pytest.approx(whole.beta, rel=1e-7)
         np.testing.assert_allclose(found.posterior.mean, whole.posterior.mean, rtol=1e-7)
