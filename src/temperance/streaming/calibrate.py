@@ -87,8 +87,8 @@ def calibrate_blocks(
     r"""Choose beta, or weights over beta, from blocks of rows, which are read once or a few times.
 
     Memory is O(d^2) for each fold plus one block and a sample of losses, for any number of rows.
-    Betas, curves and posteriors are those of :func:`temperance.calibrate` on all rows with the same
-    folds; so are errors and weights of up to 50,000 rows, and of more rows those of a sample.
+    Curves and posteriors are those of :func:`temperance.calibrate` on all rows with the same folds;
+    so are weights of betas and errors of up to 50,000 rows, and of more rows those of a sample.
 
     Parameters
     ----------
