@@ -1,24 +1,20 @@
 """What somebody who adds a model or a strategy imports, in one place.
 
->>> from temperance.extend import CurveStrategy, Data, Pairs, RiskCurve
+>>> from temperance.extend import Data, HeldOut, Pairs, PlanStrategy
 """
 
 from temperance.calibration import Calibration, Rate
 from temperance.checks import as_data, as_inputs, non_negative, one_of, positive, whole
-from temperance.curves import RiskCurve, curve_of_losses
+from temperance.curves import RiskCurve, curve_of_losses, held_out
 from temperance.data import Array, Data, Risk
-from temperance.models.sampled.risk_of_draws import sampled_risk_curve
-from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs, PrefixPlan, Transfer
+from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs, Transfer
 from temperance.protocols import (
     ChecksData,
-    CountsParameters,
     HasCredibleLevels,
     HasInformation,
     HasNoiseVariance,
-    HasOtherLosses,
     HasPreferences,
     HasPriorInformation,
-    HasReference,
     Information,
     Model,
     NoMinimiserError,
@@ -27,38 +23,36 @@ from temperance.protocols import (
     SamplingModel,
     Strategy,
 )
-from temperance.search.minimise import Minimum
+from temperance.rules import BetaWeights, Choice, gain_of, minimum, stack
 from temperance.strategies.rate import RateStrategy
-from temperance.strategies.selection import CurveStrategy, conclude
-from temperance.uncertainty.standard_errors import mean_and_error
+from temperance.strategies.selection import PlanStrategy
+from temperance.table import HeldOut, half_decades, held_out_losses, mean_and_error, scanned
 
 __all__ = [
     "AnyPlan",
     "Array",
+    "BetaWeights",
     "Calibration",
     "ChecksData",
-    "CountsParameters",
-    "CurveStrategy",
+    "Choice",
     "Data",
     "Folds",
     "HasCredibleLevels",
     "HasInformation",
     "HasNoiseVariance",
-    "HasOtherLosses",
     "HasPreferences",
     "HasPriorInformation",
-    "HasReference",
+    "HeldOut",
     "Information",
     "LeaveOneOut",
-    "Minimum",
     "Model",
     "NoMinimiserError",
-    "Rate",
-    "RateStrategy",
     "Pairs",
+    "PlanStrategy",
     "Posterior",
     "Preferences",
-    "PrefixPlan",
+    "Rate",
+    "RateStrategy",
     "Risk",
     "RiskCurve",
     "SamplingModel",
@@ -66,12 +60,17 @@ __all__ = [
     "Transfer",
     "as_data",
     "as_inputs",
-    "conclude",
     "curve_of_losses",
+    "gain_of",
+    "half_decades",
+    "held_out",
+    "held_out_losses",
     "mean_and_error",
+    "minimum",
     "non_negative",
     "one_of",
     "positive",
-    "sampled_risk_curve",
+    "scanned",
+    "stack",
     "whole",
 ]
