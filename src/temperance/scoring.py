@@ -21,7 +21,7 @@ def log_score(model: Any, X: Any, y: ArrayLike) -> float:
     >>> from temperance import GibbsRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> print(cross_val_score(GibbsRegressor(), X, y, scoring=log_score, cv=3).round(2))
-    [-5.43 -5.45 -5.4 ]
+    [-5.43 -5.46 -5.39]
     """
     if hasattr(model, "classes_"):
         places = np.searchsorted(model.classes_, np.asarray(y))

@@ -27,6 +27,7 @@ from temperance.estimators.inputs import (
 )
 from temperance.estimators.losses import classification_loss, loss_model
 from temperance.estimators.prior_scale import most_predictive_classes
+from temperance.forecasts import Forecast
 from temperance.losses import Loss
 from temperance.models import (
     FullCovarianceLogistic,
@@ -37,7 +38,6 @@ from temperance.models import (
     SoftmaxLogistic,
 )
 from temperance.plans import Transfer
-from temperance.posteriors import StudentMixture, StudentT
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
@@ -334,7 +334,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
 
     def coefficients(
         self, k: int = 0, *, beta: float | None = None, sandwich: Correction | None = None
-    ) -> StudentT | StudentMixture:
+    ) -> Forecast:
         """Return the distributions of intercept and coefficients of the k-th row of ``coef_``.
 
         Parameters
@@ -355,7 +355,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
             raise ValueError(f"k must be less than {rows}, got {k!r}")
         return self.class_coefficients(beta=beta)[k]
 
-    def class_coefficients(self, *, beta: float | None = None) -> list[StudentT | StudentMixture]:
+    def class_coefficients(self, *, beta: float | None = None) -> list[Forecast]:
         """Return the distributions of (intercept, coefficients) of all rows of ``coef_``."""
         check_is_fitted(self)
         posterior = self._posterior(beta)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from temperance.checks import shown
 from temperance.data import Array
 from temperance.estimators.inputs import refuse_extreme_units
-from temperance.posteriors import StudentMixture, StudentT
+from temperance.forecasts import Forecast
 from temperance.resources import refuse_too_large
 
 ROUNDING = 1e-13  # deviations relative to the mean that are nothing but rounding errors
@@ -128,9 +128,7 @@ class Coordinates:
         level = float(posterior.mean[0]) if self.intercept else 0.0
         return np.append(centre + unit * (level - slopes @ self.terms.centre), unit * slopes)
 
-    def coefficients(
-        self, posterior: Any, response: AffineScale | None = None
-    ) -> StudentT | StudentMixture:
+    def coefficients(self, posterior: Any, response: AffineScale | None = None) -> Forecast:
         """Return the distribution of intercept and coefficients, in units of the response.
 
         A constant term takes no part: its coefficient is 0.

@@ -33,6 +33,7 @@ from temperance.estimators.prior_scale import (
     most_evident_regression,
     weak_noise_model,
 )
+from temperance.forecasts import Forecast
 from temperance.losses import Loss
 from temperance.models import (
     GaussianLinear,
@@ -41,14 +42,11 @@ from temperance.models import (
     NormalInverseGammaLinear,
 )
 from temperance.plans import Transfer
-from temperance.posteriors import StudentMixture, StudentT
-from temperance.posteriors.student import Distribution
 from temperance.protocols import Strategy
 from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
 
 LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
-StudentDistribution = StudentT | StudentMixture
 
 
 class GibbsRegressor(RegressorMixin, GibbsEstimator):
@@ -316,7 +314,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
 
     def coefficients(
         self, *, beta: float | None = None, sandwich: Correction | None = None
-    ) -> StudentDistribution:
+    ) -> Forecast:
         """Return the distributions of intercept and coefficients, in units of X and y.
 
         Parameters
@@ -330,19 +328,19 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         check_is_fitted(self)
         return self.coordinates_.coefficients(self._law_of(beta, sandwich), self._response)
 
-    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Distribution:
+    def forecast(self, X: ArrayLike, *, beta: float | None = None) -> Any:
         """Return the distribution of responses at ``X``, at the chosen or another ``beta``."""
         rows = self._rows(X)
         self._refuse_without_likelihood("forecast")
         law = self._posterior(beta).predictive(rows)
-        if not isinstance(law, StudentT | StudentMixture):
+        if not isinstance(law, Forecast):
             return law
         centre, unit = self._response.centre[0], self._response.unit[0]
         return replace(law, location=centre + unit * law.location, scale=unit * law.scale)
 
     def fitted_value(
         self, X: ArrayLike, *, beta: float | None = None, sandwich: Correction | None = None
-    ) -> StudentDistribution:
+    ) -> Forecast:
         """Return the posterior distribution of the linear predictor at ``X``.
 
         It is the quantile for ``loss="quantile"``, the logarithm of the mean for counts, and the
@@ -383,7 +381,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         """Return quantiles of new responses: (n,), or (levels, n) for several q."""
         return self.forecast(X).quantile(q)
 
-    def _law(self, X: ArrayLike) -> Distribution:
+    def _law(self, X: ArrayLike) -> Any:
         """Return the distribution of new responses, or of fitted values if they have none."""
         check_is_fitted(self)
         return self.forecast(X) if self.likelihood else self.fitted_value(X)

@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from temperance.data import Array, Data, batches
+from temperance.forecasts import log_gamma_half_step
 from temperance.models.linear_predictor import GaussianPrior, row_space
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
 from temperance.posteriors.hierarchical import Parts
-from temperance.posteriors.student import gamma_half_step
 from temperance.table import LEAST, HeldOut, scanned
 
 LEVEL_LEAST = 1e-8  # beta, instead of 0, where the level has a flat prior
@@ -244,7 +244,7 @@ def losses_of(
         a, b = a_0 + beta * _freedom(rows, size) / 2, b_0 + beta * misfit / 2
         if score == "predictive":
             ratio = error**2 / (2 * b * (1 + variance))
-            constant = 0.5 * np.log(2 * np.pi) - gamma_half_step(a)[0]
+            constant = 0.5 * np.log(2 * np.pi) - log_gamma_half_step(a)
             return constant + 0.5 * np.log(b * (1 + variance)) + (a + 0.5) * np.log1p(ratio)
         if score == "gibbs":
             constant = np.log(2 * np.pi * b) - special.digamma(a)

@@ -13,10 +13,9 @@ from temperance.posteriors.linear_predictor import (
     ResponseLaw,
     ResponsePosterior,
 )
-from temperance.posteriors.mixture import MixturePosterior, StudentMixture
+from temperance.posteriors.mixture import MixturePosterior
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.posteriors.softmax import SoftmaxPosterior
-from temperance.posteriors.student import StudentT
 
 __all__ = [
     "ClassPosterior",
@@ -32,6 +31,4 @@ __all__ = [
     "MixturePosterior",
     "NormalInverseGammaPosterior",
     "SoftmaxPosterior",
-    "StudentMixture",
-    "StudentT",
 ]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.data import Array
+from temperance.forecasts import Forecast
 from temperance.posteriors.covariance_root import CovarianceRoot
-from temperance.posteriors.student import StudentT
 from temperance.quadrature import log_expected_sigmoid
 
 
@@ -63,13 +63,15 @@ class GaussianPosterior:
         constant = 0.5 * len(self.mean) * np.log(2 * np.pi) + self.root.log_determinant
         return (-0.5 * quadratic - constant)[()]
 
-    def marginals(self) -> StudentT:
+    def marginals(self) -> Forecast:
         """Return the distribution of each coefficient: Gaussian."""
-        return StudentT(self.mean, self.std)
+        return Forecast.single(self.mean, self.std)
 
-    def combination(self, directions: Array) -> StudentT:
+    def combination(self, directions: Array) -> Forecast:
         """Return the distribution of each row of ``directions`` (k, d) times theta."""
-        return StudentT(directions @ self.mean, np.sqrt(self.root.squared_lengths(directions)))
+        return Forecast.single(
+            directions @ self.mean, np.sqrt(self.root.squared_lengths(directions))
+        )
 
     def linear_predictor(self, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and variance of z'theta for each row of ``X``."""
@@ -85,10 +87,10 @@ class GaussianRegressionPosterior(GaussianPosterior):
 
     noise_variance: float = 1.0
 
-    def predictive(self, X: ArrayLike) -> StudentT:
+    def predictive(self, X: ArrayLike) -> Forecast:
         """Return the distribution of a new response at each row of ``X``: Gaussian."""
         mean, variance = self.linear_predictor(X)
-        return StudentT(mean, np.sqrt(self.noise_variance + variance))
+        return Forecast.single(mean, np.sqrt(self.noise_variance + variance))
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and standard deviation of a new response at each row of ``X``."""

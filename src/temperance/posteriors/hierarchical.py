@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.data import Array
+from temperance.forecasts import Forecast
 from temperance.posteriors.covariance_root import squares_across
-from temperance.posteriors.mixture import StudentMixture
 
 NEGLIGIBLE = 1e-10  # weight below which a scale is left out
 NEGLIGIBLE_PART = 1e-4  # weight below which a component is left out of an average over betas
@@ -149,7 +149,7 @@ class HierarchicalPosterior:
         """Return mean of z'theta and its variance in units of the noise variance, (parts, n)."""
         return self._combined(self._rows(X))
 
-    def marginals(self) -> StudentMixture:
+    def marginals(self) -> Forecast:
         """Return the distribution of each coefficient."""
         parts = self.parts
         inside = parts.left @ (self.directions**2).T
@@ -159,11 +159,11 @@ class HierarchicalPosterior:
             variance = np.hstack([self._combined(first)[1], variance])
         return self._law(self._means(), variance)
 
-    def combination(self, directions: Array) -> StudentMixture:
+    def combination(self, directions: Array) -> Forecast:
         """Return the distribution of each row of ``directions`` (m, d) times theta."""
         return self._law(*self._combined(directions))
 
-    def predictive(self, X: ArrayLike) -> StudentMixture:
+    def predictive(self, X: ArrayLike) -> Forecast:
         """Return the distribution of a new response at each row of ``X``."""
         mean, variance = self.linear_predictor(X)
         return self._law(mean, 1 + variance)
@@ -216,10 +216,10 @@ class HierarchicalPosterior:
         level = np.outer(parts.level_variance, constant**2)
         return mean, parts.scale[:, None] * inside + level
 
-    def _law(self, mean: Array, variance: Array) -> StudentMixture:
+    def _law(self, mean: Array, variance: Array) -> Forecast:
         parts = self.parts
         scale = np.sqrt(parts.noise[:, None] * variance)
-        return StudentMixture(parts.weights, mean, scale, parts.dof)
+        return Forecast(mean, scale, parts.dof, parts.weights)
 
     def _draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         parts = self.parts

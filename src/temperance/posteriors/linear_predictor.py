@@ -22,10 +22,9 @@ from scipy import special
 
 from temperance.checks import as_inputs, open_units
 from temperance.data import Array
+from temperance.forecasts import central_interval, invert
 from temperance.losses.base import Loss
 from temperance.posteriors.gaussian import GaussianPosterior
-from temperance.posteriors.mixture import invert
-from temperance.posteriors.student import central_interval
 
 NODES = np.linspace(-7.2, 7.2, 97)  # deviations of a predictor
 SHARES = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from temperance.data import Array
+from temperance.forecasts import Forecast
 from temperance.posteriors.covariance_root import CovarianceRoot
-from temperance.posteriors.student import StudentT
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +85,20 @@ class NormalInverseGammaPosterior:
             raise ValueError(f"X must have {len(self.mean)} columns, got {Z.shape[1]}")
         return Z @ self.mean, self.root.squared_lengths(Z)
 
-    def marginals(self) -> StudentT:
+    def marginals(self) -> Forecast:
         """Return the distribution of each coefficient, with 2a degrees of freedom."""
         scale = np.sqrt(self.b / self.a * self.root.variances())
-        return StudentT(self.mean, scale, 2 * self.a)
+        return Forecast.single(self.mean, scale, 2 * self.a)
 
-    def combination(self, directions: Array) -> StudentT:
+    def combination(self, directions: Array) -> Forecast:
         """Return the distribution of ``directions`` (k, d) times theta, 2a degrees of freedom."""
         scale = np.sqrt(self.b / self.a * self.root.squared_lengths(directions))
-        return StudentT(directions @ self.mean, scale, 2 * self.a)
+        return Forecast.single(directions @ self.mean, scale, 2 * self.a)
 
-    def predictive(self, X: ArrayLike) -> StudentT:
+    def predictive(self, X: ArrayLike) -> Forecast:
         r"""Return the distribution of a response: Student-t, 2a degrees, (b/a)(1 + z'Sz)."""
         mean, variance = self.linear_predictor(X)
-        return StudentT(mean, np.sqrt(self.b / self.a * (1.0 + variance)), 2 * self.a)
+        return Forecast.single(mean, np.sqrt(self.b / self.a * (1.0 + variance)), 2 * self.a)
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Return mean and standard deviation of a new response; infinite deviation if a <= 1."""

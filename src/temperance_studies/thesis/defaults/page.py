@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from temperance.strategies.default import average_for
-
 from temperance.app.files import write_whole
 from temperance.data import Risk
 from temperance.protocols import Strategy
