@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks.machine import machine, versions
 from benchmarks.timing import once
 from temperance import models
-from temperance.curves import held_out
 from temperance.data import Data
 from temperance.plans import Folds
 from temperance.strategies import KFold
@@ -113,7 +112,7 @@ def compared(rows: int, columns: int) -> None:
     X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
     ones = np.ones(len(y))
     plan = Folds(ones, fold, FOLDS)
-    table = held_out(MODEL, Data(X, y, ones), plan, "gibbs", options["bounds"])
+    table = MODEL.held_out(Data(X, y, ones), plan, "gibbs", options["bounds"])
     values = timed("memory", lambda: table(BETAS))
     error = np.abs(found.curve(BETAS) / values - 1).max()
     print(

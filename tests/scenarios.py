@@ -6,7 +6,6 @@ import numpy as np
 from scipy import special, stats
 
 from temperance import models, strategies
-from temperance.curves import held_out
 from temperance.data import Data
 from temperance.models.glm.softmax.quadrature import contrasts, nodes
 from temperance.quadrature import softplus_expectations
@@ -83,7 +82,7 @@ STRATEGIES = {
 
 def table_of(model, data: Data, plan, risk="gibbs", bounds=(0.0, 3.0)):
     """Return the table of a plan's held-out rows, of models with and without one of their own."""
-    return held_out(model, data, plan, risk, bounds)
+    return model.held_out(data, plan, risk, bounds)
 
 
 def data_for(name: str, seed: int = 0) -> Data:

@@ -30,9 +30,10 @@ from temperance import estimators
 from temperance import resources as memory
 from temperance.app.cli import console, installed, main, trials
 from temperance.app.cli.request import Request, as_written
-from temperance.app.explanation import explain
+from temperance.app.explanation import explain, in_percent
 from temperance.app.held_out import coverage, hold_out
 from temperance.app.tables import Table, TableError
+from temperance.calibration import VERDICTS
 from temperance.strategies import NAMES, Bootstrap
 from temperance_studies.thesis import command as reproduce
 
@@ -154,24 +155,57 @@ class TestWords:
         assert lines[:4] == [
             "data      data.csv, 40 rows; price from 2 columns",
             "model     linear regression, noise variance 100",
-            "strategy  Average(source=LeaveOneOut(transfer='beta'), spread=0.1)",
+            "strategy  Stacking(source=None)",
             "for       forecasts: predictive risk, closed form",
         ]
-        printed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines[5:12])
+        printed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines[5:10])
         low, high = chosen.beta_range
-        assert printed["beta"] == f"{chosen.beta:.4g}"
-        assert printed["range"] == f"{low:.3g} to {high:.3g}"
-        assert printed["alpha"] == f"{chosen.alpha:.4g}"
+        assert list(printed) == ["gain", "beta", "range", "risk", "Bayes' risk"]
+        assert printed["beta"] == f"mixed: {in_percent(chosen.weights)}"
+        assert printed["range"].startswith(f"{low:.3g} to {high:.3g}  (single betas not told apart")
         assert printed["Bayes' risk"] == f"{chosen.bayes_risk:.5g}"
-        assert printed["minimum"] == "not sought: the posterior is an average over beta"
-        for name, value, error in (
-            ("risk", chosen.risk, chosen.standard_error),
-            ("gain", chosen.gain, chosen.gain_standard_error),
+        gain, verdict = printed["gain"].split(": ")
+        assert verdict == {"temper": "temper", "keep": "keep Bayes"}[chosen.verdict] == "temper"
+        for words, value, error in (
+            (printed["risk"], chosen.risk, chosen.standard_error),
+            (gain.split(" over Bayes")[0], chosen.gain, chosen.gain_standard_error),
         ):
-            numbers = [float(number) for number in printed[name].split(" ± ")]
+            numbers = [float(number) for number in words.split(" ± ")]
             assert numbers == pytest.approx([value, error], rel=0.01)
-        assert "Forecasts are averaged over β" in explain(chosen)
+        assert "Forecasts are mixed over β" in explain(chosen)
         assert explain(chosen) in lines
+
+    def test_the_gain_and_the_verdict_come_before_a_single_beta(self, on):
+        words = ("--drop", "weight", "--strategy", "k-fold")
+        done = on(houses(), "price", *words)
+        frame = houses()
+        fitted = GibbsRegressor(strategy="k-fold", random_state=0)
+        chosen = fitted.fit(frame[["area", "age"]], frame["price"]).calibration_
+        lines = done.out.splitlines()
+        first = next(k for k, line in enumerate(lines) if line.startswith("gain"))
+        names = [re.split(r"\s{2,}", line)[0] for line in lines[first : first + 7]]
+        assert names == ["gain", "beta", "range", "alpha", "risk", "Bayes' risk", "minimum"]
+        printed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines[first : first + 7])
+        assert printed["gain"].endswith(f"over Bayes: {VERDICTS[chosen.verdict]}")
+        assert printed["beta"] == f"{chosen.beta:.4g}"
+        assert printed["range"].endswith("(not told apart by the data)")
+        assert printed["alpha"] == f"{chosen.alpha:.4g}"
+        assert printed["minimum"] == chosen.where
+
+    @pytest.mark.parametrize("strategy", ["bayes", "naive", "sandwich"])
+    def test_without_rows_held_out_there_is_no_verdict(self, on, strategy):
+        done = on(houses(), "price", "--strategy", strategy)
+        assert "keep Bayes" not in done.out.lower() and "temper" not in done.out
+        [result] = on(houses(), "price", "--strategy", strategy, "--json").record["results"]
+        assert result["verdict"] is None
+
+    def test_a_mixture_of_one_beta_is_said_to_be_one(self, on):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"x": rng.standard_normal(200)})
+        frame["y"] = frame["x"] + rng.standard_normal(200)
+        done = on(frame, "y")
+        assert re.search(r"^beta +mixed: (99|100) % at 1$", done.out, re.M)
+        assert "has its weight at β = 1, which is Bayes." in done.out
 
     def test_without_a_file_it_runs_on_the_bundled_patients(self, command):
         frame = load_diabetes(as_frame=True, scaled=False).frame
@@ -333,6 +367,15 @@ def agree(record, fitted, names=None):
         "flat",
     ):
         assert printed[name] == pytest.approx(plain(getattr(chosen, name)), rel=1e-12), name
+    held_out = getattr(chosen.strategy, "holds_rows_out", False) and chosen.likelihood
+    assert printed["verdict"] == (chosen.verdict if held_out else None)
+    if chosen.weights is None:
+        assert printed["weights"] is None
+    else:
+        for name in ("betas", "weights"):
+            np.testing.assert_allclose(
+                printed["weights"][name], getattr(chosen.weights, name), rtol=1e-12
+            )
     laws = [
         fitted.coefficients(k) if label else fitted.coefficients()
         for k, (label, _) in enumerate(parts)
@@ -399,8 +442,8 @@ class TestDefault:
     @pytest.mark.parametrize(
         "words, expected",
         [
-            ((), "average"),
-            (KNOWN, "average"),
+            ((), "stacking"),
+            (KNOWN, "stacking"),
             ((*KNOWN, "--for", "draws"), "reference-risk"),
             ((*KNOWN, "--for", "draws", "--transfer", "alpha"), "k-fold"),
             ((*KNOWN, "--strategy", "bayes"), "bayes"),
@@ -422,7 +465,7 @@ class TestAgreement:
             (strategy, risk)
             for strategy in [*NAMES, "reference-risk"]
             for risk in ("gibbs", "predictive")
-            if (strategy, risk) != ("average", "gibbs")
+            if (strategy, risk) != ("stacking", "gibbs")
         ],
     )
     def test_of_every_strategy_and_risk(self, on, strategy, risk):
@@ -569,7 +612,7 @@ class TestComparison:
     def test_classes_are_compared_by_those_guessed_right(self, on):
         frame = visits(24)[["dose", "healed"]]
         record = self.compare(on, *LAPLACE, "--json", frame=frame).record
-        [own] = [each for each in record["comparison"] if each["strategy"] == "average"]
+        [own] = [each for each in record["comparison"] if each["strategy"] == "stacking"]
         held = hold_out(
             GibbsClassifier(posterior="laplace", random_state=0),
             frame[["dose"]],
@@ -591,8 +634,8 @@ class TestComparison:
             ("leave-one-out", {"compare": True}, 1000, 200, True),
             ("leave-one-out", {"degree": 3}, 500, 10, True),
             ("safe-bayes", {}, 10_000, 10, False),
-            ("safe-bayes", {}, 39_900, 1, False),
-            ("safe-bayes", {}, 40_000, 1, True),
+            ("safe-bayes", {}, 34_000, 1, False),
+            ("safe-bayes", {}, 35_000, 1, True),
             ("safe-bayes", {"compare": True}, 40_000, 1, False),
             ("bootstrap", {}, 10_000, 10, False),
             ("bootstrap", {}, 20_000, 1, True),
@@ -605,6 +648,15 @@ class TestComparison:
         table = Table("table", inputs, np.arange(rows) % 2, "y", "classification", None, ())
         reason = trials._reason_against(name, Request(**asked), table)
         assert (reason is not None) is left_out
+
+    def test_a_mixture_has_no_beta_in_the_table(self, on):
+        words = (*self.WORDS, "--prior-scale", "1")
+        assert re.search(r"^\d  stacking +mixed ", self.compare(on, *words).out, re.M)
+
+    def test_bounds_below_those_of_a_mixture_leave_it_out(self, on):
+        words = (*self.WORDS, "--strategy", "k-fold", "--bounds", "1e-4", "5e-4")
+        done = self.compare(on, *words)
+        assert "Left out, because it begins at beta = 0.001: stacking" in done.out
 
     def test_what_would_take_too_long_is_left_out_and_said(self, on, monkeypatch):
         monkeypatch.setattr(trials, "MOST_COST_COMPARED", 0)
@@ -934,7 +986,7 @@ WRONG_OPTIONS = {
     "calibrate --bounds 0 much": "Invalid value for '--bounds': 'much' is not a number",
     "calibrate --strategy": "Option '--strategy' requires an argument",
     "calibrate --strategy kfold": (
-        "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'average', 'k-fold', "
+        "Invalid value for '--strategy' / '-s': 'kfold' is not one of 'stacking', 'k-fold', "
         "'reference-risk', 'leave-one-out', 'bootstrap', 'safe-bayes', 'sample-splitting', "
         "'naive', 'bayes', 'coverage', 'sandwich', 'fisher-information', 'prior-information', "
         "'fitted-coverage'"

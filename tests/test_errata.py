@@ -21,7 +21,6 @@ from sklearn.datasets import make_classification
 import temperance
 from temperance import models, strategies
 from temperance.checks import as_data
-from temperance.curves import held_out
 from temperance.plans import Pairs
 from temperance.rules import minimum
 
@@ -175,7 +174,7 @@ def test_safe_bayes_term_of_the_normal_inverse_gamma(stated):
 
     data = as_data(Z, y)
     plan = strategies.SafeBayes(transfer="alpha").plan(data, rng)
-    curve = held_out(models.NormalInverseGammaLinear(), data, plan, "gibbs", BOUNDS)
+    curve = models.NormalInverseGammaLinear().held_out(data, plan, "gibbs", BOUNDS)
     library = (n - 1) * (curve(alpha / n) - np.log(2 * np.pi) / 2)
     assert library == pytest.approx(outside)
     assert evidence.away(library) < 4
@@ -323,7 +322,7 @@ def test_bootstrap_gradient(stated):
     resampled = [np.repeat(np.arange(n), counts.astype(int)) for counts in plan.train]
     right = estimate([slope((Z[b], y[b]), (Z, y)) for b in resampled])
     swapped = estimate([slope((Z, y), (Z[b], y[b])) for b in resampled])
-    library = held_out(model, data, plan, "gibbs", BOUNDS)(alpha / n, derivative=True)[1] / n
+    library = model.held_out(data, plan, "gibbs", BOUNDS)(alpha / n, derivative=True)[1] / n
     naive = expected_risk(model, (Z, y), (Z, y), alpha, derivative=True)[1]
     assert library == pytest.approx(right.mean, rel=1e-9)
     # On average over resamples the printed formula is the naive strategy.
@@ -480,7 +479,7 @@ def test_safe_bayes_skips_no_row(stated):
         data = as_data(Z, y)
         one_step = strategies.SafeBayes(transfer="alpha").plan(data, rng)
         for ahead, plan in enumerate((one_step, skipping)):
-            curve = held_out(model, data, plan, "gibbs", BOUNDS)
+            curve = model.held_out(data, plan, "gibbs", BOUNDS)
             values[i, ahead] = curve(alpha / n) - np.log(2 * np.pi * 8.0) / 2
             assert values[i, ahead] == pytest.approx(criterion(Z, y, ahead))
             choices[i, ahead] = minimum(curve, BOUNDS).beta

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from temperance import Calibration, calibrate, calibrate_from_draws, diagnostics, models
+from temperance import Calibration, calibrate, calibrate_from_draws, models
+from temperance.messages import BoundWarning, FlatCurveWarning, ParetoWarning
 from temperance.models.sampled.arviz_tree import arviz_tree, as_arviz, groups_of
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.pareto import reliable_k, smooth, tail_length
@@ -25,7 +26,7 @@ def linear_data(n=60, d=3, noise=1.0, seed=3):
 
 
 def log_likelihood(X, y, beta=1.0, size=2000, seed=1):
-    """Log likelihood (4, size / 4, n) of exact draws, without the constant, as the model's loss."""
+    """Log likelihood (4, size / 4, n) of exact draws."""
     theta = MODEL.posterior(X, y, beta * len(y)).sample(size, seed)
     return -MODEL.loss(theta, X, y).reshape(4, -1, len(y))
 
@@ -182,15 +183,15 @@ class TestAgainstTheClosedForm:
     def test_curve_knows_its_error(self, drawn, risk):
         found = calibrate_from_draws(drawn, risk=risk)
         known = found.reliability
-        np.testing.assert_allclose(found.curve.error(known.beta), known.monte_carlo_error)
+        np.testing.assert_allclose(found.table.error(known.beta), known.monte_carlo_error)
         beyond = found.model.leave_one_out(0.3, risk).error
-        np.testing.assert_allclose(found.curve.error(np.array([0.3])), beyond)
-        assert found.curve.error(np.array([found.beta]))[0] == pytest.approx(
+        np.testing.assert_allclose(found.table.error(np.array([0.3])), beyond)
+        assert found.table.error(np.array([found.beta]))[0] == pytest.approx(
             found.monte_carlo_error, rel=0.05
         )
 
     def test_slope_is_that_of_the_curve(self, drawn, risk):
-        curve = calibrate_from_draws(drawn, risk=risk).curve
+        curve = calibrate_from_draws(drawn, risk=risk).table
         betas, step = np.array([0.75, 0.9, 1.3, 2.2]), 1e-5
         _, slope = curve(betas, derivative=True)
         np.testing.assert_allclose(
@@ -222,8 +223,9 @@ class TestResult:
         assert found.risk == pytest.approx(found.curve(found.beta))
         assert found.bayes_risk == pytest.approx(found.curve(1.0))
         lines = repr(found).splitlines()
-        assert lines[0] == "Calibration of RecordedDraws by LeaveOneOut(transfer='beta')"
-        assert lines[2].startswith("  range     ")
+        assert lines[0].startswith("Calibration of RecordedDraws by LeaveOneOut(")
+        words = [line.split()[0] for line in lines[1:]]
+        assert words == "gain beta range risk minimum method draws Pareto".split()
         assert "2000 recorded draws" in lines[6]
         assert lines[7].startswith("  draws     2000 at beta = 1, worth")
         assert lines[8].startswith("  Pareto k  at most")
@@ -235,7 +237,7 @@ class TestResult:
         assert axes.get_title(loc="left") == "RecordedDraws, LeaveOneOut"
 
     def test_two_dimensions(self, drawn):
-        flat = calibrate_from_draws(drawn.reshape(-1, drawn.shape[2]))
+        flat = calibrate_from_draws(drawn.reshape(-1, drawn.shape[2]), risk="gibbs")
         assert flat.model.shape == (1, 2000)
         assert flat.posterior.weights.shape == (1, 2000)
 
@@ -305,8 +307,8 @@ class TestSupport:
     @quiet
     def test_bounds_only_clip_it(self):
         drawn = log_likelihood(*linear_data(n=20), size=400)
-        whole = calibrate_from_draws(drawn, bounds=(0.0, 100.0))
-        part = calibrate_from_draws(drawn, bounds=(0.95, 1.7))
+        whole = calibrate_from_draws(drawn, bounds=(0.0, 100.0), risk="gibbs")
+        part = calibrate_from_draws(drawn, bounds=(0.95, 1.7), risk="gibbs")
         assert part.supported == (0.95, 1.7)
         betas = np.linspace(0.95, 1.7, 9)
         np.testing.assert_allclose(part.curve(betas), whole.curve(betas), rtol=1e-3)
@@ -316,8 +318,10 @@ class TestSupport:
     def test_units(self, factor):
         """Losses times c and betas over c are the same problem."""
         drawn = log_likelihood(*linear_data(n=20), size=400)
-        found = calibrate_from_draws(drawn, bounds=(0.0, 100.0))
-        other = calibrate_from_draws(factor * drawn, 1 / factor, bounds=(0.0, 100.0 / factor))
+        found = calibrate_from_draws(drawn, bounds=(0.0, 100.0), risk="gibbs")
+        other = calibrate_from_draws(
+            factor * drawn, 1 / factor, bounds=(0.0, 100.0 / factor), risk="gibbs"
+        )
         np.testing.assert_allclose(
             np.array([*other.supported, other.beta]) * factor,
             [*found.supported, found.beta],
@@ -340,7 +344,7 @@ class TestSupport:
     def test_minimum_where_it_ends(self):
         """A model far too sure of itself would want a smaller beta than the draws reach."""
         drawn = log_likelihood(*linear_data(noise=1.6, seed=5))
-        with pytest.warns(diagnostics.BoundWarning, match=r"where the support of the draws.*ends"):
+        with pytest.warns(BoundWarning, match=r"where the support of the draws.*ends"):
             found = calibrate_from_draws(drawn, risk="predictive")
         assert found.limited
         assert found.beta == found.supported[0]
@@ -348,23 +352,23 @@ class TestSupport:
 
     @quiet
     def test_beyond_it_is_a_warning(self, drawn):
-        found = calibrate_from_draws(drawn)
-        with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
+        found = calibrate_from_draws(drawn, risk="gibbs")
+        with pytest.warns(ParetoWarning, match="lies beyond"):
             value, slope = found.curve(0.05, derivative=True)
         direct = found.model.leave_one_out(0.05, "gibbs").loss.mean()
         assert value == pytest.approx(direct)
         assert np.isfinite(slope)
-        with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
+        with pytest.warns(ParetoWarning, match="lies beyond"):
             found.posterior_at(0.05)
-        with pytest.warns(diagnostics.ParetoWarning, match="lies beyond"):
-            found.curve.rows(0.05)
+        with pytest.warns(ParetoWarning, match="lies beyond"):
+            found.table.at(np.array([0.05]))
 
     @pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
     def test_influential_rows_are_a_warning(self):
         X, y = linear_data()
         X[0], y[0] = 8.0, 40.0
-        with pytest.warns(diagnostics.ParetoWarning, match=r"in \d+ of 60 rows \(row 0: "):
-            found = calibrate_from_draws(log_likelihood(X, y))
+        with pytest.warns(ParetoWarning, match=r"in \d+ of 60 rows \(row 0: "):
+            found = calibrate_from_draws(log_likelihood(X, y), risk="gibbs")
         assert np.argmax(found.pareto_k) == 0
         assert found.pareto_k[0] > found.model.reliable_k
 
@@ -420,7 +424,7 @@ class TestErrors:
     def test_infinite_where_nothing_is_known(self):
         X, y = linear_data()
         X[0], y[0] = 8.0, 40.0
-        found = calibrate_from_draws(log_likelihood(X, y))
+        found = calibrate_from_draws(log_likelihood(X, y), risk="gibbs")
         assert found.monte_carlo_error == np.inf
         assert "they add inf to the error" in repr(found)
 
@@ -428,7 +432,7 @@ class TestErrors:
     def test_autocorrelation_is_that_of_the_losses(self):
         """Means of coefficients move slower than the total loss."""
         X, y = linear_data(n=30, d=2)
-        exact = calibrate(MODEL, X, y, "leave-one-out", bounds=(0, 10)).curve(3.0)
+        exact = calibrate(MODEL, X, y, "leave-one-out", bounds=(0, 10), risk="gibbs").curve(3.0)
         posterior, scores = MODEL.posterior(X, y, len(y)), []
         for seed in range(40):
             theta = posterior.sample(2000, seed).reshape(4, 500, 2) - posterior.mean
@@ -518,13 +522,13 @@ class TestHostile:
     @quiet
     def test_one_draw_a_chain(self):
         drawn = log_likelihood(*linear_data(n=12), size=400).reshape(400, 1, 12)
-        found = calibrate_from_draws(drawn)
+        found = calibrate_from_draws(drawn, risk="gibbs")
         assert found.model.efficiency == 1
         assert found.supported[0] < 1 < found.supported[1]
 
     def test_identical_draws(self):
-        with pytest.warns(diagnostics.FlatCurveWarning):
-            found = calibrate_from_draws(np.full((4, 50, 3), -0.1), bounds=(0.0, 3.0))
+        with pytest.warns(FlatCurveWarning):
+            found = calibrate_from_draws(np.full((4, 50, 3), -0.1), bounds=(0.0, 3.0), risk="gibbs")
         assert found.beta == 1
         assert found.monte_carlo_error == 0
         assert found.supported == (0.0, 3.0)
@@ -532,7 +536,7 @@ class TestHostile:
     @quiet
     def test_prior_draws(self):
         drawn = log_likelihood(*linear_data(n=5, d=1), 0.0, 2000)
-        found = calibrate_from_draws(drawn, 0.0)
+        found = calibrate_from_draws(drawn, 0.0, risk="gibbs")
         assert found.supported[0] == 0
         assert found.supported[1] > 0
 
@@ -587,7 +591,7 @@ class TestArviZ:
         assert loo.elpd == pytest.approx(-ours.loss.sum(), abs=0.02)
 
     def test_tree_is_an_array_with_names(self, drawn, tree):
-        whole, array = calibrate_from_draws(tree), calibrate_from_draws(drawn)
+        whole, array = (calibrate_from_draws(given, risk="gibbs") for given in (tree, drawn))
         assert whole.beta == array.beta
         np.testing.assert_array_equal(whole.data.y, tree["observed_data"]["y"])
         assert np.isnan(array.data.y).all()
@@ -616,7 +620,7 @@ class TestArviZ:
             calibrate_from_draws(both)
         with pytest.raises(ValueError, match="variable must be one of y, z, got 'x'"):
             calibrate_from_draws(both, variable="x")
-        assert calibrate_from_draws(both, variable="y").beta == 3.0
+        assert calibrate_from_draws(both, variable="y", risk="gibbs").beta == 3.0
 
     def test_no_log_likelihood(self, tree):
         del tree["log_likelihood"]

@@ -5,7 +5,7 @@ import pytest
 from fuzz import tables
 
 import temperance.app.report.page
-import temperance.streaming.accumulate as accumulate
+from temperance.streaming import folds
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -25,14 +25,8 @@ def test_cells_that_are_not_escaped_would_be_noticed(monkeypatch):
 
 
 def test_folds_that_depend_on_the_cut_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(accumulate.FoldNumbers, "take", lambda self, count: np.arange(count) % 2)
-    monkeypatch.setattr(accumulate, "_pieces", lambda blocks, n: pieces(blocks))
+    monkeypatch.setattr(folds.FoldNumbers, "take", lambda self, count: np.arange(count) % 2)
     assert "risks differ" in first_failure("blocks")
-
-
-def pieces(blocks):
-    for _, data in blocks:
-        yield np.column_stack([data.X, data.y]) * np.sqrt(data.weights)[:, None], data.weights
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from scenarios import RISKS
 
 from temperance import calibrate, expected_risk, models, strategies
 from temperance.data import Data
@@ -19,13 +19,17 @@ from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
 from temperance.protocols import has_likelihood
+from temperance.rules import stack
 
+RISKS = ("gibbs", "predictive")
 NOISE_VARIANCE = 2.0
 EXACT = models.GaussianLinear(noise_variance=NOISE_VARIANCE)
+CONSTANT = 0.5 * np.log(2 * np.pi * NOISE_VARIANCE)
+BOUNDS = (0.0, 3.0)
 
 
 def squared(theta, x, y):
-    return (y - x @ theta) ** 2 / (2 * NOISE_VARIANCE)
+    return (y - x @ theta) ** 2 / (2 * NOISE_VARIANCE) + CONSTANT
 
 
 def standard_normal(theta):
@@ -44,7 +48,11 @@ def linear_data(n, d, seed=0, noise=2.0):
 
 
 def planned(strategy, data):
-    return strategy.plan(data, np.random.default_rng(0))
+    return strategy.planned(data, np.random.default_rng(0))[1]
+
+
+def closed(data, plan, risk="gibbs"):
+    return EXACT.held_out(data, plan, risk, BOUNDS)
 
 
 SMALL = linear_data(15, 3)
@@ -63,7 +71,7 @@ class TestAgainstTheClosedForm:
         """The thesis' n = d = 40, at 50 alphas over [0, 3n]."""
         data = linear_data(40, 40)
         plan = planned(strategy, data)
-        drawn, exact = BIG.risk_curve(data, plan), EXACT.risk_curve(data, plan)
+        drawn, exact = BIG.risk_curve(data, plan), closed(data, plan)
         betas = np.linspace(0, 3, 50)
         error = drawn.error(betas)
         assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * error)
@@ -85,7 +93,7 @@ class TestAgainstTheClosedForm:
     @pytest.mark.slow
     def test_every_strategy(self, strategy, risk):
         plan = planned(strategy, SMALL)
-        drawn, exact = (model.risk_curve(SMALL, plan, risk) for model in (MODEL, EXACT))
+        drawn, exact = MODEL.risk_curve(SMALL, plan, risk), closed(SMALL, plan, risk)
         betas = np.linspace(0, 2.5, 50)
         assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
 
@@ -102,7 +110,7 @@ class TestAgainstTheClosedForm:
             ladders = BatchedLadders(programs, data.X, data.y, plan, seed, overlap=0.5)
             for risk in RISKS:
                 drawn = PairedDraws(ladders, plan, risk)
-                exact = EXACT.risk_curve(data, plan, risk)(betas)
+                exact = closed(data, plan, risk)(betas)
                 z[risk].append((drawn.evaluate(betas)[0] - exact) / drawn.error(betas))
         for risk in RISKS:
             variance = np.var(z[risk], axis=0)
@@ -158,17 +166,30 @@ class TestCalibration:
     def test_close_to_the_closed_form(self, result):
         exact = calibrate(EXACT, SMALL.X, SMALL.y, strategies.KFold(4), risk="predictive",
                           bounds=(0, 2))  # fmt: skip
-        error = result.curve.error(np.array([result.beta]))[0]
+        error = result.table.error(np.array([result.beta]))[0]
         assert exact.curve(result.beta) - exact.risk < 8 * error
         assert abs(result.risk - exact.curve(result.beta)) < 4 * error
+
+    def test_the_default_is_a_stack_of_rows_left_out(self):
+        found, exact = (calibrate(model, SMALL.X, SMALL.y) for model in (MODEL, EXACT))
+        assert found.strategy == strategies.Stacking() and found.kind == "predictive"
+        known = stack(replace(exact.table, votes=found.table.votes), exact.weights.betas)
+        np.testing.assert_array_equal(found.weights.betas, known.betas)
+        np.testing.assert_allclose(found.weights.weights, known.weights, atol=0.1)
+        assert found.bayes_risk == pytest.approx(exact.bayes_risk, rel=0.02)
+        draws = found.posterior["posterior"]["theta"].values.reshape(-1, 3)
+        law = EXACT.mixture(SMALL, found.weights, None).marginals()
+        np.testing.assert_allclose(draws.mean(axis=0), law.mean, atol=0.2 * law.std.min())
+        np.testing.assert_allclose(draws.std(axis=0), law.std, rtol=0.2)
 
     def test_says_how_and_how_reliable(self, result):
         assert "rungs of 512 draws, effective sample size" in repr(result)
         assert "  (predictive; constants as in loss)" in repr(result)
-        reliability = result.curve.reliability(result.beta)
+        curve = result.table.curve
+        reliability = curve.reliability(result.beta)
         assert reliability.effective > 200 and reliability.rhat < reliability.rhat_limit
         assert reliability.divergent == 0 and reliability.overlap > 0.1
-        assert result.curve.effective([0.5, 1.0]).shape == (2,)
+        assert curve.effective([0.5, 1.0]).shape == (2,)
 
     def test_same_seed_same_result(self, result):
         again = calibrate(
@@ -184,22 +205,19 @@ class TestCalibration:
         betas = np.array([0.2, 1.0])
         data = Data(SMALL.X, SMALL.y, weights)
         drawn = MODEL.risk_curve(data, planned(strategies.Naive(), data))
-        exact = EXACT.risk_curve(data, planned(strategies.Naive(), data))
+        exact = closed(data, planned(strategies.Naive(), data))
         assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
-        plain = EXACT.risk_curve(SMALL, planned(strategies.Naive(), SMALL))
+        plain = closed(SMALL, planned(strategies.Naive(), SMALL))
         assert np.all(np.abs(plain(betas) - exact(betas)) > 8 * drawn.error(betas))
 
     @pytest.mark.slow
     def test_expected_risk(self):
         train, test = (SMALL.X[:10], SMALL.y[:10]), (SMALL.X[10:], SMALL.y[10:])
-        drawn, slope = expected_risk(MODEL, train, test, 10.0, derivative=True)
-        exact, exact_slope = expected_risk(EXACT, train, test, 10.0, derivative=True)
+        given = train, test, 10.0
+        drawn, slope = expected_risk(MODEL, *given, risk="gibbs", derivative=True)
+        exact, exact_slope = expected_risk(EXACT, *given, risk="gibbs", derivative=True)
         assert drawn == pytest.approx(exact, rel=0.05)
         assert slope == pytest.approx(exact_slope, abs=0.02)
-
-    def test_stochastic_optimiser_is_refused(self):
-        with pytest.raises(ValueError, match="optimiser must be 'deterministic' for GibbsModel"):
-            calibrate(MODEL, SMALL.X, SMALL.y, optimiser="stochastic")
 
 
 class TestPosterior:
@@ -226,7 +244,7 @@ class TestPosterior:
         error = np.sqrt(np.diag(exact.cov) / draws[..., 0].size)
         assert np.all(np.abs(draws.mean(axis=(0, 1)) - exact.mean) < 5 * error)
         losses = -tree["log_likelihood"]["y"].values
-        naive = (SMALL.y - draws @ SMALL.X.T) ** 2 / (2 * NOISE_VARIANCE)
+        naive = (SMALL.y - draws @ SMALL.X.T) ** 2 / (2 * NOISE_VARIANCE) + CONSTANT
         np.testing.assert_allclose(losses, naive, rtol=1e-10)
         np.testing.assert_array_equal(tree["observed_data"]["y"], SMALL.y)
 

@@ -13,11 +13,11 @@ from temperance.models.linear.fast.sums import summed
 from temperance.models.linear.grams import triangle, triangle_of_gram
 from temperance.models.linear.moments import Sums
 from temperance.models.linear.rows import WhitenedRows
+from temperance.posteriors.student import gamma_half_step
 
 from temperance import calibrate, expected_risk, models, strategies, validation
 from temperance.data import Data
 from temperance.plans import Folds, LeaveOneOut, Pairs, PrefixPlan
-from temperance.posteriors.student import gamma_half_step
 from temperance.strategies.selection import PAIRS_PER_STEP, few_pairs
 
 pytestmark = pytest.mark.usefixtures("shortcuts")

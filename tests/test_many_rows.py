@@ -1,4 +1,4 @@
-"""Logistic models with many rows: leave-one-out and SafeBayes in linear time, held to refits."""
+"""Logistic models with many rows: leave-one-out in linear time, held to refits."""
 
 import tracemalloc
 
@@ -11,9 +11,9 @@ from temperance import calibrate, models, strategies
 from temperance.data import Data
 from temperance.losses import Logistic
 from temperance.models.glm import fast
-from temperance.models.glm.fast import leave_one_out, prefixes
+from temperance.models.glm.fast import leave_one_out
 from temperance.models.glm.laplace import LaplaceSystem
-from temperance.plans import LeaveOneOut, PrefixPlan
+from temperance.plans import LeaveOneOut
 
 NAMES = ("jaakkola", "full", "laplace", "mean-field")
 BETAS = np.array([0.0, 0.2, 1.0, 3.0])
@@ -171,15 +171,6 @@ def test_few_rows_are_refitted_as_ever(name):
     assert curve.method == exact.method == "Gaussian approximation, losses by quadrature"
 
 
-@pytest.mark.parametrize("n, said", [(100, False), (130, True), (600, True)])
-def test_safe_bayes_says_when_prefixes_wait(n, said):
-    data = binary_data(n, 3)
-    for stride in (None, 1):
-        plan = strategies.SafeBayes(stride=stride).plan(data, np.random.default_rng(0))
-        method = LOGISTIC["laplace"].risk_curve(data, plan).method
-        assert ("prefixes fitted as they grow by 2%" in method) == (said and stride is None)
-
-
 def test_how_many_rows_are_many():
     sizes = [(500, 3), (501, 3), (601, 100), (600, 100)]
     assert [fast.many_rows(*size) for size in sizes] == [False, True, True, False]
@@ -196,7 +187,7 @@ def test_the_choice_is_that_of_refits():
         calibrate(model, X, y, strategy, risk="predictive")
         for strategy in (strategies.KFold(600), strategies.LeaveOneOut())
     )
-    assert close.curve.method.endswith("rows left out by one Newton step")
+    assert close.table.method.endswith("rows left out by one Newton step")
     assert not exact.at_bound and not close.at_bound
     assert close.beta == pytest.approx(exact.beta, rel=0.02)
     assert exact.curve(close.beta) - exact.risk < 1e-3 * exact.gain_standard_error
@@ -228,105 +219,16 @@ def peak_of(plan):
     return peak
 
 
-def test_prefixes_grow_by_a_fiftieth():
-    plan = strategies.SafeBayes().plan(many_data(100_000), np.random.default_rng(0))
-    ends = plan.ends
-    np.testing.assert_array_equal(ends[:100], np.arange(1, 101))
-    assert np.all(np.diff(ends) == np.maximum(1, ends[:-1] // 50))
-    assert len(ends) < 470 and ends.sum() < 51 * 100_000
-    every = strategies.SafeBayes(stride=1).plan(many_data(300), np.random.default_rng(0))
-    np.testing.assert_array_equal(every.ends, np.arange(1, 300))
-
-
-@pytest.mark.parametrize("name", [*NAMES, "backprop"])
-def test_up_to_a_hundred_rows_every_prefix_is_fitted(name):
-    data = binary_data(100, 3)
-    rng = np.random.default_rng(0)
-    curves = [
-        LOGISTIC[name].risk_curve(data, strategies.SafeBayes(stride=stride).plan(data, rng))
-        for stride in (None, 1)
-    ]
-    np.testing.assert_array_equal(*(curve(BETAS, derivative=True) for curve in curves))
-
-
-@pytest.mark.parametrize("transfer", ["beta", "alpha"])
-@pytest.mark.parametrize("risk", RISKS)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.slow
-def test_long_prefixes_are_the_pairs_they_stand_for(name, risk, transfer, monkeypatch):
-    monkeypatch.setattr(prefixes, "SHORT", 40)
-    monkeypatch.setattr(fast, "SHORT", 40)
-    data = many_data(130)
-    shuffled = np.random.default_rng(3).permutation(130)
-    for orders, start in ((np.stack([np.arange(130), shuffled]), 2), (shuffled[None], 70)):
-        plan = PrefixPlan(data.weights, orders, start, transfer, 0.07)
-        curve = LOGISTIC[name].risk_curve(data, plan, risk)
-        exact = LOGISTIC[name].risk_curve(data, plan.pairs(), risk)
-        np.testing.assert_allclose(curve(BETAS), exact(BETAS), rtol=1e-9)
-        for found, expected in zip(curve.rows(0.6), exact.rows(0.6), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-8)
-        assert_slopes(curve)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_prefixes_shorter_than_wide(name, monkeypatch):
-    monkeypatch.setattr(prefixes, "SHORT", 10)
-    monkeypatch.setattr(fast, "SHORT", 10)
-    data = binary_data(40, 25)
-    plan = PrefixPlan(data.weights, np.arange(40)[None], growth=0.1)
-    model = type(LOGISTIC[name])()
-    curve, exact = model.risk_curve(data, plan), model.risk_curve(data, plan.pairs())
-    np.testing.assert_allclose(curve(BETAS), exact(BETAS), rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["laplace", "mean-field"])
-@pytest.mark.slow
-def test_fewer_fits_make_the_same_choice(name):
-    """The curve of fits as prefixes grow, beside that of a fit at every row."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 10))
-    y = (rng.random(400) < special.expit(X[:, 0])).astype(float)
-    model = type(LOGISTIC[name])(prior_cov=9.0)
-    every, fewer = (
-        calibrate(model, X, y, strategies.SafeBayes(stride=stride)) for stride in (1, None)
-    )
-    assert not every.at_bound and not fewer.at_bound
-    assert fewer.beta == pytest.approx(every.beta, rel=0.01)
-    assert every.curve(fewer.beta) - every.risk < 1e-3 * every.gain_standard_error
-    betas = np.array([0.1, 0.3, 1.0, 3.0])
-    assert np.abs(fewer.curve(betas) - every.curve(betas)).max() < 0.05 * every.standard_error
-
-
-@pytest.mark.slow
-def test_safe_bayes_fits_rows_in_proportion_to_their_number(monkeypatch):
-    """Rows times Newton steps, and memory, which explicit pairs would fill."""
-    rows = []
-    newton = LaplaceSystem.newton
-
-    def counted(self, x, beta):
-        rows.append(self.rows.weights.size)
-        return newton(self, x, beta)
-
-    monkeypatch.setattr(LaplaceSystem, "newton", counted)
-    taken = {}
-    for n in (3000, 6000):
-        rows.clear()
-        plan = PrefixPlan(np.ones(n), np.arange(n)[None], growth=0.02)
-        taken[n] = peak_of(plan), sum(rows)
-    assert taken[6000][1] < 2.2 * taken[3000][1] < 15 * 51 * 3000 * len(BETAS)
-    assert taken[6000][0] < 2.5 * taken[3000][0]
-    pairs = plan.pairs()
-    assert taken[6000][0] < 0.5 * (pairs.train.nbytes + pairs.test.nbytes)
-
-
 @pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
 @pytest.mark.parametrize("name", ["jaakkola", "mean-field"])
 @pytest.mark.parametrize("strategy", [strategies.LeaveOneOut(), strategies.SafeBayes()], ids=str)
 @pytest.mark.slow
 def test_many_rows_are_calibrated(name, strategy):
     data = many_data(5000)
-    found = calibrate(LOGISTIC[name], data.X, data.y, strategy)
-    ten_folds = calibrate(LOGISTIC[name], data.X, data.y)
+    found, ten_folds = (
+        calibrate(LOGISTIC[name], data.X, data.y, each, risk="gibbs")
+        for each in (strategy, strategies.KFold())
+    )
     allowed = 0.1 if strategy == strategies.LeaveOneOut() else 1.0
     assert found.risk == pytest.approx(ten_folds.risk, abs=allowed * ten_folds.standard_error)
     assert found.standard_error == pytest.approx(ten_folds.standard_error, rel=0.1)

@@ -1,11 +1,12 @@
 """Multistate reweighting, ladders and their errors, on draws whose law is known exactly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scenarios import RISKS
-from temperance.search.log_scale import HUGE
 
 from temperance import models, strategies
+from temperance.curves import table_of
 from temperance.data import Data
 from temperance.messages import (
     DivergenceWarning,
@@ -28,8 +29,9 @@ from temperance.models.sampled.reliability import (
     warn_of_pareto,
     worst_rhat,
 )
-from temperance.plans import Pairs
+from temperance.plans import LeaveOneOut, Pairs
 
+RISKS = ("gibbs", "predictive")
 SHAPE, RATE = 4.0, 0.05  # u ~ Gamma(SHAPE, RATE + beta): exp(-beta u) times a Gamma prior
 LADDER = np.array([0.0, 0.05, 0.15, 0.4, 1.0, 2.0])
 
@@ -58,6 +60,7 @@ class ConjugateSampler:
             z[:, t] = self.memory * z[:, t - 1] + np.sqrt(1 - self.memory**2) * z[:, t]
         theta = mean + z @ np.linalg.inv(np.linalg.cholesky(precision))
         losses = (y - theta @ X.T) ** 2 / (2 * self.noise_variance)
+        losses += 0.5 * np.log(2 * np.pi * self.noise_variance)
         return Draws({"theta": theta}, losses, 0, end=len(self.calls))
 
 
@@ -70,8 +73,8 @@ def linear_data(n=12, d=3, seed=0):
 def curves(strategy, risk="gibbs", seed=0, data=None, most_refits=10, **options):
     """The closed form, and the curve from draws."""
     data = linear_data() if data is None else data
-    plan = strategy.plan(data, np.random.default_rng(0))
-    exact = models.GaussianLinear(noise_variance=2.0).risk_curve(data, plan, risk)
+    plan = strategy.planned(data, np.random.default_rng(0))[1]
+    exact = models.GaussianLinear(noise_variance=2.0).held_out(data, plan, risk, (0.0, 3.0))
     sampler = ConjugateSampler(data, **options)
     drawn = risk_curve_from(
         lambda pairs: SampledLadders(sampler, pairs, seed), plan, risk, most_refits
@@ -240,16 +243,15 @@ class TestLadder:
 
 class TestCurve:
     @pytest.mark.parametrize("strategy", [strategies.Naive(), strategies.LeaveOneOut()])
-    def test_scale_is_that_of_the_losses_under_the_prior(self, strategy):
+    def test_lowest_beta_is_that_of_the_losses_under_the_prior(self, strategy):
         """Asked for before or after the curve, in units of the losses."""
         _, drawn = curves(strategy, "gibbs")
-        smallest, largest = drawn.draws.scale()
-        assert largest == HUGE  # only the prior is known
+        lowest = drawn.draws.lowest
         u = drawn.draws.ladders[0].trained[0].ravel()
         low, high = np.percentile(u, [5, 95])
-        assert smallest == pytest.approx(3.29 / (high - low))
+        assert lowest == pytest.approx(3.29 / (high - low))
         drawn(2.0)
-        assert drawn.draws.scale() == (smallest, HUGE)
+        assert drawn.draws.lowest == lowest and drawn.lowest == 1e-3
 
     @pytest.mark.parametrize("risk", RISKS)
     @pytest.mark.parametrize(
@@ -309,6 +311,25 @@ class TestCurve:
             betas = np.linspace(0, 2, 20)
             assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
             assert drawn.pareto_k(2.0).shape == (12,)
+
+    @pytest.mark.parametrize("risk, transfer", [("gibbs", "beta"), ("predictive", "alpha")])
+    def test_pieces_of_some_rows_are_left_out(self, risk, transfer):
+        """A row of weight three is three observations, of which one is left out at a time."""
+        data = linear_data()
+        data = Data(data.X, data.y, np.tile([1.0, 2.0, 3.0], 4))
+        some = np.array([1, 2, 5, 6])
+        plan = LeaveOneOut(data.weights, transfer, data.weights.astype(int), some)
+        sampler, betas = ConjugateSampler(data, size=300), np.linspace(0.05, 2, 8)
+        drawn = risk_curve_from(lambda pairs: SampledLadders(sampler, pairs), plan, risk)
+        closed = models.GaussianLinear(noise_variance=2.0)
+        exact = closed.held_out(data, plan.pairs(), risk, (0.0, 3.0))
+        assert np.all(np.abs(drawn(betas) - exact(betas)) < 4 * drawn.error(betas))
+        table = table_of(drawn, data, plan, risk, (0.0, 3.0))
+        np.testing.assert_array_equal(np.flatnonzero(table.weights), some)
+        np.testing.assert_allclose(table.at(betas) @ table.share, drawn(betas))
+        # Negative control: the rows as a whole.
+        whole = closed.held_out(data, replace(plan, pieces=None).pairs(), risk, (0.0, 3.0))
+        assert np.any(np.abs(drawn(betas) - whole(betas)) > 4 * drawn.error(betas))
 
     @pytest.mark.parametrize("risk, transfer", [("gibbs", "beta"), ("predictive", "alpha")])
     @pytest.mark.slow

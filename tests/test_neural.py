@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -20,14 +21,14 @@ from temperance.models.neural.last_layer import last_layer_places
 from temperance.models.neural.smooth_curve import SmoothCurve
 from temperance.models.neural.training import Run, train
 from temperance.protocols import Model, Posterior
-from temperance.strategies import Bootstrap, KFold, SampleSplitting
+from temperance.rules import BetaWeights, stack
+from temperance.strategies import Bootstrap, KFold, SampleSplitting, Stacking
 from temperance.uncertainty.certificate import gaussian_kl, largest_risk
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((48, 2))
 LABELS = (RNG.random(48) < expit(X @ [1.5, -1.0])).astype(float)
 NUMBERS = X @ [1.0, -0.5] + RNG.standard_normal(48)
-HALF_LOG_TAU = 0.5 * np.log(2 * np.pi)
 SHORT = Training(steps=100)
 FOLDS = KFold(2)
 
@@ -53,7 +54,9 @@ def logistic():
     )
     bounds = (0.3, 3.0)
     other = models.GibbsLinear(losses.Logistic(), "mean-field")
-    return [calibrate(each, X, LABELS, FOLDS, bounds=bounds) for each in (model, other)]
+    return [
+        calibrate(each, X, LABELS, FOLDS, bounds=bounds, risk="gibbs") for each in (model, other)
+    ]
 
 
 def objective(mean, std, beta):
@@ -69,7 +72,8 @@ class TestWithoutHiddenLayer:
         ours, theirs = (each.curve for each in logistic)
         betas = np.linspace(0.5, 3.0, 12)
         np.testing.assert_allclose(ours(betas), theirs(betas), atol=1e-3)
-        np.testing.assert_allclose(ours.rows(1.0)[0], theirs.rows(1.0)[0], atol=1e-2)
+        rows = [each.table.at(np.ones(1)) for each in logistic]
+        np.testing.assert_allclose(*rows, atol=1e-2)
         assert np.abs(ours(betas) - theirs(2 * betas)).max() > 2e-3  # negative control
 
     def test_posterior_is_optimal(self, logistic):
@@ -133,12 +137,11 @@ class TestGaussian:
     )
     def test_curve(self, method):
         data = as_data(X, NUMBERS)
-        plan = FOLDS.plan(data, np.random.default_rng(0))
-        ours, theirs = (
-            each.risk_curve(data, plan, "predictive") for each in (self.model(method), self.EXACT)
-        )
+        _, plan = FOLDS.planned(data, np.random.default_rng(0))
+        ours = self.model(method).risk_curve(data, plan, "predictive")
+        theirs = self.EXACT.held_out(data, plan, "predictive", (0.0, 3.0))
         betas = np.array([0.3, 1.0, 2.5])
-        error = np.abs(ours(betas) - theirs(betas) - HALF_LOG_TAU)
+        error = np.abs(ours(betas) - theirs(betas))
         assert (error < 4 * ours.error(betas)).all()
         assert np.isfinite(ours.rhat(1.0)) == (method == self.HMC)
 
@@ -222,7 +225,7 @@ class TestTraining:
                 SampleSplitting(),
                 risk="predictive",
                 bounds=(0.5, 2.0),
-            ).curve.values
+            ).table.curve.values
             for seed in (1, 1, 2)
         ]
         assert curves[0].tolist() == curves[1].tolist() != curves[2].tolist()
@@ -231,13 +234,14 @@ class TestTraining:
     def test_a_choice_below_the_grid_is_said(self):
         model = models.NeuralNetwork(hidden, first, training=SHORT, draws=8, lowest_beta=1.0)
         with pytest.warns(BoundWarning, match=r"lies below lowest_beta = 1, .* lower lowest_beta"):
-            calibrate(model, X, LABELS, SampleSplitting(), bounds=(0, 0.5))
+            calibrate(model, X, LABELS, SampleSplitting(), bounds=(0, 0.5), risk="gibbs")
 
     def test_unfinished_training_is_said(self):
         told = []
         model = models.NeuralNetwork(hidden, first, training=SHORT, draws=8, progress=told.append)
         with pytest.warns(ConvergenceWarning, match="of 9 networks were still learning"):
-            found = calibrate(model, X, LABELS, SampleSplitting(), bounds=(0.5, 2.0))
+            split = SampleSplitting()
+            found = calibrate(model, X, LABELS, split, bounds=(0.5, 2.0), risk="gibbs")
         assert "were still learning" in repr(found)
         steps = ", step 100 of at most 100"  # at beta = 1 first, where all others start
         assert told == [f"networks trained: 0 of {count}{steps}" for count in (1, 9)] + [""]
@@ -298,6 +302,90 @@ class TestTraining:
         )
         with pytest.raises(ValueError, match=r"learning_rate must be smaller, or the loss finite"):
             model.posterior(X, LABELS, 48.0)
+
+
+@pytest.fixture(scope="module")
+def stacked():
+    """The default, with a linear network, and the linear model with the same weights."""
+    model = models.NeuralNetwork(
+        linear,
+        jnp.zeros(2),
+        "gaussian",
+        noise_scale=1.0,
+        posterior="laplace-last-layer",
+        draws=256,
+        lowest_beta=0.1,
+    )
+    return calibrate(model, X, NUMBERS)
+
+
+class TestStacking:
+    EXACT = models.GaussianLinear(noise_variance=1.0)
+
+    def test_default_begins_where_networks_are_trained(self, stacked):
+        assert stacked.strategy == Stacking(KFold()) and stacked.kind == "predictive"
+        np.testing.assert_allclose(stacked.weights.betas, [0.1, 10**-0.5, 1.0, 3.0])
+        # Trained together: none for smaller ones, not even for 0.
+        np.testing.assert_allclose(stacked.table.curve.betas, 10 ** (np.arange(-4, 4) / 3))
+
+    def test_weights_are_those_of_the_linear_model(self, stacked):
+        exact = calibrate(self.EXACT, X, NUMBERS, Stacking(KFold()), bounds=(0.1, 3.0))
+        known = stack(replace(exact.table, votes=1.0), stacked.weights.betas)
+        np.testing.assert_allclose(stacked.weights.weights, known.weights, atol=0.1)
+        assert stacked.bayes_risk == pytest.approx(exact.bayes_risk, abs=0.01)
+        assert stacked.risk == pytest.approx(exact.risk, abs=0.01)
+
+    def test_the_posterior_is_the_mixture(self, stacked):
+        over = BetaWeights(np.array([0.1, 3.0]), np.array([0.3, 0.7]))
+        found = stacked.model.mixture(stacked.data, over, stacked.table)
+        exact = self.EXACT.mixture(stacked.data, over, None)
+        law, ours = exact.predictive(X), found.predict(X)
+        np.testing.assert_allclose(ours[0], law.mean, atol=0.1)
+        np.testing.assert_allclose(ours[1], law.std, rtol=0.1)
+        draws = found.sample(4000, seed=0)
+        margin = exact.marginals()
+        np.testing.assert_allclose(draws.mean(axis=0), margin.mean, atol=0.3 * margin.std.min())
+        np.testing.assert_allclose(draws.std(axis=0), margin.std, rtol=0.1)
+        theta = draws[:3]
+        np.testing.assert_allclose(found.log_prob(theta), exact.log_prob(theta), atol=0.02)
+        outputs = found.outputs(X)
+        assert outputs.shape == (512, 48) and found.losses(X, NUMBERS).shape == (512, 48)
+        np.testing.assert_allclose(outputs.mean(axis=0), law.mean, atol=0.1)
+        np.testing.assert_array_equal(found.params(theta[0]), theta[0].astype(np.float32))
+        # Negative control: the part of larger weight alone is narrower.
+        assert np.all(margin.std / found.parts[1].sample(4000, seed=0).std(axis=0) > 1.2)
+
+    def test_calibration_gives_it(self, stacked):
+        posterior, weights = stacked.posterior, stacked.weights.without_negligible()
+        parts = getattr(posterior, "parts", [posterior])
+        np.testing.assert_allclose([part.beta for part in parts], weights.betas, rtol=1e-6)
+        mean, std = posterior.predict(X)
+        assert mean.shape == std.shape == (48,)
+
+    def test_draws_of_unknown_constants_have_no_density(self):
+        model = models.NeuralNetwork(
+            linear,
+            jnp.zeros(2),
+            "logistic",
+            posterior=HMC(warmup=10, moves=20, kept=10, steps=4),
+            training=SHORT,
+        )
+        over = BetaWeights(np.array([0.5, 2.0]), np.array([0.5, 0.5]))
+        found = model.mixture(as_data(X, LABELS), over, None)
+        assert found.predict(X).shape == (48,) and found.outputs(X).shape == (80, 48)
+        with pytest.raises(ValueError, match="needs parts whose constants are known"):
+            found.log_prob(np.zeros(2))
+
+    def test_certificate(self, logistic):
+        """Parts of a mixture share what draws may miss; divergences are averaged."""
+        model, data = logistic[0].model, logistic[0].data
+        over = BetaWeights(np.array([0.5, 2.0]), np.array([0.4, 0.6]))
+        mixture = model.mixture(data, over, None)
+        found = model.certified(mixture, data, "zero-one", 0.05)
+        one, other = (model.certified(part, data, "zero-one", 0.025) for part in mixture.parts)
+        assert found.risk == pytest.approx(0.4 * one.risk + 0.6 * other.risk)
+        assert found.kl == pytest.approx(0.4 * one.kl + 0.6 * other.kl)
+        assert found.spent == pytest.approx(one.spent + other.spent) == 0.005
 
 
 def task(model, data, weights, betas):
@@ -521,12 +609,6 @@ BAD = {
     ),
     "steps": (lambda: Training(steps=0), r"steps must be at least 1, got 0"),
     "kept": (lambda: HMC(moves=10, kept=20), r"kept must be at most moves = 10, got 20"),
-    "optimiser": (
-        lambda: calibrate(
-            models.NeuralNetwork(linear, ZEROS, "logistic"), X, LABELS, optimiser="stochastic"
-        ),
-        r"optimiser must be 'deterministic' for NeuralNetwork",
-    ),
 }
 
 

@@ -154,6 +154,21 @@ def test_every_row_is_predicted_once_and_few_prefixes_are_fitted(n):
         np.testing.assert_array_equal((tested > 0).sum(axis=0), [0] + [1] * (n - 1))
 
 
+def test_few_prefixes_make_the_choice_of_all():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 4))
+    y = X[:, 0] + 4 * rng.standard_t(4, 1500)
+    model = models.GaussianLinear(4.0, prior_cov=4.0)
+    every, few = (
+        calibrate(model, X, y, strategies.SafeBayes(stride=stride), risk="gibbs")
+        for stride in (1, None)
+    )
+    assert not every.at_bound
+    assert few.beta == pytest.approx(every.beta, rel=0.02)
+    assert every.curve(few.beta) - every.risk < 1e-3 * every.gain_standard_error
+    assert few.risk == pytest.approx(every.risk, abs=0.02 * every.standard_error)
+
+
 def test_permutations_average_the_curves_of_the_orders():
     data = some_data()
     model = models.GaussianLinear()

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import temperance
 from temperance import estimators
 from temperance.app.cli import main
 from temperance.app.cli.console import Output
@@ -80,6 +81,13 @@ CASES = {
     "no constant": (houses(), Regressor(fit_intercept=False), ("--no-intercept",)),
     "raw": (houses(), Regressor(standardize=False), ("--no-standardize",)),
     "wide": (houses(12, 30), Regressor(), ()),
+    "copies": (
+        houses().assign(x2=lambda frame: frame["x1"], flat=1.0)[
+            ["x0", "flat", "x1", "x2", "place", "new", "sold", "weight", "price"]
+        ],
+        Regressor(),
+        (),
+    ),
     "yes or no": (visits(), Classifier(), ()),
     "true or false": (visits(classes=(False, True)), Classifier(posterior="laplace"), ("laplace",)),
     "numbers": (visits(classes=(2, 7)), Classifier(posterior="jaakkola"), ("jaakkola",)),
@@ -251,7 +259,12 @@ BAD_FILES = {
     "bytes": (bytes(range(128, 256)), "{} it is not text"),
     "list": (b"[1]", "{} the whole must be an object, got a list"),
     "no format": (b"{}", "{} format is not there"),
-    "another format": (b'{"format": 99}', "{} its format is 99, and temperance "),
+    "an older format": (
+        b'{"format": 1, "version": "0.1.0"}',
+        f"'saved.json' has format 1, and temperance {temperance.__version__} reads format 2: write "
+        "it again with temperance calibrate --save\n",
+    ),
+    "another format": (b'{"format": 99}', "'saved.json' has format 99, and temperance "),
     "true format": (b'{"format": true}', "{} format must be a whole number of at least 0, got Tr"),
     "nan": (b'{"format": NaN}', "{} NaN is no number"),
     "deep": (b"[" * 100_000, "{} it is nested too deeply"),
@@ -338,6 +351,14 @@ class TestPlainPosteriors:
         laws = back.marginals(), one.marginals()
         ends = [law.interval([0.5, 0.95]) for law in laws]
         np.testing.assert_allclose(*ends, rtol=1e-12)
+
+    @pytest.mark.parametrize("columns", [[0, 2], [1, 2], [-2, 0], [0, 0.5], [0], [0, 10**30]])
+    def test_columns_that_do_not_number_those_of_the_model_are_refused(self, columns):
+        fitted = Regressor().fit(np.arange(24.0).reshape(12, 2) ** 1.5, np.arange(12.0) % 5)
+        written = plain.as_plain(fitted)
+        assert written["columns"] == [0, 1]
+        with pytest.raises(ValueError, match="^columns must "):
+            plain.from_plain(Record({**written, "columns": columns}), ["a", "b"])
 
     def test_wide_data_keep_their_roots_small(self):
         frame, *_ = CASES["wide"]

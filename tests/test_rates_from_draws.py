@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from temperance import Calibration, calibrate, calibrate_from_draws, models
+from temperance.checks import as_data
 from temperance.messages import ParetoWarning
 from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.draws import Draws
@@ -70,7 +71,7 @@ class TestRecordedDraws:
         found = calibrate_from_draws(log_likelihood(X, y), strategy=strategy)
         assert found.beta == pytest.approx(exact, rel=0.06)
         low, high = found.beta_range
-        assert low < found.beta < high and found.curve is None
+        assert low < found.beta < high and found.table is None
 
     @quiet
     def test_groups(self):
@@ -156,3 +157,16 @@ class TestSampledModels:
             # Negative control: the posterior's own covariance is another.
             assert np.abs(np.cov(before.T) / scale - exact.cov / scale).max() > 0.2
         assert found.sandwich()["log_likelihood"] is not None
+
+    def test_of_a_mixture_too(self):
+        """Its spread says nothing of the number of parameters, so it is drawn anew."""
+        X, y = scattered()
+        data, model = as_data(X, y), FromDraws()
+        exact = calibrate(MODEL, X, y, "sandwich").sandwich()
+        mixture = model.posterior(X, y, 3.0, data.weights)  # far too wide for a quadratic
+        mixture.attrs["betas"] = [0.01, 1.0]
+        theta = np.asarray(model.moved_draws(mixture, data, None)["posterior"]["theta"])
+        theta = theta.reshape(-1, 3)
+        np.testing.assert_allclose(theta.mean(axis=0), exact.mean, atol=0.02)
+        scale = np.outer(exact.std, exact.std)
+        np.testing.assert_allclose(np.cov(theta.T) / scale, exact.cov / scale, atol=0.05)

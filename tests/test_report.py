@@ -12,17 +12,23 @@ import pandas as pd
 import pytest
 from browser import Visit
 from scipy import optimize, stats
-from temperance.search.minimise import Minimum
-from temperance.uncertainty.standard_errors import KnownErrors
 
-from temperance import GibbsClassifier, GibbsRegressor, models, strategies
+from temperance import GibbsClassifier, GibbsRegressor, losses, models, strategies
 from temperance.app import report
-from temperance.app.explanation import explain, name_of_choice, unrepaired
+from temperance.app.explanation import (
+    explain,
+    gain_in_words,
+    in_percent,
+    name_of_choice,
+    unrepaired,
+    verdict,
+)
 from temperance.app.held_out import Forecasts, HeldOut, hold_out
 from temperance.app.report.compute import _comparison_in_words
 from temperance.app.tables import prepare
-from temperance.calibration import BetaWeights, Calibration
-from temperance.curves import RiskCurve
+from temperance.calibration import VERDICTS, Calibration, Rate
+from temperance.rules import BetaWeights, Choice, Gain
+from temperance.table import held_out_losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
@@ -47,15 +53,13 @@ def labels(classes=("no", "yes"), columns=1, n=40):
 class Case:
     """A fitted estimator with its table, and the report on both."""
 
-    def __init__(self, estimator, frame, held=None, weights=None, choices=None):
+    def __init__(self, estimator, frame, held=None, weights=None):
         self.table = prepare(frame, "y", name="data", weights=weights)
         inputs, target, weight = self.table.inputs, self.table.target, self.table.weights
         self.held = hold_out(estimator, inputs, target, weight, n_folds=2) if held is None else held
         self.fitted = estimator.fit(inputs, target, sample_weight=weight)
-        self.choices = choices or {
-            "bayes": 1.0,
-            "k-fold": self.fitted.calibration_.beta,
-        }
+        own = self.fitted.calibration_
+        self.choices = {"bayes": replace(own, choice=Choice(1.0, searched=False)), "k-fold": own}
         self.contents = report.compute(
             self.fitted,
             self.table,
@@ -74,9 +78,8 @@ class Case:
         calibrations = [each for _, each in self.fitted.parts()]
         return list(zip(self.contents.parts, range(len(calibrations)), calibrations, strict=True))
 
-    def law(self, k, beta):
+    def law(self, k, beta=None):
         """The coefficients at a beta, or at the choice."""
-        beta = None if beta == self.fitted.calibration_.beta else beta
         if hasattr(self.fitted, "classes_"):
             return self.fitted.coefficients(k, beta=beta)
         return self.fitted.coefficients(beta=beta)
@@ -141,30 +144,38 @@ class mixture:  # noqa: N801
         ]
 
 
-def at(part, beta):
-    [index] = np.flatnonzero(part.betas == beta)
+def bayes_of(part):
+    [index] = [i for i in np.flatnonzero(part.betas == 1) if not (part.mixed and i == part.at)]
     return index
 
 
 class TestParts:
     def test_betas_ascend_over_the_bounds_and_hold_the_choice_and_bayes(self, case):
         for part, _, calibration in case.pairs:
-            assert np.all(np.diff(part.betas) > 0)
+            lower, upper = calibration.bounds
+            alone = np.delete(part.betas, part.at) if part.mixed else part.betas
+            assert np.all(np.diff(alone) > 0)
+            assert np.all(np.diff(part.betas) >= 0)
             assert part.betas[part.at] == calibration.beta
-            assert 1.0 in part.betas
-            assert (part.betas[0], part.betas[-1]) == calibration.bounds
+            assert 1.0 in alone
+            assert (alone[0], alone[-1]) == (max(lower, 0.001), upper)
             assert 30 < len(part.betas) < 60
-            t = np.log1p((part.betas - part.betas[0]) / (part.betas[0] + part.grain))
-            assert np.diff(t).max() < t[-1] / 30
+            assert part.grain == 0
+            t = np.log(part.betas)
+            assert np.diff(t).max() < np.ptp(t) / 30
 
     def test_the_curve_is_the_calibrations(self, case):
         for part, _, calibration in case.pairs:
             one_by_one = [calibration.curve(beta) for beta in part.betas]
             np.testing.assert_allclose(part.risk, one_by_one, rtol=1e-12)
-            assert part.averaged == (calibration.average is not None)
-            if not part.averaged:
+            mixed = calibration.weights is not None
+            assert part.mixed == (in_percent(calibration.weights) if mixed else "")
+            if not mixed:
                 assert part.risk[part.at] == pytest.approx(calibration.risk, rel=1e-12)
-            assert part.risk[at(part, 1.0)] == pytest.approx(calibration.bayes_risk, rel=1e-12)
+            assert part.risk[bayes_of(part)] == pytest.approx(calibration.bayes_risk, rel=1e-12)
+            alone = "single betas " if mixed else ""
+            assert part.range_meaning == f"{alone}not told apart by the data"
+            assert part.verdict == VERDICTS[calibration.verdict]
             assert (part.choice_risk, part.beta_range) == (
                 calibration.risk,
                 calibration.beta_range,
@@ -179,9 +190,9 @@ class TestParts:
     def test_coefficients_have_95_percent_intervals_at_the_choice_and_at_bayes(self, case):
         first = 0 if case.fitted.fit_intercept else 1
         names = ["intercept", *case.fitted.coordinates_.names(list(case.table.inputs.columns))]
-        for part, k, calibration in case.pairs:
+        for part, k, _ in case.pairs:
             assert [each.name for each in part.coefficients] == names[first:]
-            for side, beta in (("bayes", 1.0), ("calibrated", calibration.beta)):
+            for side, beta in (("bayes", 1.0), ("calibrated", None)):
                 law = case.law(k, beta)
                 for j, coefficient in enumerate(part.coefficients, first):
                     interval = getattr(coefficient, side)
@@ -205,7 +216,7 @@ class TestParts:
         for part, k, _ in case.pairs:
             assert part.marginals.names == names
             for i, beta in enumerate(part.betas):
-                law = case.law(k, beta)
+                law = case.law(k, None if i == part.at else beta)
                 np.testing.assert_allclose(part.marginals.mean[i], law.mean[1:], atol=1e-12)
                 for j in range(len(names)) if i % 7 == 0 or i == part.at else ():
                     points = law.mean[1 + j] + part.marginals.offset[i, j]
@@ -257,6 +268,11 @@ class TestParts:
                 ("bayes", 1.0, False),
                 ("k-fold", calibration.beta, True),
             ]
+            bayes, own = part.choices
+            assert bayes.weights == []
+            weights = calibration.weights
+            pairs = [] if weights is None else zip(weights.betas, weights.weights, strict=True)
+            assert own.weights == [(beta, weight) for beta, weight in pairs if weight >= 0.01]
 
     def test_the_page_can_be_drawn(self, case):
         assert report.render(case.contents).startswith("<!DOCTYPE html>")
@@ -307,7 +323,7 @@ class TestContents:
 
     def test_bounds_without_bayes(self):
         estimator = GibbsRegressor(bounds=(0.01, 0.3), random_state=0)
-        case = Case(estimator, numbers(columns=2), choices={"k-fold": 0.2})
+        case = Case(estimator, numbers(columns=2))
         [part] = case.contents.parts
         assert 1.0 not in part.betas
         assert part.betas[0] == 0.01
@@ -323,17 +339,45 @@ class TestContents:
         assert part.betas[part.at] == 1.0
         assert part.betas[-1] == upper
 
-    def test_the_slider_resolves_betas_on_which_the_curve_moves(self):
-        # The prior is so wide that everything happens at tiny betas.
-        estimator = GibbsRegressor(
-            noise_variance=1.0, prior_scale=1e4, strategy="k-fold", random_state=0
-        )
+    def test_the_slider_reaches_below_a_small_choice(self):
+        estimator = GibbsRegressor(noise_variance=0.01, strategy="k-fold")
         [part] = Case(estimator, numbers(columns=2)).contents.parts
-        middle = (part.risk.min() + part.risk[0]) / 2
-        [half] = np.flatnonzero(np.diff(part.risk < middle))
-        assert part.betas[half] < 1e-6
-        assert np.abs(np.diff(part.risk)).max() < 0.2 * np.ptp(part.risk)
-        assert np.count_nonzero(part.betas < 1e-3) > 15
+        beta = part.betas[part.at]
+        assert beta < 1e-3
+        assert part.betas[0] == pytest.approx(beta / 8)
+        assert np.count_nonzero(part.betas < beta) > 2
+
+    def test_a_choice_of_zero_is_on_the_slider(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"x": rng.standard_normal(60), "y": rng.standard_normal(60)})
+        estimator = GibbsRegressor(
+            noise_variance=1.0, fit_intercept=False, prior_scale=1e-2, strategy="k-fold"
+        )
+        case = Case(estimator, frame)
+        case.fitted.calibration_ = replace(
+            case.fitted.calibration_, choice=Choice(0.0, at_bound=True)
+        )
+        contents = report.compute(
+            case.fitted, case.table, case.choices, "k-fold", case.held, [], [], [], ""
+        )
+        [part] = contents.parts
+        assert (part.at, part.betas[0], part.betas[1], part.grain) == (0, 0.0, 0.001, 0.001)
+
+    def test_a_mixture_and_bayes_may_share_a_beta_but_no_place(self):
+        case = made("unknown variance")
+        weights = BetaWeights(np.array([0.1, 1.0, 10.0]), np.array([0.3, 0.4, 0.3]))
+        mixed = replace(
+            case.fitted.calibration_, choice=Choice(1.0, searched=False, weights=weights)
+        )
+        fitted = GibbsRegressor(random_state=0).fit(case.table.inputs, case.table.target)
+        fitted.calibration_ = mixed
+        contents = report.compute(
+            fitted, case.table, case.choices, "k-fold", case.held, [], [], [], ""
+        )
+        [part] = contents.parts
+        assert np.flatnonzero(part.betas == 1).tolist() == [part.at, part.at + 1]
+        wide, narrow = (part.marginals.offset[k, 0, -1] for k in (part.at, part.at + 1))
+        assert wide > 1.5 * narrow
 
     def test_the_class_that_is_modelled_and_the_reference_level_are_said(self):
         frame = labels(columns=2).assign(hue=["red", "blue", "red", "green"] * 10)
@@ -485,49 +529,49 @@ def fared(case, held):
     return _comparison_in_words(held, calibration.kind, name_of_choice(calibration))
 
 
-ERROR = f"{0.1 / np.sqrt(39):.4f}"
+ERROR = f"{0.1 / np.sqrt(39):.3f}"
 INTERVALS = (
     "On held-out rows, Bayes' 95 % intervals held 50 % of the responses and those of the {} 90 %; "
     "the log score per row changed by"
 )
-AVERAGE, ONE = INTERVALS.format("average over β"), INTERVALS.format("chosen β")
+MIXED, ONE = INTERVALS.format("mixture over β"), INTERVALS.format("chosen β")
 FARED = {
     "better": (
         "known variance",
         0.5,
-        f"{AVERAGE} 0.5000 ± {ERROR}: forecasts by the average over β were clearly better.",
+        f"{MIXED} 0.500 ± {ERROR}: forecasts by the mixture over β were clearly better.",
     ),
     "worse": (
         "known variance",
         -0.5,
-        f"{AVERAGE} -0.5000 ± {ERROR}: forecasts by the average over β were clearly worse.",
+        f"{MIXED} -0.500 ± {ERROR}: forecasts by the mixture over β were clearly worse.",
     ),
     "worse by the gibbs risk": (
         "draws",
         -0.5,
-        f"{ONE} -0.5000 ± {ERROR}: forecasts by the chosen β were clearly worse; --for "
+        f"{ONE} -0.500 ± {ERROR}: forecasts by the chosen β were clearly worse; --for "
         "forecasts would aim at them.",
     ),
     "a little better": (
         "known variance",
         0.02,
-        f"{AVERAGE} 0.0200 ± {ERROR}, which is no clear difference.",
+        f"{MIXED} 0.020 ± {ERROR}, which is no clear difference.",
     ),
     "a little worse": (
         "one beta",
         -0.02,
-        f"{ONE} -0.0200 ± {ERROR}, which is no clear difference.",
+        f"{ONE} -0.020 ± {ERROR}, which is no clear difference.",
     ),
     "classes": (
         "two classes",
         0.5,
-        f"On held-out rows, the log score per row changed by 0.5000 ± {ERROR}: forecasts by "
-        "the average over β were clearly better.",
+        f"On held-out rows, the log score per row changed by 0.500 ± {ERROR}: forecasts by "
+        "the mixture over β were clearly better.",
     ),
     "no difference": (
         "three classes",
         0.0,
-        f"On held-out rows, the log score per row changed by 0.0000 ± {ERROR}, which is no clear "
+        f"On held-out rows, the log score per row changed by 0.000 ± {ERROR}, which is no clear "
         "difference.",
     ),
 }
@@ -547,26 +591,34 @@ def choice(
     model=None,
     between=(0.03, 4.0),
     strategy=None,
+    few=False,
     **found,
 ):
-    found_choice = Calibration(
-        model=model,
-        data=None,
-        strategy=strategy,
-        kind=kind,
-        bounds=bounds,
-        minimum=Minimum(beta, **found),
-        risk=1.0,
-        errors=KnownErrors(0.1, error),
-        curve=RiskCurve(lambda beta: (1.0 + gain + 0 * beta, 0 * beta), rows=None, method=""),
+    table = held_out_losses(np.ones(1), np.zeros((1, 2)))
+    calibration = Calibration(model, None, strategy, kind, bounds, Choice(beta, **found), table)
+    vars(calibration).update(
+        beta_range=between, _risk=(1.0, 0.1), bayes_risk=1.0 + gain, _gain=Gain(gain, error, few)
     )
-    vars(found_choice)["beta_range"] = between
-    return found_choice
+    return calibration
+
+
+def weights(*given):
+    return BetaWeights(*np.transpose(given))
 
 
 RANGE = "The data do not tell β from 0.03 to 4 apart."
-CLEAR = f"The estimated gain over Bayes, 0.3000 ± 0.0500 per observation, is clear. {RANGE}"
-NOTHING = f"is less than two standard errors from zero: the data do not tell. {RANGE}"
+CLEAR = "Temper: the estimated gain over Bayes, 0.300 ± 0.050 per observation, is clear."
+NOTHING = (
+    "Keep Bayes: the estimated gain over it, 0.040 ± 0.050 per observation, is less than two "
+    "standard errors from zero: the data do not tell."
+)
+LESS = (
+    "The data deserve less trust than Bayes gives them: each observation should count as 0.5 of "
+    "one. The posterior is wider than Bayes', as that of a model that is partly wrong should be."
+)
+MIXED_BEST = "Forecasts are mixed over β, with the weights that forecast held-out rows best."
+NO_SINGLE = "The data do not tell single β from 0.03 to 4 apart."
+GUESS = "If the noise variance is a guess, a model that infers it is the better repair: β"
 EXPLAINED = {
     "given": (
         choice(1.0, searched=False),
@@ -580,77 +632,110 @@ EXPLAINED = {
     ),
     "zero": (
         choice(0.0, at_bound=True),
-        "The prior alone predicts better than anything learnt from these data (β = 0): check the "
-        f"model, the units and the prior. {CLEAR}",
+        f"{CLEAR} The prior alone predicts better than anything learnt from these data (β = 0): "
+        f"check the model, the units and the prior. {RANGE}",
     ),
     "upper bound, gibbs": (
         choice(3.0, at_bound=True, kind="gibbs"),
-        "The gibbs risk falls up to the upper bound, β = 3: it rewards narrow posteriors and "
-        f"mostly does, so the bound is a convention. {CLEAR}",
+        f"{CLEAR} The gibbs risk falls up to the upper bound, β = 3: it rewards narrow posteriors "
+        f"and mostly does, so the bound is a convention. {RANGE}",
     ),
     "upper bound, predictive": (
         choice(0.5, at_bound=True, bounds=(0.0, 0.5)),
-        "The predictive risk falls up to the upper bound, β = 0.5: see whether wider bounds do "
-        f"better, or whether the prior is too tight. {CLEAR}",
+        f"{CLEAR} The predictive risk falls up to the upper bound, β = 0.5: see whether wider "
+        f"bounds do better, or whether the prior is too tight. {RANGE}",
     ),
     "upper bound, unclear": (
-        choice(3.0, gain=0.06, at_bound=True, model=models.GaussianLinear()),
-        "The predictive risk falls up to the upper bound, β = 3: see whether wider bounds do "
-        "better, or whether the noise variance is too large or the prior too tight. The estimated "
-        f"gain over Bayes, 0.0600 ± 0.0500 per observation, {NOTHING}",
+        choice(3.0, gain=0.04, at_bound=True, model=models.GaussianLinear()),
+        f"{NOTHING} The predictive risk falls up to the upper bound, β = 3: see whether wider "
+        "bounds do better, or whether the noise variance is too large or the prior too tight. "
+        f"{RANGE}",
     ),
     "lower bound": (
         choice(0.25, at_bound=True, bounds=(0.25, 3.0)),
-        "The risk is smallest at the lower bound: each observation should count as 0.25 of one, or "
-        f"less; try wider bounds. {CLEAR}",
+        f"{CLEAR} The risk is smallest at the lower bound: each observation should count as 0.25 "
+        f"of one, or less; try wider bounds. {RANGE}",
     ),
     "below one": (
         choice(0.04485),
-        "The data deserve less trust than Bayes gives them: each observation should count as "
-        "0.0449 of one. The posterior is wider than Bayes', as that of a model that is partly "
-        f"wrong should be. {CLEAR}",
+        f"{CLEAR} {LESS.replace('0.5', '0.0449')} {RANGE}",
     ),
     "known variance": (
         choice(0.5, model=models.GaussianLinear()),
-        "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
-        "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
-        f"should be. {CLEAR} If the noise variance is a guess, a model that infers it is the "
-        "better repair: β widens forecasts and coefficients alike.",
+        f"{CLEAR} {LESS} {RANGE} {GUESS} widens forecasts and coefficients alike.",
     ),
     "above one": (
         choice(1.5),
-        "The data deserve more trust than Bayes gives them: each observation should count as 1.5 "
-        f"of one. The posterior is narrower than Bayes'. {CLEAR}",
+        f"{CLEAR} The data deserve more trust than Bayes gives them: each observation should count "
+        f"as 1.5 of one. The posterior is narrower than Bayes'. {RANGE}",
     ),
     "unclear": (
-        choice(0.9, gain=0.06),
-        "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.0600 ± "
-        f"0.0500 per observation, {NOTHING}",
+        choice(0.9, gain=0.04),
+        f"{NOTHING} β = 0.9 has the smallest estimated risk. {RANGE}",
     ),
     "one beta is left": (
-        choice(0.9, gain=0.06, between=(0.9, 0.9)),
-        "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.0600 ± "
-        "0.0500 per observation, is less than two standard errors from zero: the data do not tell.",
+        choice(0.9, gain=0.04, between=(0.9, 0.9)),
+        f"{NOTHING} β = 0.9 has the smallest estimated risk.",
+    ),
+    "likely": (
+        choice(0.5, gain=0.08),
+        "Temper: the estimated gain over Bayes, 0.080 ± 0.050 per observation, is more than one "
+        f"standard error from zero, but less than two. {LESS} {RANGE}",
+    ),
+    "from few rows": (
+        choice(0.5, few=True),
+        "Temper: the estimated gain over Bayes, 0.300 ± 0.050 per observation, much of it from "
+        f"few rows, is clear. {LESS} {RANGE}",
+    ),
+    "clear but small": (
+        choice(0.9, gain=0.004, error=0.001, few=True),
+        "Keep Bayes: the estimated gain over it, 0.0040 ± 0.0010 per observation, is clear but "
+        f"small. β = 0.9 has the smallest estimated risk. {RANGE}",
     ),
     "about as well": (
-        choice(0.9, gain=0.002, error=0.001 + 0.002),
-        "β = 0.9 has the smallest estimated risk, but the estimated gain over Bayes, 0.00200 ± "
-        f"0.00300 per observation, is at most 0.01: Bayes would do about as well. {RANGE}",
-    ),
-    "average": (
-        replace(
-            choice(1.2, searched=False, between=()),
-            average=BetaWeights(np.array([0.6, 1.2, 2.4]), np.array([0.25, 0.5, 0.25])),
-        ),
-        "Forecasts are averaged over β, weighted by how well each β forecast held-out rows: "
-        "95 % of the weight lies between 0.6 and 2.4, half of it below 1.2. The estimated gain "
-        "over Bayes, 0.3000 ± 0.0500 per observation, is clear.",
+        choice(0.9, gain=0.002, error=0.003),
+        "Keep Bayes: the estimated gain over it, 0.0020 ± 0.0030 per observation, is at most 0.01. "
+        f"β = 0.9 has the smallest estimated risk. {RANGE}",
     ),
     "no error": (
         choice(0.5, error=np.nan),
-        "The data deserve less trust than Bayes gives them: each observation should count as 0.5 "
-        "of one. The posterior is wider than Bayes', as that of a model that is partly wrong "
-        "should be. The estimated gain over Bayes is 0.3 per observation. " + RANGE,
+        "Keep Bayes: the estimated gain over it is 0.3 per observation, and its error is not "
+        f"known. β = 0.5 has the smallest estimated risk. {RANGE}",
+    ),
+    "no rows held out": (
+        choice(1.5, strategy=strategies.Naive()),
+        f"The{CLEAR.removeprefix('Temper: the')} The data deserve more trust than Bayes gives "
+        "them: each observation should count as 1.5 of one. The posterior is narrower than "
+        f"Bayes'. {RANGE}",
+    ),
+    "mixture": (
+        choice(1.2, searched=False, weights=weights((0.6, 0.25), (1.2, 0.5), (2.4, 0.25))),
+        f"{CLEAR} {MIXED_BEST} {NO_SINGLE}",
+    ),
+    "mixture, known variance": (
+        choice(
+            1.2,
+            searched=False,
+            weights=weights((0.6, 0.5), (2.4, 0.5)),
+            model=models.GaussianLinear(),
+        ),
+        f"{CLEAR} {MIXED_BEST} {NO_SINGLE} {GUESS} changes the widths of forecasts and "
+        "coefficients alike.",
+    ),
+    "mixture, worse": (
+        choice(1.2, gain=-0.01, searched=False, weights=weights((0.6, 0.5), (2.4, 0.5))),
+        "Keep Bayes: the estimated gain over it is -0.010 ± 0.050 per observation. "
+        f"{MIXED_BEST} {NO_SINGLE}",
+    ),
+    "mixture of one": (
+        choice(1.0, gain=0.04, searched=False, weights=weights((0.3, 0.001), (1.0, 0.999))),
+        f"{NOTHING} Forecasts may be mixed over β, but the mixture that forecast held-out rows "
+        f"best has its weight at β = 1, which is Bayes. {NO_SINGLE}",
+    ),
+    "mixture of another one": (
+        choice(0.3, searched=False, weights=weights((0.3, 0.995), (1.0, 0.005))),
+        f"{CLEAR} Forecasts may be mixed over β, but the mixture that forecast held-out rows "
+        f"best has its weight at β = 0.3. {NO_SINGLE}",
     ),
 }
 
@@ -664,7 +749,30 @@ def test_explanations(calibration, words):
 def test_two_standard_errors_are_clear(gain):
     clear = "is clear." in explain(choice(0.5, gain=gain))
     assert clear == (gain > 0.1)
-    assert (NOTHING in explain(choice(0.5, gain=gain))) != clear
+    assert ("but less than two." in explain(choice(0.5, gain=gain))) != clear
+
+
+@pytest.mark.parametrize("gain", [0.0549, 0.0551])
+def test_a_gain_worth_it_by_more_than_its_error_is_to_temper(gain):
+    calibration = choice(0.5, gain=gain)
+    word = VERDICTS[verdict(calibration)]
+    assert word == ("temper" if gain > 0.055 else "keep Bayes")
+    assert gain_in_words(calibration) == f"{gain:.3f} ± 0.050 over Bayes: {word}"
+    assert explain(calibration).startswith(word.capitalize().replace("bayes", "Bayes"))
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [
+        choice(1.5, strategy=strategies.Naive()),
+        replace(choice(1.5), table=None),
+        replace(choice(1.5), rate=Rate(1.5, "a rule")),
+        choice(1.5, model=models.GibbsLinear(losses.Pinball(0.5))),
+    ],
+    ids=["no rows held out", "no table", "a rule", "no likelihood"],
+)
+def test_without_held_out_rows_or_bayes_there_is_no_verdict(calibration):
+    assert verdict(calibration) is None
 
 
 def places(shares, rows):
@@ -705,6 +813,8 @@ def test_intervals_that_miss_are_told(shares, rows, told):
     # Without rows held out, another beta might.
     assert unrepaired(choice(3.0, strategy=strategies.Naive()), held) == ""
     assert unrepaired(choice(3.0, strategy=strategies.KFold()), held) == said
+    mixed = unrepaired(choice(0.9, searched=False, weights=weights((0.9, 1.0))), held)
+    assert mixed == said.replace("choosing β", "mixing over β")
 
 
 # --- from a file to a browser ---------------------------------------------------------------------
@@ -732,9 +842,10 @@ def test_a_file_becomes_a_page_that_works(browser, tmp_path):
     names = page.locator(".coefficients tbody th").all_text_contents()
     assert names == ["intercept", script]
     fitted = GibbsRegressor(random_state=0).fit(frame[[script]], frame.iloc[:, 1])
-    low, high = fitted.calibration_.beta_range
-    assert seen.text("#readout-beta") == "β averaged"
-    assert seen.text("#tile-beta") == f"{fitted.inverse_temperature_:.3g} {low:.3g} to {high:.3g}"
+    chosen = fitted.calibration_
+    assert seen.text("#readout-beta") == "β mixed"
+    assert seen.text("#tile-beta") == f"mixed {in_percent(chosen.weights)}"
+    assert seen.text("#tile-verdict") == VERDICTS[chosen.verdict]
     assert f"{fitted.coef_[0]:.3g}" in page.locator(".coefficients tbody tr").nth(1).text_content()
     before = seen.state()
     seen.slide(5)

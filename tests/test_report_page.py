@@ -79,13 +79,15 @@ def part_of(names, means, scales, *, name="", choice=0.0448, upper=3.0, band=Non
         grain=1e-3,
         risk=risk,
         at=at,
-        averaged=False,
+        mixed="",
         beta_range=(0.5 * choice, min(4 * choice, upper)),
+        range_meaning="not told apart by the data",
         choice_risk=float(risk[at]),
         standard_error=0.0554,
         bayes_risk=float(risk[bayes]),
         gain=float(risk[bayes] - risk[at]),
         gain_error=0.06,
+        verdict="temper",
         choices=choices,
         coefficients=coefficients,
         n_coefficients=len(coefficients),
@@ -452,6 +454,9 @@ def test_numbers_shown_are_those_of_the_contents(visit):
     assert seen.text("#tile-risk") == f"{part.risk[part.at]:.3f} ± 0.055"
     assert seen.text("#tile-bayes") == f"{part.bayes_risk:.3f}"
     assert seen.text("#tile-gain") == f"{part.gain:.3f} ± {part.gain_error:.3f}"
+    assert seen.text("#tile-verdict") == "temper"
+    names = [name.strip() for name in seen.page.locator(".tiles dt").all_text_contents()]
+    assert names[:3] == ["Gain over Bayes", "Verdict", "β"]
     rows = seen.page.locator(".coefficients tbody tr").all()
     assert len(rows) == 80
     for row, coefficient in zip(rows[::13], part.coefficients[::13], strict=True):
@@ -675,7 +680,7 @@ def test_the_range_is_a_band_and_a_tile(visit):
     [part] = contents.parts
     seen = visit(contents)
     assert seen.text("#tile-beta") == "0.0448 0.0224 to 0.179"
-    assert seen.text("#range-meaning") == "not told apart"
+    assert seen.text("#range-meaning") == "not told apart by the data"
     choice, low = (float(seen.attribute(*each)) for each in (("#choice-dot", "cx"),
                                                              ("#beta-range", "x")))  # fmt: skip
     assert low < choice < low + float(seen.attribute("#beta-range", "width"))
@@ -685,21 +690,89 @@ def test_the_range_is_a_band_and_a_tile(visit):
     assert not given.page.locator(".range-key").is_visible()
 
 
-def test_an_average_stands_at_the_place_of_the_choice(visit):
+def mixed(part, *weights):
+    """The part with a mixture as its choice, of these pairs of betas and weights."""
+    words = ", ".join(f"{100 * weight:.0f} % at {beta:g}" for beta, weight in weights)
+    own = StrategyChoice("stacking", part.betas[part.at], True, list(weights))
+    others = [replace(each, own=False) for each in part.choices]
+    risk = part.risk[part.at] - 0.05
+    return replace(part, mixed=words, choice_risk=risk, choices=[own, *others])
+
+
+def test_a_mixture_stands_at_the_place_of_the_choice(visit):
     contents = regression()
     [part] = contents.parts
-    averaged = replace(part, averaged=True, choice_risk=part.risk[part.at] - 0.05)
-    seen = visit(replace(contents, parts=[averaged], choice_name="average over β"))
-    assert seen.text("#readout-beta") == "β averaged"
-    assert seen.text("#readout-risk") == f"risk {averaged.choice_risk:.3f} (choice)"
-    assert seen.text("#tile-risk") == f"{averaged.choice_risk:.3f} ± 0.055"
-    assert seen.text("#range-meaning") == "95 % of the weights"
+    part = mixed(part, (0.01, 0.25), (1.0, 0.75))
+    seen = visit(replace(contents, parts=[part], choice_name="mixture over β"))
+    assert seen.text("#readout-beta") == "β mixed"
+    assert seen.text("#readout-risk") == f"risk {part.choice_risk:.3f} (choice)"
+    assert seen.text("#tile-beta") == "mixed 25 % at 0.01, 75 % at 1"
+    assert seen.text("#tile-risk") == f"{part.choice_risk:.3f} ± 0.055"
     heads = seen.page.locator(".coefficients thead th").all_text_contents()
-    assert heads[:3] == ["Coefficient", "Bayes", "Average over β"]
-    assert seen.page.locator(".scores thead th").all_text_contents()[2] == "Average over β"
+    assert heads[:3] == ["Coefficient", "Bayes", "Mixture over β"]
+    assert seen.page.locator(".scores thead th").all_text_contents()[2] == "Mixture over β"
     seen.slide(part.at + 1)
     assert seen.text("#readout-beta") == f"β = {part.betas[part.at + 1]:.3g}"
     assert seen.text("#readout-risk") == f"risk {part.risk[part.at + 1]:.3f}"
+
+
+@pytest.mark.parametrize("width", [1200, 375])
+def test_a_mixture_has_a_dot_for_each_beta_as_large_as_its_weight(visit, width):
+    contents = regression()
+    [part] = contents.parts
+    seen = visit(replace(contents, parts=[mixed(part, (0.01, 0.25), (1.0, 0.75))]), width=width)
+    dots = seen.page.eval_on_selector_all(
+        "#risk-chart circle.choice-fill:not(#choice-dot)",
+        "all => all.map((e) => [+e.getAttribute('cx'), +e.getAttribute('r')])",
+    )
+    (left, small), (right, large) = dots
+    assert (large / small) ** 2 == pytest.approx(3)
+    bayes = float(seen.attribute("#risk-chart .bayes-fill", "x")) + 5
+    assert left < right == pytest.approx(bayes)
+    assert seen.page.locator("#risk-chart").get_by_text("mixed", exact=True).count() == 1
+    assert seen.page.locator("#mixed-caption").is_visible()
+    assert not visit(contents).page.locator("#mixed-caption").is_visible()
+
+
+def test_bayes_at_the_median_of_a_mixture_has_a_place_of_its_own(visit):
+    part = part_of(["intercept", "bmi"], [1.0, 0.8], [0.03, 0.02], choice=1.0)
+    betas = np.insert(part.betas, part.at, 1.0)
+    twice = [part.at if k == part.at else k - (k > part.at) for k in range(len(betas))]
+    marginals = part.marginals
+    marginals = replace(
+        marginals,
+        mean=marginals.mean[twice],
+        offset=marginals.offset[twice],
+        height=marginals.height[twice],
+    )
+    part = replace(part, betas=betas, risk=part.risk[twice], marginals=marginals)
+    seen = visit(contents_of(mixed(part, (0.1, 0.5), (10.0, 0.5))))
+    assert seen.text("#readout-beta") == "β mixed"
+    seen.page.get_by_role("button", name="Bayes").click()
+    assert seen.text("#readout-beta") == "β = 1"
+    assert seen.text("#readout-risk").endswith("(Bayes)")
+
+
+def test_without_a_verdict_there_is_no_tile_for_it(visit):
+    contents = regression()
+    [part] = contents.parts
+    seen = visit(replace(contents, parts=[replace(part, verdict="")]))
+    assert not seen.page.locator("#verdict").is_visible()
+    assert seen.page.locator("#tile-gain").is_visible()
+
+
+def test_without_bayes_there_is_no_gain(visit):
+    contents = regression()
+    [part] = contents.parts
+    losses = replace(
+        contents.held_out, kind="losses", bayes=None, calibrated=None, scores=[("loss", "1.0")]
+    )
+    nothing = [replace(each, bayes=None) for each in part.coefficients]
+    part = replace(part, verdict="", coefficients=nothing)
+    seen = visit(replace(contents, parts=[part], bayes=False, held_out=losses))
+    assert seen.said == []
+    names = seen.page.locator(".tiles dt").all_text_contents()
+    assert [name.strip() for name in names] == ["β", "Its estimated risk"]
 
 
 def test_reads_without_scripts(visit):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import optimize, stats
-from temperance.search.compressed import compress, compressed
 
 from temperance import losses
 from temperance.posteriors import ResponseLaw

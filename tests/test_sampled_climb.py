@@ -19,8 +19,9 @@ class Mean(SampledModel):
 
     overlap, seed = 0.5, 3
 
-    def __init__(self, interrupt=None, progress=None):
+    def __init__(self, interrupt=None, progress=None, y=Y, unit=1.0):
         self.interrupt, self.progress, self.count = interrupt, progress, 0
+        self.y, self.unit = y, unit
 
     def sampler(self, data):
         return self
@@ -29,14 +30,15 @@ class Mean(SampledModel):
         self.count += 1
         if self.count == self.interrupt:
             raise KeyboardInterrupt
+        exponents = self.unit * exponents
         precision = 1.0 + exponents.sum()
         noise = np.random.default_rng(seed).standard_normal((4, 250))
-        theta = exponents @ Y / precision + noise / np.sqrt(precision)
-        return Draws({"theta": theta}, 0.5 * (Y - theta[..., None]) ** 2)
+        theta = exponents @ self.y / precision + noise / np.sqrt(precision)
+        return Draws({"theta": theta}, 0.5 * self.unit * (self.y - theta[..., None]) ** 2)
 
 
 def chosen(model, seed=0):
-    return calibrate(model, None, Y, strategies.KFold(3), seed=seed)
+    return calibrate(model, None, Y, strategies.KFold(3), risk="gibbs", seed=seed)
 
 
 @quiet
@@ -55,6 +57,19 @@ class TestInterrupt:
             chosen(model)
         assert chosen(model, seed=1).beta == chosen(whole, seed=1).beta
         assert model.count == whole.count + 6
+
+
+@quiet
+def test_large_losses_have_small_betas():
+    """Losses times c and bounds over c are the same problem, however small betas are."""
+    y = 1.0 + 4 * Y
+    found, large = (
+        calibrate(Mean(y=y, unit=c), None, y, "leave-one-out", bounds=(0, 30 / c), risk="gibbs")
+        for c in (1.0, 1e6)
+    )
+    assert 0.01 < found.beta < 30 and large.table.betas[0] < 1e-6
+    assert large.beta * 1e6 == pytest.approx(found.beta, rel=0.05)
+    assert large.risk / 1e6 == pytest.approx(found.risk, rel=1e-3)
 
 
 @quiet
@@ -104,7 +119,7 @@ class TestPlotAndPrint:
 
     def test_method_is_about_the_choice(self):
         found = chosen(Mean())
-        effective = found.curve.reliability(found.beta).effective
+        effective = found.table.curve.reliability(found.beta).effective
         assert f"effective sample size {effective:.0f}," in repr(found)
 
 

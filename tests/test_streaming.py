@@ -17,6 +17,7 @@ from temperance.streaming import (
 )
 
 MODELS = [models.GaussianLinear(0.3, 0.2, 0.7), models.NormalInverseGammaLinear(prior_mean=0.1)]
+BETAS = np.array([1e-3, 0.1, 1.0, 3.0])
 
 
 def some_rows(n=90, d=40, scales=1.0, seed=0):
@@ -27,7 +28,11 @@ def some_rows(n=90, d=40, scales=1.0, seed=0):
 
 def in_memory(model, X, y, weights, folds, transfer="beta"):
     splits = strategies.FromSplitter(PredefinedSplit(folds), transfer)
-    return calibrate(model, X, y, splits, weights=weights)
+    return calibrate(model, X, y, splits, weights=weights, risk="gibbs")
+
+
+def one_pass(model, blocks, strategy=None, **options):
+    return calibrate_blocks(model, blocks, strategy, risk="gibbs", **options)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
@@ -38,7 +43,7 @@ def test_blocks_give_what_all_rows_give(model, transfer, weighted):
     X, y, weights = some_rows()
     weights = weights if weighted else np.ones(len(y))
     blocks = blocks_of_arrays(X, y, weights, rows=17)
-    streamed = calibrate_blocks(model, blocks, strategies.KFold(10, transfer), seed=3)
+    streamed = one_pass(model, blocks, strategies.KFold(10, transfer), seed=3)
     whole = in_memory(model, X, y, weights, fold_numbers(len(y), 10, seed=3), transfer)
     assert whole.at_bound == isinstance(model, models.NormalInverseGammaLinear)
     assert streamed.beta == pytest.approx(whole.beta, rel=1e-8)
@@ -64,7 +69,7 @@ def test_columns_on_any_scale(scales, shift):
     X[:, 1] += shift  # far from zero, beside a column of ones: nearly collinear
     X[:, 2] = 1.0
     model = models.GaussianLinear(prior_cov=1e2)
-    streamed = calibrate_blocks(model, blocks_of_arrays(X, y, rows=500), bounds=(0, 1e3))
+    streamed = one_pass(model, blocks_of_arrays(X, y, rows=500), bounds=(0, 1e3))
     whole = in_memory(model, X, y, None, fold_numbers(3000, 10))
     betas = np.array([1e-3, 1.0, 1e3])
     np.testing.assert_allclose(streamed.curve(betas), whole.curve(betas), rtol=1e-7)
@@ -72,9 +77,7 @@ def test_columns_on_any_scale(scales, shift):
 
 def test_the_cut_into_blocks_does_not_matter():
     X, y, _ = some_rows(100)
-    results = [
-        calibrate_blocks(MODELS[0], blocks_of_arrays(X, y, rows=rows)) for rows in (1, 64, 100)
-    ]
+    results = [one_pass(MODELS[0], blocks_of_arrays(X, y, rows=rows)) for rows in (1, 64, 100)]
     assert [each.beta for each in results] == pytest.approx([results[0].beta] * 3, rel=1e-9)
 
 
@@ -84,9 +87,9 @@ def test_blocks_without_rows_do_not_matter():
     nothing, idle = slice(0, 0), slice(20, 40)
     cuts = [nothing, slice(0, 20), idle, nothing, slice(40, 100), nothing]
     blocks = [(X[cut], y[cut], weights[cut]) for cut in cuts]
-    found = calibrate_blocks(MODELS[0], [([], []), *blocks])
+    found = one_pass(MODELS[0], [([], []), *blocks])
     kept = weights > 0
-    expected = calibrate_blocks(MODELS[0], [(X[kept], y[kept], weights[kept])])
+    expected = one_pass(MODELS[0], [(X[kept], y[kept], weights[kept])])
     assert found.beta == pytest.approx(expected.beta, rel=1e-9)
     assert found.data.size == pytest.approx(weights.sum())
 
@@ -95,7 +98,7 @@ def test_blocks_without_rows_do_not_matter():
 def test_squares_that_vanish_do_not_matter():
     X, y, _ = some_rows(300, 2, 1e-200)
     model = models.GaussianLinear(prior_cov=1e300)
-    found = calibrate_blocks(model, blocks_of_arrays(X, y, rows=90), "bayes").posterior
+    found = one_pass(model, blocks_of_arrays(X, y, rows=90), "bayes").posterior
     expected = calibrate(model, X, y, "bayes").posterior
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-11)
     assert np.all(found.mean != 0)
@@ -114,33 +117,84 @@ def test_other_strategies_in_one_pass():
     def blocks():
         return blocks_of_arrays(X, y, weights, rows=50)
 
-    one_way = calibrate_blocks(MODELS[0], blocks(), strategies.SampleSplitting(shuffle=True))
+    one_way = one_pass(MODELS[0], blocks(), strategies.SampleSplitting(shuffle=True))
     expected = in_memory(MODELS[0], X, y, weights, np.where(halves == 1, 0, -1))
     assert one_way.risk == pytest.approx(expected.risk, rel=1e-9)
     both = strategies.SampleSplitting("alpha", shuffle=True, both_directions=True)
     expected = in_memory(MODELS[0], X, y, weights, halves, "alpha")
-    assert calibrate_blocks(MODELS[0], blocks(), both).risk == pytest.approx(expected.risk)
-    bayes = calibrate_blocks(MODELS[0], blocks(), strategies.Bayes())
-    expected = calibrate(MODELS[0], X, y, "bayes", weights=weights)
+    assert one_pass(MODELS[0], blocks(), both).risk == pytest.approx(expected.risk)
+    bayes = one_pass(MODELS[0], blocks(), strategies.Bayes())
+    expected = calibrate(MODELS[0], X, y, "bayes", weights=weights, risk="gibbs")
     assert (bayes.beta, bayes.risk) == (1.0, pytest.approx(expected.risk, rel=1e-10))
     assert np.isnan(bayes.standard_error)
-    assert calibrate_blocks(MODELS[0], blocks(), strategies.Naive()).beta == 3.0
+    assert one_pass(MODELS[0], blocks(), strategies.Naive()).beta == 3.0
 
 
-def test_standard_errors_are_those_between_folds():
-    X, y, _ = some_rows()
-    streamed = calibrate_blocks(MODELS[0], blocks_of_arrays(X, y))
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.filterwarnings("ignore::temperance.messages.BoundWarning")
+def test_errors_and_ranges_are_those_between_the_folds_of_rows_in_memory(model):
+    X, y, weights = some_rows()
     folds = fold_numbers(90, 10)
-    whole = in_memory(MODELS[0], X, y, None, folds)
-    loss, bayes = (whole.curve.rows(beta)[0] for beta in (streamed.beta, 1.0))
-    means, gains = (
-        np.array([each[folds == fold].mean() for fold in range(10)])
-        for each in (loss, bayes - loss)
-    )
-    assert streamed.standard_error == pytest.approx(means.std(ddof=1) / np.sqrt(10), rel=1e-6)
-    assert streamed.gain_standard_error == pytest.approx(gains.std(ddof=1) / np.sqrt(10), rel=1e-6)
+    streamed = one_pass(model, blocks_of_arrays(X, y, weights, rows=20))
+    whole = in_memory(model, X, y, weights, folds)
+    table = replace(whole.table, groups=folds)
+    grouped = replace(whole, table=table)
+    for name in ("standard_error", "gain_standard_error", "beta_range"):
+        found, expected = (getattr(each, name) for each in (streamed, grouped))
+        assert found == pytest.approx(expected, rel=1e-6)
+    loss, bayes = (table.at(np.array([beta]))[0] for beta in (streamed.beta, 1.0))
+    share = np.bincount(folds, weights)
+    means, gains = (np.bincount(folds, weights * each) / share for each in (loss, bayes - loss))
+    for losses, error in ((means, streamed.standard_error), (gains, streamed.gain_standard_error)):
+        away = losses - share @ losses / share.sum()
+        # The ten folds are the observations: with equal weights, their deviation over root ten.
+        count = share.sum() ** 2 / (share**2).sum()
+        expected = np.sqrt(share @ away**2 / share.sum() / (count - 1))
+        assert error == pytest.approx(expected, rel=1e-6)
     assert "±" in repr(streamed)
     assert "by KFold(n_folds=10, transfer='beta', duplicates='apart')" in repr(streamed)
+
+
+def test_errors_between_folds_are_as_large_as_those_over_rows():
+    """In the mean of their squares, over data sets, and as large as the risk varies."""
+    risks, between, over_rows, gains = [], [], [], []
+    model = models.GaussianLinear()
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 7))
+        y = X[:, 0] + 3 * rng.standard_normal(300)
+        streamed = one_pass(model, [(X, y)], seed=seed)
+        whole = in_memory(model, X, y, None, fold_numbers(300, 10, seed))
+        risks.append(streamed.risk)
+        between.append(streamed.standard_error)
+        over_rows.append(whole.standard_error)
+        gains.append((streamed.gain_standard_error, whole.gain_standard_error))
+    rms, rms_of_rows = (np.sqrt(np.mean(np.square(each))) for each in (between, over_rows))
+    assert rms == pytest.approx(rms_of_rows, rel=0.1)
+    assert rms == pytest.approx(np.std(risks, ddof=1), rel=0.2)
+    one, other = np.sqrt(np.mean(np.square(gains), axis=0))
+    assert 0.85 < one / other < 1.4
+
+
+def test_without_folds_there_are_no_errors():
+    X, y, _ = some_rows()
+    bayes = one_pass(MODELS[0], [(X, y)], "bayes")
+    assert np.isnan(bayes.standard_error) and bayes.beta_range == (1.0, 1.0)
+
+
+def test_levels_are_those_of_all_rows():
+    X, y, weights = some_rows(200, 5)
+    X[:, 0] = 1.0
+    for model in (models.HierarchicalLinear(), models.HierarchicalLinear(2.0, intercept=False)):
+        found = one_pass(model, blocks_of_arrays(X, y, weights, rows=60), bounds=(1e-3, 3.0))
+        splits = strategies.FromSplitter(PredefinedSplit(fold_numbers(200, 10)))
+        whole = calibrate(model, X, y, splits, weights=weights, risk="gibbs", bounds=(1e-3, 3.0))
+        np.testing.assert_allclose(found.curve(BETAS), whole.curve(BETAS), rtol=1e-10)
+        assert found.beta == pytest.approx(whole.beta, rel=1e-7)
+        np.testing.assert_allclose(found.posterior.mean, whole.posterior.mean, rtol=1e-7)
+    X[3, 0] = -1.0  # a column whose squares are all 1
+    with pytest.raises(ValueError, match="^X must begin with a column of ones, or intercept must"):
+        one_pass(models.HierarchicalLinear(), [(X, y)])
 
 
 def test_memory_does_not_grow_with_the_rows():
@@ -153,10 +207,10 @@ def test_memory_does_not_grow_with_the_rows():
     peaks = []
     for count in (20, 80):
         tracemalloc.start()
-        calibrate_blocks(models.GaussianLinear(), blocks(count))
+        one_pass(models.GaussianLinear(), blocks(count))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.05 * peaks[0]
+    assert peaks[1] < 1.15 * peaks[0]  # sums in a tree: one more level
     assert peaks[1] < 80 * 4000 * 20 * 8 / 4  # negative control: all rows would not fit in that
 
 
@@ -165,8 +219,8 @@ def test_arrays_on_disk(tmp_path):
     for name, array in (("X", X), ("y", y)):
         np.save(tmp_path / f"{name}.npy", array)
     mapped = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("X", "y"))
-    from_disk = calibrate_blocks(MODELS[0], blocks_of_arrays(*mapped, rows=100))
-    assert from_disk.beta == calibrate_blocks(MODELS[0], [(X, y)]).beta
+    from_disk = one_pass(MODELS[0], blocks_of_arrays(*mapped, rows=100))
+    assert from_disk.beta == one_pass(MODELS[0], [(X, y)]).beta
 
 
 def test_parquet_files(tmp_path):
@@ -176,14 +230,15 @@ def test_parquet_files(tmp_path):
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path, row_group_size=120)
     blocks = blocks_of_parquet(path, "response", columns=list("abcd"), rows=50)
-    found = calibrate_blocks(models.GaussianLinear(), blocks)
-    expected = calibrate_blocks(models.GaussianLinear(), [(X, y)])
+    assert len(list(blocks)) == len(list(blocks)) == 10
+    found = one_pass(models.GaussianLinear(), blocks)
+    expected = one_pass(models.GaussianLinear(), [(X, y)])
     assert found.risk == pytest.approx(expected.risk, rel=1e-12)
     with pytest.raises(ValueError, match="^column 'note' must hold real numbers, got "):
-        next(blocks_of_parquet(path, "response"))
+        list(blocks_of_parquet(path, "response"))
     with pytest.raises(ValueError, match="^target must be among .*, got 'price'$"):
-        next(blocks_of_parquet(path, "price"))
-    block = next(blocks_of_parquet(path, "response", rows=50, columns=["b", "a"]))
+        list(blocks_of_parquet(path, "price"))
+    block = next(iter(blocks_of_parquet(path, "response", rows=50, columns=["b", "a"])))
     np.testing.assert_array_equal(block[0], X[:50, [1, 0]])
 
 
@@ -243,85 +298,88 @@ def test_folds_are_even_and_depend_on_the_place_alone():
 X, Y, _ = some_rows(30, 3)
 BAD = {
     "model": (
-        lambda: calibrate_blocks(models.Polynomial(3), [(X, Y)]),
-        "model must be GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or Gibbs",
+        lambda: one_pass(models.Polynomial(3), [(X, Y)]),
+        "model must be GaussianLinear, NormalInverseGammaLinear, HierarchicalLinear, Laplace",
     ),
     "strategy": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SafeBayes()),
-        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, which need one "
-        r"pass over the rows, or LeaveOneOut, ReferenceRisk or Average, which need several, got ",
+        lambda: one_pass(MODELS[0], [(X, Y)], strategies.SafeBayes()),
+        r"strategy must be KFold, SampleSplitting\(shuffle=True\), Naive or Bayes, LeaveOneOut or "
+        r"Stacking of these on blocks and partitions, where equal rows are not seen, got SafeBayes",
     ),
     "halves": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.SampleSplitting()),
+        lambda: one_pass(MODELS[0], [(X, Y)], strategies.SampleSplitting()),
         r"strategy must be .* got SampleSplitting\(transfer='beta', shuffle=False",
     ),
     "duplicates": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.KFold(duplicates="together")),
+        lambda: one_pass(MODELS[0], [(X, Y)], strategies.KFold(duplicates="together")),
         "strategy must be .* got KFold",
     ),
     "not blocks": (
-        lambda: calibrate_blocks(MODELS[0], 3),
+        lambda: one_pass(MODELS[0], 3),
         r"blocks must be an iterable of \(X, y\) or \(X, y, weights\), got 3",
     ),
     "an array": (
-        lambda: calibrate_blocks(MODELS[0], X),
-        r"blocks must hold \(X, y\) or \(X, y, weights\), got ndarray as block 0",
+        lambda: one_pass(MODELS[0], X),
+        r"blocks must hold \(X, y\) or \(X, y, weights\), got ndarray as partition 0",
     ),
     "empty": (
-        lambda: calibrate_blocks(MODELS[0], []),
-        r"X must have at least one row of positive weight, got none \(a generator can be read "
-        r"only once\)",
+        lambda: one_pass(MODELS[0], []),
+        r"blocks must hold at least one block, got none \(a generator can be read only once\)",
     ),
     "too few": (
-        lambda: calibrate_blocks(MODELS[0], [(X[:9], Y[:9])]),
+        lambda: one_pass(MODELS[0], [(X[:9], Y[:9])]),
         r"X must have a row in every fold of KFold\(.*\), got none in one of them out of 9 rows",
     ),
     "columns": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y), (X[:, :2], Y)]),
-        "X must have 3 columns in every block, got 2 in block 1",
+        lambda: one_pass(MODELS[0], [(X, Y), (X[:, :2], Y)]),
+        "X must have 3 columns in every partition, got 2 in partition 1",
     ),
     "nan": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y), (X, Y * np.nan)]),
-        "block 1: y must be finite, got nan in row 0",
+        lambda: one_pass(MODELS[0], [(X, Y), (X, Y * np.nan)]),
+        "partition 1: y must be finite, got nan in row 0",
     ),
     "huge": (
-        lambda: calibrate_blocks(replace(MODELS[0], prior_mean=0.0), [(X * 1e200, Y)]),
-        "X must have a largest entry between 1e-60 and 1e",
+        lambda: one_pass(replace(MODELS[0], prior_mean=0.0), [(X * 1e200, Y)]),
+        "X and y must be of a size whose squares are finite, also times weights, prior variances",
     ),
     "huge with weights": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y), (X * 1e300, Y, np.full(30, 1e30))]),
-        "block 1: X and y times the roots of the weights must be finite, got -?inf in row 0",
+        lambda: one_pass(MODELS[0], [(X, Y), (X * 1e300, Y, np.full(30, 1e30))]),
+        "partition 1: X and y times the roots of the weights must be finite, got -?inf in row 0",
     ),
     "weights": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y, np.full(30, 1e308))]),
-        r"block 0: weights must have a finite sum, got up to 1e\+308",
+        lambda: one_pass(MODELS[0], [(X, Y, np.full(30, 1e308))]),
+        r"partition 0: weights must have a finite sum, got up to 1e\+308",
     ),
     "weights of all blocks": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y, np.full(30, 5e306))] * 3, "bayes"),
+        lambda: one_pass(MODELS[0], [(X, Y, np.full(30, 5e306))] * 3, "bayes"),
         "weights must have a finite sum over all rows, got infinity",
     ),
     "no weight": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y, np.zeros(30))]),
+        lambda: one_pass(MODELS[0], [(X, Y, np.zeros(30))]),
         "X must have at least one row of positive weight, got none",
     ),
+    "reference": (
+        lambda: one_pass(MODELS[0], [(X, Y)], strategies.ReferenceRisk()),
+        "ReferenceRisk needs rows in memory: use calibrate",
+    ),
     "folds": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.KFold(10**15)),
+        lambda: one_pass(MODELS[0], [(X, Y)], strategies.KFold(10**15)),
         r"n_folds=1000000000000000 would take 2\.4e\+16 bytes of memory, ",
     ),
     "no arrays": (
-        lambda: next(blocks_of_arrays(X, None)),
+        lambda: blocks_of_arrays(X, None),
         "y must be an array of rows, got NoneType",
     ),
     "lengths": (
-        lambda: next(blocks_of_arrays(X, Y[:3])),
+        lambda: blocks_of_arrays(X, Y[:3]),
         r"X, y must have the same length, got \[30, 3\]",
     ),
     "bayes": (
-        lambda: calibrate_blocks(MODELS[0], [(X, Y)], strategies.Bayes(), bounds=(2, 3)),
+        lambda: one_pass(MODELS[0], [(X, Y)], strategies.Bayes(), bounds=(2, 3)),
         "bounds must contain beta = 1 for Bayes",
     ),
     "prior": (
-        lambda: calibrate_blocks(replace(MODELS[0], prior_cov=[1.0, 2.0]), [(X, Y)]),
+        lambda: one_pass(replace(MODELS[0], prior_cov=[1.0, 2.0]), [(X, Y)]),
         "prior_cov must be a scalar or have shape",
     ),
 }
@@ -340,7 +398,7 @@ def test_rows_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr("temperance.streaming.accumulate.MANY", 1000)
     blocks = [(np.zeros((20, 5000)), np.zeros(20))]
     message = (
-        "^40 rows of 5000 columns would take 1.6e\\+06 bytes of memory, 1e\\+06 are available$"
+        "^20 rows of 5000 columns would take 1.6e\\+06 bytes of memory, 1e\\+06 are available$"
     )
     with pytest.raises(ValueError, match=message):
-        calibrate_blocks(MODELS[0], blocks)
+        one_pass(MODELS[0], blocks)

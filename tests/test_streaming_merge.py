@@ -66,7 +66,7 @@ def test_partitions_draw_their_folds_alone():
     assert len({tuple(fold) for fold in folds}) == 5
     X, y, weights = (np.concatenate(part) for part in zip(*partitions, strict=True))
     splits = strategies.FromSplitter(PredefinedSplit(np.concatenate(folds)), "beta")
-    whole = calibrate(MODELS[0], X, y, splits, weights=weights)
+    whole = calibrate(MODELS[0], X, y, splits, weights=weights, risk="gibbs")
     total = calibrate_moments(MODELS[0], moments_of(partitions, seed=3))
     np.testing.assert_allclose(total.curve(BETAS), whole.curve(BETAS), rtol=1e-10)
     assert total.beta == pytest.approx(whole.beta, rel=1e-8)
@@ -88,9 +88,9 @@ def test_the_tree_depends_on_the_number_of_partitions_alone(count):
 def test_blocks_may_draw_their_own_folds():
     partitions = list(some_partitions(11))
     expected = calibrate_moments(MODELS[0], moments_of(partitions, seed=5))
-    found = calibrate_blocks(MODELS[0], iter(partitions), folds="blocks", seed=5)
+    found = calibrate_blocks(MODELS[0], iter(partitions), risk="gibbs", folds="blocks", seed=5)
     assert (found.beta, found.risk) == (expected.beta, expected.risk)
-    assert calibrate_blocks(MODELS[0], partitions, seed=5).risk != found.risk
+    assert calibrate_blocks(MODELS[0], partitions, risk="gibbs", seed=5).risk != found.risk
 
 
 def test_empty_partitions_do_not_matter():
@@ -108,6 +108,7 @@ def test_bytes_hold_the_moments():
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(part.weight, again.weight)
     np.testing.assert_array_equal(part.count, again.count)
+    assert part.ones is again.ones is False
 
 
 PART = next(some_partitions(1))
@@ -146,23 +147,23 @@ BAD = {
         r"X must have a row in every fold of KFold\(.*\), got none in one of them out of 9 rows",
     ),
     "seed": (
-        lambda: calibrate_blocks(MODELS[0], [PART], folds="blocks", seed=None),
-        'seed must be an integer, got None for folds="blocks"',
+        lambda: calibrate_blocks(MODELS[0], [PART], risk="gibbs", folds="blocks", seed=None),
+        "seed must be an integer, got None",
     ),
     "folds": (
         lambda: calibrate_blocks(MODELS[0], [PART], folds="partitions"),
         "folds must be one of 'rows', 'blocks', got 'partitions'",
     ),
     "blocks": (
-        lambda: calibrate_blocks(MODELS[0], 3, folds="blocks"),
+        lambda: calibrate_blocks(MODELS[0], 3, risk="gibbs", folds="blocks"),
         "blocks must be an iterable of",
     ),
     "a block": (
-        lambda: calibrate_blocks(MODELS[0], [PART, PART[0]], folds="blocks"),
+        lambda: calibrate_blocks(MODELS[0], [PART, PART[0]]),
         r"blocks must hold \(X, y\) or \(X, y, weights\), got ndarray as partition 1",
     ),
     "no blocks": (
-        lambda: calibrate_blocks(MODELS[0], [], folds="blocks"),
+        lambda: calibrate_blocks(MODELS[0], []),
         "blocks must hold at least one block, got none",
     ),
     "bytes": (

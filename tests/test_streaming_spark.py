@@ -63,7 +63,7 @@ def test_the_recipe_runs_on_spark(monkeypatch):
         else (np.empty((0, 5)), np.empty(0))
         for part in parts
     ]
-    expected = calibrate_blocks(models.GaussianLinear(), blocks, folds="blocks")
+    expected = calibrate_blocks(models.GaussianLinear(), blocks, risk="gibbs", folds="blocks")
     found = names["calibration"]
     assert found.beta == pytest.approx(expected.beta, rel=1e-9)
     betas = np.array([0.0, 1e-3, 0.1, 1.0, 3.0])

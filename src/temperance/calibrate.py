@@ -17,7 +17,6 @@ from temperance.checks import (
     shown,
     whole,
 )
-from temperance.curves import held_out
 from temperance.data import Data, Risk
 from temperance.protocols import Model, SamplingModel, Strategy, has_likelihood
 from temperance.resources import threads_for
@@ -155,7 +154,7 @@ def expected_risk(
     rows, plan = stacked_data(known, new)
     beta = at / known.size
     with threads_for(rows.X.size), refuse_overflow(rows.X, rows.y):
-        table = held_out(model, rows, plan, risk, (0.0, max(1.0, float(np.max(beta)))))
+        table = model.held_out(rows, plan, risk, (0.0, max(1.0, float(np.max(beta)))))
         value, slope = table(beta, derivative=True)
         if derivative and gradient == "covariance" and not callable(getattr(model, "loss", None)):
             raise ValueError(f"model must have the method loss, got {shown(model)}")
@@ -184,6 +183,7 @@ def _part(name: str, part: Any) -> Data:
 
 
 def as_strategy(strategy: Strategy | str) -> Strategy:
+    """Return the strategy of a name, or an instance; refuse anything else."""
     if isinstance(strategy, str):
         return strategy_named(strategy)
     if isinstance(strategy, type) or not callable(getattr(strategy, "select", None)):
@@ -202,13 +202,12 @@ def as_strategy(strategy: Strategy | str) -> Strategy:
 def _refuse_other_than_models(model: Any) -> None:
     if isinstance(model, type):
         raise ValueError(f"model must be an instance, got {shown(model)}")
-    tables = callable(getattr(model, "held_out", None)) or callable(
-        getattr(model, "risk_curve", None)
-    )
-    if not tables or not callable(getattr(model, "posterior", None)):
+    needed = ("posterior", "held_out")
+    missing = [name for name in needed if not callable(getattr(model, name, None))]
+    if missing:
         raise ValueError(
-            f"model must have the methods posterior and held_out, got {shown(model)} without "
-            f"{'posterior' if tables else 'held_out'}"
+            f"model must have the methods {', '.join(needed)}, got {shown(model)} without "
+            f"{', '.join(missing)}"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,9 @@ class RiskCurve:
         value, slope = (part.reshape(at.shape)[()] for part in parts)
         return (value, slope) if derivative else value
 
+    def prepare(self, betas: Array) -> None:
+        """Do for several betas together what takes longer one by one."""
+
     def method_at(self, beta: float) -> str:
         """Return how the risk at ``beta`` was obtained, as a phrase."""
         return self.method
@@ -67,7 +70,10 @@ class RowsOfCurve:
 
     def __call__(self, betas: Array) -> Array:
         """Return the losses at betas (g,), shape (g, rows)."""
-        for beta in set(betas.tolist()) - set(self.known):
+        new = sorted(set(betas.tolist()) - set(self.known))
+        if new:
+            self.curve.prepare(np.array(new))
+        for beta in new:
             self.known[beta] = self.curve.rows(beta)[0]
         return np.array([self.known[beta] for beta in betas.tolist()])
 
@@ -77,6 +83,10 @@ class CurveTable(HeldOut):
     """The table of a risk curve: what curve and rows say, beta for beta."""
 
     curve: RiskCurve
+
+    def __call__(self, beta: ArrayLike, derivative: bool = False) -> Any:
+        """Return the curve at ``beta``, scalar or array; with ``derivative``, (risk, slope)."""
+        return self.curve(beta, derivative)
 
     def risk(self, betas: Array) -> Array:
         """Return the curve's values."""
@@ -99,16 +109,25 @@ class CurveTable(HeldOut):
         """Warn if the curve is unreliable at ``beta``."""
         self.curve.warn(beta, standard_error)
 
+    def kept(self) -> HeldOut:
+        """Return the table without the curve."""
+        return replace(super().kept(), method=self.curve.method)
 
-def held_out(
-    model: Any, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
-) -> HeldOut:
-    """Return the table of a plan's held-out rows under a model: its own, or that of its curve."""
-    if hasattr(model, "held_out"):
-        return model.held_out(data, plan, score, bounds)
-    if isinstance(plan, LeaveOneOut) and plan.pieces is not None:
-        plan = plan.pairs()
-    return table_of(model.risk_curve(data, plan, score), data, plan, score, bounds)
+
+class GivesCurve:
+    """Base of models that give a risk curve for any plan, and with it the table."""
+
+    def risk_curve(self, data: Data, plan: AnyPlan, risk: Risk = "gibbs") -> RiskCurve:
+        """Return the curve that the plan estimates."""
+        raise NotImplementedError(f"{type(self).__name__} must have a risk curve")
+
+    def held_out(
+        self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
+    ) -> HeldOut:
+        """Return the table of the curve, which leaves out whole rows and tests all of them."""
+        if isinstance(plan, LeaveOneOut):
+            plan = plan.pairs() if plan.pieces is not None else replace(plan, places=None)
+        return table_of(self.risk_curve(data, plan, score), data, plan, score, bounds)
 
 
 def table_of(
@@ -120,14 +139,15 @@ def table_of(
     elif isinstance(plan, Folds):
         weights = np.where(plan.fold >= plan.start, plan.weights, 0.0)
     else:
-        weights = plan.weights
+        weights = plan.tested
     return CurveTable(
         scanned(bounds, curve.lowest),
         RowsOfCurve(curve),
         weights,
         data.weights,
         score,
-        method=curve.method,
+        # Curves from draws say it by a property, for which they draw.
+        method=vars(curve).get("method", "draws"),
         curve=curve,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -157,6 +158,15 @@ class LeaveOneOut:
         return self.weights if self.pieces is None else self.weights / self.pieces
 
     @cached_property
+    def tested(self) -> Array:
+        """The weight with which each row is tested, shape (n,)."""
+        if self.places is None:
+            return self.weights
+        tested = np.zeros(len(self.weights))
+        tested[self.places] = self.weights[self.places]
+        return tested
+
+    @cached_property
     def exponents(self) -> Array:
         """Factor on beta in each row's training set, shape (n,)."""
         if self.transfer == "beta":
@@ -206,13 +216,18 @@ def hashed(data: Data, most: int = MANY) -> NDArray[np.intp] | None:
     >>> import numpy as np
     >>> y = np.arange(10.0)
     >>> y[hashed(Data(np.zeros((10, 0)), y, np.ones(10)), most=3)]
-    array([3., 5., 8.])
+    array([0., 3., 4.])
     """
     if len(data) <= most:
         return None
-    found = np.zeros(len(data), dtype=np.uint64)
-    for column in (*data.X.T, data.y):
-        found ^= np.ascontiguousarray(column + 0.0).view(np.uint64)  # -0. is 0.
+    return np.sort(np.argpartition(hashes((*data.X.T, data.y)), most)[:most])
+
+
+def hashes(columns: Iterable[Array]) -> NDArray[np.uint64]:
+    """Return a hash of each row of some columns."""
+    found: NDArray[np.uint64] = np.zeros(1, dtype=np.uint64)
+    for column in columns:
+        found = found ^ np.ascontiguousarray(column + 0.0).view(np.uint64)  # -0. is 0.
         found *= MIXED
         found ^= found >> np.uint64(32)
-    return np.sort(np.argpartition(found, most)[:most])
+    return found

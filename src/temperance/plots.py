@@ -8,35 +8,40 @@ import numpy as np
 
 from temperance.calibration import Calibration
 from temperance.data import Array
+from temperance.rules import BetaWeights
 
 # Okabe and Ito's colours, which are distinct for colour-blind readers and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6E6E6E"
 NEAR_ZERO = 0.005  # share of the upper bound below which a choice is drawn on a logarithmic axis
 SMALL = 0.1  # share below which it is drawn on an axis of square roots
+POINTS, FEWER_POINTS = 201, 61
 ERRORS_SHOWN = 25  # betas at which the Monte Carlo error of a curve is computed
+LEAST_SHOWN = 0.01  # weight of a beta in a mixture
+MOST_TICKS = 12
+BARS = 0.4  # height of a bar of weight 1, relative to that of the picture
 
 
-def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201) -> Any:
+def plot_calibration(calibration: Calibration, ax: Any = None, points: int | None = None) -> Any:
     """Draw the risk curve within the bounds, and mark the choice and, for a likelihood, Bayes.
 
     The axis is one of square roots, or logarithmic, if the choice would otherwise be too close to
     its left end.  A curve from draws has a band of two Monte Carlo errors.  Other valleys of the
-    curve are marked if the ridge before them is more than noise.
+    curve are marked if the ridge before them is more than noise.  Of a mixture the weights are
+    bars at their betas, and its risk is a line.
 
     Parameters
     ----------
     calibration : Calibration
     ax : matplotlib axes, optional
         Axes to draw on; by default those of a new figure.
-    points : int
-        Number of betas at which the curve is drawn.
+    points : int, optional
+        Number of betas at which the curve is drawn; by default 201, or 61 of a curve from draws.
 
     Returns
     -------
     The axes.
     """
-    curve = calibration.curve
-    if curve is None:
+    if calibration.table is None:
         name = type(calibration.strategy).__name__
         raise ValueError(f"there is no risk curve to plot: {name} estimates none")
     try:
@@ -46,7 +51,15 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     lower, upper = calibration.bounds
-    if 0 < calibration.beta < NEAR_ZERO * upper:
+    points = points or (POINTS if calibration.table.error is None else FEWER_POINTS)
+    weights = calibration.weights
+    if weights is not None:
+        betas = np.geomspace(weights.betas[0], weights.betas[-1], points)
+        ax.set_xscale("log")
+        ticks = weights.betas[:: 1 + len(weights.betas) // MOST_TICKS]
+        ax.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
+        ax.set_xticks([], minor=True)
+    elif 0 < calibration.beta < NEAR_ZERO * upper:
         betas = np.geomspace(max(lower, 1e-2 * calibration.beta), upper, points)
         ax.set_xscale("log")
     else:
@@ -56,26 +69,30 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
             ax.set_xscale("function", functions=(_root, np.square))
             ticks = _even_squares(upper)
             ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    values = curve(betas)
+    values = calibration.curve(betas)
     band = _band(calibration, betas)
     if band.any():
         ax.fill_between(
             betas, values - band, values + band, color=BLUE, alpha=0.2, linewidth=0, zorder=1,
             label="± 2 Monte Carlo errors",
         )  # fmt: skip
-    for beta, risk in second_valleys(betas, values, calibration.beta, _noise(calibration, band)):
-        label = f"second valley: β = {beta:.3g}, risk higher by {risk - calibration.risk:.2g}"
-        ax.plot(beta, risk, "o", markerfacecolor="none", color=ORANGE, zorder=3, label=label)
+    if weights is None:
+        noise = _noise(calibration, band)
+        for beta, risk in second_valleys(betas, values, calibration.beta, noise):
+            label = f"second valley: β = {beta:.3g}, risk higher by {risk - calibration.risk:.2g}"
+            ax.plot(beta, risk, "o", markerfacecolor="none", color=ORANGE, zorder=3, label=label)
     ax.plot(betas, values, color=BLUE, linewidth=2, zorder=2)
     if _has_bayes(calibration):
         ax.axvline(1.0, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         ax.plot(1.0, calibration.bayes_risk, "s", color=GREY, zorder=3, label="Bayes: β = 1")
     low, high = calibration.beta_range or (calibration.beta, calibration.beta)
     if high > low:
-        kind = "not told apart" if calibration.average is None else "95 % of the weight"
-        label = f"{kind}: {low:.2g} to {high:.2g}"
+        label = f"not told apart: {low:.2g} to {high:.2g}"
         ax.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0, label=label)
-    chosen = "choice" if calibration.average is None else "average, median"
+    if weights is not None:
+        _bars(weights, ax)
+        ax.axhline(calibration.risk, color=ORANGE, linewidth=1, zorder=2)
+    chosen = "choice" if weights is None else "mixture, median"
     error = calibration.standard_error
     ax.errorbar(
         calibration.beta,
@@ -95,9 +112,30 @@ def plot_calibration(calibration: Calibration, ax: Any = None, points: int = 201
     names = (type(part).__name__ for part in (calibration.model, calibration.strategy))
     ax.set_title(", ".join(names), loc="left", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.margins(x=0.02)
+    ax.margins(x=0.02 if weights is None else 0.04)
     ax.legend(facecolor="white", framealpha=0.8, edgecolor="none")
     return ax
+
+
+def _bars(weights: BetaWeights, ax: Any) -> None:
+    """Draw the weights of betas that have any as bars from below, with their percentages."""
+    shown = weights.weights > LEAST_SHOWN
+    heights = ax.get_xaxis_transform()
+    for beta, weight in zip(weights.betas[shown], weights.weights[shown], strict=True):
+        ax.vlines(
+            beta,
+            0,
+            BARS * weight,
+            transform=heights,
+            color=ORANGE,
+            alpha=0.5,
+            linewidth=9,
+            zorder=1,
+        )
+        ax.text(
+            beta, BARS * weight, f"{weight:.0%}", transform=heights,
+            ha="center", va="bottom", fontsize="small", zorder=5,
+        )  # fmt: skip
 
 
 def second_valleys(
@@ -117,11 +155,11 @@ def second_valleys(
 
 def _band(calibration: Calibration, betas: Array) -> Array:
     """Return two Monte Carlo errors at each beta; 0 for exact curves, or if they are infinite."""
-    assert calibration.curve is not None
-    if calibration.curve.error is None:
+    error = calibration.table.error if calibration.table is not None else None
+    if error is None:
         return np.zeros(len(betas))
     some = betas[np.linspace(0, len(betas) - 1, ERRORS_SHOWN).astype(int)]
-    errors = calibration.curve.error(some)
+    errors = error(some)
     return np.interp(betas, some, np.where(np.isfinite(errors), 2 * errors, 0.0))
 
 

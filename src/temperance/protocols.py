@@ -46,7 +46,7 @@ class Posterior(Protocol):
 
 @runtime_checkable
 class SamplingModel(Protocol):
-    """A loss and a posterior that can be sampled: enough for the stochastic optimiser."""
+    """A loss and a posterior that can be sampled: enough for the slope by the covariance."""
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None

@@ -346,12 +346,16 @@ def blocks(rng: Draw) -> str | None:
         warnings.simplefilter("ignore", TemperanceWarning)
         warnings.simplefilter("error", RuntimeWarning)
         whole = _calibrated(
-            lambda: calibrate(model, X[kept], y[kept], folds, weights=weights[kept])
+            lambda: calibrate(model, X[kept], y[kept], folds, weights=weights[kept], risk="gibbs")
         )
         parts = [
             _calibrated(
                 lambda: calibrate_blocks(
-                    model, _cut(rng, X, y, weights), strategies.KFold(n_folds), seed=seed
+                    model,
+                    _cut(rng, X, y, weights),
+                    strategies.KFold(n_folds),
+                    risk="gibbs",
+                    seed=seed,
                 )
             )
             for _ in range(2)

@@ -43,6 +43,7 @@ OTHER_RANGE = f"{PLAIN_ERRORS}; the range with them"
 OWN_RANGE = "the range is that of mean losses as they are, not compressed"
 FLAT_LEVEL = "the intercept has a flat prior, which takes one observation from the shape a"
 STACKED = "forecasts are stacked over beta, not averaged by resampled evidence"
+OTHER_BLOCKS = "resamples and blocks follow the rows in order of the size of their responses"
 EARLIER_ROWS = "SafeBayes tests rows after the 200th a few at a time"
 
 
@@ -65,7 +66,8 @@ ON_PURPOSE: dict[str, str] = {
         "small/noise-too-large/leave-one-out copies/k-fold/apart units/leave-one-out "
         "tall/leave-one-out large/k-fold hierarchical/weights/leave-one-out laplace/leave-one-out "
         "full-covariance/k-fold softmax/k-fold student-t/k-fold hierarchical/known/k-fold "
-        "hierarchical/wide/k-fold classifier/forecasts regressor/forecasts/known",
+        "hierarchical/wide/k-fold classifier/forecasts regressor/forecasts/known mean/reference "
+        "copies/reference few-values/reference",
     ),
     **changed(
         OTHER_RANGE,
@@ -81,7 +83,9 @@ ON_PURPOSE: dict[str, str] = {
         "small/weights/zeros/bootstrap small/weights/whole/safe-bayes small/full-prior/leave-one-out "
         "small/noise-too-small/k-fold copies/k-fold/together few-values/k-fold groups/splitter "
         "units/k-fold tall/bootstrap jaakkola/safe-bayes mean-field/split poisson/k-fold "
-        "regressor/draws",
+        "regressor/draws linear-40-40-8/reference linear-100-20-20/reference/predictive "
+        "linear-16-40-.2/reference polynomial/reference unknown-normal/reference "
+        "small/weights/fractions/reference",
     ),
     **changed(OTHER_RANGE, "beta_range", "huber/leave-one-out pinball/k-fold hinge/naive"),
     "poisson/k-fold: beta_range": f"{OTHER_RANGE}; {OWN_RANGE}",
@@ -93,8 +97,13 @@ ON_PURPOSE: dict[str, str] = {
         "regressor/forecasts/known",
     ),
     **changed(STACKED, "beta beta_range intervals", "linear-100-20-20/average"),
+    **changed(f"{STACKED}; {FLAT_LEVEL}", "beta beta_range curve", "hierarchical/average"),
+    **changed(OTHER_BLOCKS, "beta beta_range", "linear-100-20-4/coverage rates/coverage/unknown"),
     **changed(
-        f"{STACKED}; {FLAT_LEVEL}", "beta beta_range curve intervals", "hierarchical/average"
+        OTHER_BLOCKS,
+        "beta_range",
+        "rates/sandwich rates/sandwich/determinant rates/fisher-information "
+        "rates/prior-information huber/sandwich regressor/coefficients",
     ),
     **changed(EARLIER_ROWS, "beta curve", "tall/safe-bayes"),
 }

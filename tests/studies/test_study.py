@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from temperance import calibrate
-from temperance.curves import held_out
 from temperance.messages import TemperanceWarning
 from temperance.strategies import (
     Bayes,
@@ -631,7 +630,7 @@ def test_safe_bayes_as_coded_trains_before_t_and_tests_after_it():
     assert np.array_equal(plan.train, right.train[:-1])
     assert np.array_equal(plan.test, right.test[1:])
     assert plan.transfer == "alpha"
-    found = held_out(setting.model, data, plan, "gibbs", (0.0, 3.0))(1.0)
+    found = setting.model.held_out(data, plan, "gibbs", (0.0, 3.0))(1.0)
     losses = []
     for t in range(1, 5):  # the code's loop
         posterior = setting.model.posterior(None, y[:t], alpha=6.0)

@@ -5,27 +5,24 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from temperance.app.held_out import HeldOut, missed
-from temperance.calibration import NEGLIGIBLE_GAIN, Calibration, with_error
+from temperance.calibration import NEGLIGIBLE_GAIN, VERDICTS, Calibration, with_error
 from temperance.losses import Pinball, Poisson
 from temperance.protocols import known_noise_variance
+from temperance.rules import BetaWeights, Verdict
 from temperance.strategies.selection import suspects
 
+LEAST_SHOWN = 0.01  # weight of a beta in a mixture
 NO_LANDMARK = "The loss is no likelihood: the size of β depends on its units, and 1 is no landmark."
 
 
 def explain(calibration: Calibration) -> str:
-    """Return a few sentences on what the choice means and how certain it is."""
+    """Return a few sentences on what the choice gains, how certain that is, and what it means."""
     if calibration.rate is not None:
         return _rate(calibration)
     if calibration.weights is not None:
-        gain = _sentence(_gain(calibration))
-        return (
-            f"{gain} Forecasts are mixed over β, by how well mixtures forecast held-out rows: "
-            f"{_mixture(calibration)}.{_better_repair(calibration)}"
-        )
+        mixed, apart = _mixture(calibration.weights), _range(calibration, "single β")
+        return f"{_gain(calibration)} {mixed}{apart}{_better_repair(calibration)}"
     if not calibration.choice.searched:
         return (
             "β was given, not chosen: each observation counts once, as the likelihood says. The "
@@ -39,29 +36,59 @@ def explain(calibration: Calibration) -> str:
         )
     if not calibration.likelihood:
         return f"{_weight(calibration)}{_range(calibration)}"
-    if not calibration.at_bound and _unclear(calibration):
-        return (
-            f"β = {calibration.beta:.3g} has the smallest estimated risk, but {_gain(calibration)}"
-            f"{_range(calibration)}"
-        )
-    gain = _sentence(f"{_gain(calibration)}{_range(calibration)}")
-    return f"{_meaning(calibration)} {gain}{_better_repair(calibration)}"
+    text = f"{_gain(calibration)} {_meaning(calibration)}{_range(calibration)}"
+    return f"{text}{_better_repair(calibration)}"
 
 
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]
+def verdict(calibration: Calibration) -> Verdict | None:
+    """Return whether to keep Bayes or to temper, where held-out rows can say so."""
+    held_out = calibration.table is not None and getattr(
+        calibration.strategy, "holds_rows_out", True
+    )
+    if calibration.rate is not None or not held_out or not calibration.likelihood:
+        return None
+    return calibration.verdict
 
 
-def _mixture(calibration: Calibration) -> str:
-    """Return the largest weights of betas, at most three."""
-    assert calibration.weights is not None
-    betas, weights = calibration.weights.betas, calibration.weights.weights
-    largest = [k for k in np.argsort(-weights)[:3] if weights[k] >= 0.01]
-    return _listed(
-        [
-            f"{100 * weights[k]:.0f} % of the weight is at β = {betas[k]:.3g}"
-            for k in sorted(largest)
-        ]
+def gain_in_words(calibration: Calibration) -> str:
+    """Return the gain over Bayes with its error, and the verdict if there is one."""
+    gain = with_error(calibration.gain, calibration.gain_standard_error)
+    found = verdict(calibration)
+    advice = "" if found is None else f": {VERDICTS[found]}"
+    return f"{gain} over Bayes{_few(calibration)}{advice}"
+
+
+def meaning_of_range(calibration: Calibration) -> str:
+    """Return what the range of beta is, as a phrase."""
+    if calibration.rate is not None:
+        return calibration.rate.interval_of
+    alone = "" if calibration.weights is None else "single betas "
+    return f"{alone}not told apart by the data"
+
+
+def in_percent(weights: BetaWeights) -> str:
+    """Return the weights of betas in percent, without those of less than one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> in_percent(BetaWeights(np.array([0.1, 0.3, 1.0]), np.array([0.3, 0.004, 0.696])))
+    '30 % at 0.1, 70 % at 1'
+    """
+    pairs = zip(weights.betas, weights.weights, strict=True)
+    return ", ".join(f"{100 * w:.0f} % at {beta:.3g}" for beta, w in pairs if w >= LEAST_SHOWN)
+
+
+def _mixture(weights: BetaWeights) -> str:
+    """Return what is mixed."""
+    largest = int(weights.weights.argmax())
+    if weights.weights[largest] < 1 - LEAST_SHOWN:
+        return "Forecasts are mixed over β, with the weights that forecast held-out rows best."
+    beta = weights.betas[largest]
+    bayes = ", which is Bayes" if beta == 1 else ""
+    return (
+        "Forecasts may be mixed over β, but the mixture that forecast held-out rows best has its "
+        f"weight at β = {beta:.3g}{bayes}."
     )
 
 
@@ -113,16 +140,17 @@ def unrepaired(calibration: Calibration, held: HeldOut) -> str:
     )
     if isinstance(getattr(calibration.model, "row_loss", None), Poisson):
         remedy = "take the negative binomial loss, whose counts may vary more"
+    how = "choosing β" if calibration.weights is None else "mixing over β"
     return (
         f"Intervals of {levels} % covered {kept} % of the held-out responses, which is not chance, "
-        f"and choosing β did not repair it: {remedy}."
+        f"and {how} did not repair it: {remedy}."
     )
 
 
 def _listed(words: list[str]) -> str:
     """Return words joined by commas, the last by 'and'."""
     *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} and {last}"
 
 
 def modelled(fitted: Any, target: str) -> str:
@@ -153,21 +181,23 @@ def fared(fitted: Any, held: HeldOut) -> str:
 def _better_repair(calibration: Calibration) -> str:
     """Return advice if inferring the noise variance would be the better remedy."""
     known = known_noise_variance(calibration.model) is not None
-    if not known or calibration.kind == "gibbs" or _unclear(calibration):
+    if not known or calibration.kind == "gibbs" or not _tempers(calibration):
         return ""
-    effect = "widens" if calibration.beta < 1 else "narrows"
+    effect = "changes the widths of" if calibration.weights is not None else "narrows"
+    if calibration.weights is None and calibration.beta < 1:
+        effect = "widens"
     return (
         " If the noise variance is a guess, a model that infers it is the better repair: "
         f"β {effect} forecasts and coefficients alike."
     )
 
 
-def _range(calibration: Calibration) -> str:
+def _range(calibration: Calibration, of: str = "β") -> str:
     """Return which betas would do as well, unless there is only one."""
     low, high = calibration.beta_range or (calibration.beta, calibration.beta)
     if f"{low:.3g}" == f"{high:.3g}":
         return ""
-    return f" The data do not tell β from {low:.3g} to {high:.3g} apart."
+    return f" The data do not tell {of} from {low:.3g} to {high:.3g} apart."
 
 
 def _weight(calibration: Calibration) -> str:
@@ -202,6 +232,8 @@ def _meaning(calibration: Calibration) -> str:
     if calibration.at_bound:
         return _at_bound(calibration)
     beta = calibration.beta
+    if not _tempers(calibration):
+        return f"β = {beta:.3g} has the smallest estimated risk."
     amount = f"each observation should count as {beta:.3g} of one"
     if beta < 1:
         return (
@@ -214,17 +246,38 @@ def _meaning(calibration: Calibration) -> str:
     )
 
 
-def _unclear(calibration: Calibration) -> bool:
-    return isfinite(calibration.gain_standard_error) and calibration.versus_bayes != "better"
+def _tempers(calibration: Calibration) -> bool:
+    """Return whether the verdict is to temper; without one, whether the gain is clear."""
+    found = verdict(calibration)
+    return calibration.versus_bayes == "better" if found is None else found == "temper"
 
 
 def _gain(calibration: Calibration) -> str:
-    gain, error = calibration.gain, calibration.gain_standard_error
+    """Return the verdict and the gain over Bayes, as a sentence."""
+    gain, error, found = calibration.gain, calibration.gain_standard_error, verdict(calibration)
+    keep = found == "keep"
+    text = "the estimated gain over it" if keep else "the estimated gain over Bayes"
+    text = f"T{text[1:]}" if found is None else f"{_capital(VERDICTS[found])}: {text}"
+    size = f"{with_error(gain, error)} per observation"
     if not isfinite(error):
-        return f"the estimated gain over Bayes is {gain:.3g} per observation."
-    size = f"the estimated gain over Bayes, {with_error(gain, error)} per observation,"
+        return f"{text} is {size}, and its error is not known."
+    if gain <= 0:
+        return f"{text} is {size}."
+    text = f"{text}, {size}{_few(calibration)},"
     if calibration.versus_bayes == "the same":
-        return f"{size} is at most {NEGLIGIBLE_GAIN:g}: Bayes would do about as well."
-    if calibration.versus_bayes == "unknown":
-        return f"{size} is less than two standard errors from zero: the data do not tell."
-    return f"{size} is clear."
+        return f"{text} is at most {NEGLIGIBLE_GAIN:g}."
+    if calibration.versus_bayes == "better":
+        return f"{text} is clear{' but small' if keep else ''}."
+    if found == "temper":
+        return f"{text} is more than one standard error from zero, but less than two."
+    return f"{text} is less than two standard errors from zero: the data do not tell."
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _few(calibration: Calibration) -> str:
+    """Return whether few rows decide, where the verdict is to temper."""
+    few = verdict(calibration) == "temper" and calibration._gain.few_rows
+    return ", much of it from few rows" if few else ""

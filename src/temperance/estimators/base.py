@@ -15,7 +15,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from temperance.calibrate import as_strategy as named_or_given
 from temperance.calibration import Calibration
 from temperance.checks import LARGEST, as_bounds, one_of, positive, shown, whole
-from temperance.curves import held_out
 from temperance.data import Array, Data, Labels, Risk
 from temperance.estimators.coordinates import Coordinates, coordinates_of
 from temperance.estimators.inputs import (
@@ -266,7 +265,7 @@ class GibbsEstimator(BaseEstimator):
 
 def _gains(known: Calibration, new: Data, risk: Risk) -> Array:
     rows, plan = stacked_data(known.data, new)
-    table = held_out(known.model, rows, plan, risk, known.bounds)
+    table = known.model.held_out(rows, plan, risk, known.bounds)
     bayes = table.at(np.ones(1))[0]
     return (bayes - known.losses_in(table))[-len(new) :]
 

@@ -90,7 +90,7 @@ class Coordinates:
     share: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        """Number the columns of the model."""
+        """Find the columns of the model."""
         used = np.flatnonzero(self.columns >= 0)
         kept = used[np.unique(self.columns[used], return_index=True)[1]]
         copies = np.bincount(self.columns + 1, minlength=2)
@@ -196,15 +196,16 @@ def distinct_columns(X: Array, weights: Array, intercept: bool) -> NDArray[np.in
     if same.max() + 1 == len(used):  # no two sums are alike
         columns[used] = np.arange(len(used))
         return columns
-    seen: list[int] = []
-    for j in used:
-        for number, k in enumerate(seen):
-            if np.array_equal(X[:, j], X[:, k]):
-                columns[j] = number
-                break
+    count = 0
+    alike: list[list[int]] = [[] for _ in range(same.max() + 1)]
+    for j, group in zip(used.tolist(), same.tolist(), strict=True):
+        equal = [k for k in alike[group] if np.array_equal(X[:, j], X[:, k])]
+        if equal:
+            columns[j] = columns[equal[0]]
         else:
-            columns[j] = len(seen)
-            seen.append(j)
+            columns[j] = count
+            count += 1
+            alike[group].append(j)
     return columns
 
 

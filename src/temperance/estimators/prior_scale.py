@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from temperance.curves import held_out
 from temperance.data import Array, Data
 from temperance.linear.engine import LinearRows, Noise, decompose
 from temperance.linear.models import (
@@ -23,6 +22,7 @@ from temperance.linear.models import (
     HierarchicalLinear,
     NormalInverseGammaLinear,
 )
+from temperance.models.linear_predictor import row_space
 from temperance.protocols import preferences_of
 from temperance.strategies.k_fold import KFold
 
@@ -86,7 +86,7 @@ def most_predictive(model_of: Callable[[float], Any], data: Data) -> Any:
 
     def best_risk(model: Any) -> float:
         betas = np.array(FAR_BETAS if preferences_of(model).wide else [1.0])
-        return float(held_out(model, folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
+        return float(model.held_out(folds, plan, "predictive", (0.0, 3.0)).risk(betas).min())
 
     found = optimize.minimize_scalar(
         lambda log_scale: best_risk(model_of(float(np.exp(log_scale)))),
@@ -114,7 +114,8 @@ def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
     r"""Return the residual variance of least squares; for few rows half the mean square of y."""
     spread = float(weights @ y**2 / weights.sum()) or 1.0
     used = slice(None) if weights.all() else weights > 0
-    whole = LinearRows(rows[used], y[used], False, Noise(), np.ones(1))
+    inputs, _ = row_space(rows[used])
+    whole = LinearRows(inputs, y[used], False, Noise(), np.ones(1))
     fits, _ = decompose(whole, weights[used])
     singular = fits.singular[0]
     rank = int(np.sum(singular > singular.max(initial=0.0) * max(rows.shape) * 1e-15))

@@ -26,7 +26,7 @@ All of it is analytic in beta: a table's slopes come from complex betas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -279,6 +279,83 @@ def _log_sum(values: Array, first: Any, axis: int) -> Array:
     return top + np.log(np.add.reduceat(parts, first, axis=axis))
 
 
+class Beside(NamedTuple):
+    """Rows beside the decomposition of a training set, times the roots of their weights."""
+
+    left: Array  # (t - mean t)'U / s, (m, r)
+    lengths: Array  # squares of it, (r, m)
+    outside: Array  # responses outside the span, (m,)
+    free: Any  # squares of (t - mean t)'U along directions that no row trains, (m,)
+    weights: Array  # (m,)
+    deleted: Array  # weight that the training set loses where a row is tested, (m,)
+
+
+def beside(
+    rows: LinearRows, fits: Fits, weights: Array, deleted: Array, left: Array | None = None
+) -> Beside:
+    """Return rows beside one decomposition, also of other rows; their L, if it is known."""
+    root, inputs, response = np.sqrt(weights), rows.inputs, rows.response
+    if rows.level:
+        inputs, response = inputs - fits.centre[0], response - fits.mean[0]
+    if not np.all(root == 1):
+        inputs, response = root[:, None] * inputs if left is None else inputs, root * response
+    free: Any = 0.0
+    if left is None:
+        singular, directions = fits.singular[0], fits.directions[0]
+        trained = singular > 0
+        if not trained.all():
+            free = ((inputs @ directions[:, ~trained]) ** 2).sum(axis=1)
+        left = inputs @ (directions * np.where(trained, 1 / np.where(trained, singular, 1.0), 0.0))
+    outside = response - left @ fits.response[0]
+    return Beside(left, left.T**2, outside, free, weights, deleted)
+
+
+def losses_beside(
+    rows: LinearRows, fits: Fits, tested: Beside, score: Any, points: Points
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the losses (g, m) of rows beside a decomposition, each without what is deleted of it.
+
+    Also which of the rows cancel: without them the training set must be decomposed anew.
+    """
+    left, lengths, outside, free, weights, deleted = tested
+    share, first = deleted / weights, points.first
+    beta, scale = points.beta[:, None], points.scale[:, None]
+    square, c = fits.singular[0] ** 2, fits.response[0]
+    g = 1 / (1 + beta * scale * square)
+    error = outside + (g * c) @ left.T
+    variance = (scale * square * g) @ lengths + scale * free
+    if rows.level:
+        variance = variance + weights / (beta * fits.size[0])
+    slack = 1 - share * (beta * variance)
+    if slack.real.min(initial=1.0) < 0.1:  # as a sum of positive terms
+        within = 1 - lengths.sum(axis=0)
+        if rows.level:
+            within = within - weights / fits.size[0]
+        slack = 1 - share + share * (np.maximum(within, 0.0) + g @ lengths)
+    misfit = (fits.rest[0] + (g @ c**2))[:, None]
+    left_over = misfit - share * error**2 / slack
+    cancelled = (slack.real < CANCELS) | (left_over.real < CANCELS * misfit.real)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error, variance = error / (slack * np.sqrt(weights)), variance / (slack * weights)
+    size = fits.size[0] - deleted
+    if np.all(size == size[:1]):
+        size = size[:1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = losses_of(rows, score, beta, error, variance, left_over, size)
+        if len(first) < len(beta):
+            lam = beta * scale * square
+            determinant = np.log1p(lam).sum(axis=1, keepdims=True) + np.log(slack)
+            evidence = log_evidence(rows, size, beta, left_over, determinant)
+            losses = mixed_over_scales(losses, evidence, first, score, 0)
+    return losses, cancelled.any(axis=0)
+
+
+def every_scale(scales: Array, betas: Array) -> Points:
+    """Return all pairs of beta and scale."""
+    k = len(scales)
+    return Points(np.repeat(betas, k), np.tile(scales, len(betas)), np.arange(len(betas)) * k)
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Losses of rows that are left out one at a time, from the decomposition of all.
@@ -304,32 +381,23 @@ class LeftOut:
         return self._decomposed[0]
 
     @cached_property
-    def _decomposed(self) -> tuple[Fits, Array, Array, Array, Array]:
-        """Fits, L and weighted responses outside its span, of tested rows; weights; share."""
+    def _decomposed(self) -> tuple[Fits, Beside]:
+        """Fits, and the tested rows beside them."""
         fits, left = decompose(self.rows, self.weights)
-        weights = self.weights[self.tested]
-        root = np.sqrt(weights)
-        inputs = self.rows.inputs[self.tested]
-        response = self.rows.response[self.tested]
-        if self.rows.level:
-            inputs, response = inputs - fits.centre[0], response - fits.mean[0]
-        if left is None:
-            inputs = inputs if np.all(root == 1) else root[:, None] * inputs
-            left = inputs @ (fits.directions[0] / fits.singular[0])
-        else:
-            left = left[self.tested]
-        outside = root * response - left @ fits.response[0]
-        return fits, left, outside, weights, self.deleted / weights
+        rows, tested = self.rows, self.tested
+        some = replace(rows, inputs=rows.inputs[tested], response=rows.response[tested])
+        left = None if left is None else left[tested]
+        return fits, beside(some, fits, self.weights[tested], self.deleted, left)
 
-    def points(self, betas: Array) -> Points:
-        """Return pairs of beta and scale, without scales of negligible evidence."""
-        scales = self.rows.scales
-        k = len(scales)
-        beta, scale = np.repeat(betas, k), np.tile(scales, len(betas))
-        if k == 1:
-            return Points(beta, scale, np.arange(len(betas)))
-        if k * len(betas) * len(self.deleted) <= FEW:
-            return Points(beta, scale, np.arange(len(betas)) * k)
+    def points(self, betas: Array, count: int | None = None) -> Points:
+        """Return pairs of beta and scale, without scales of negligible evidence.
+
+        With few rows, ``count`` or those tested, all scales are kept.
+        """
+        found, k = every_scale(self.rows.scales, betas), len(self.rows.scales)
+        if k == 1 or k * len(betas) * (len(self.deleted) if count is None else count) <= FEW:
+            return found
+        beta, scale = found.beta, found.scale
         evidence = self._evidence(beta.real, scale).reshape(-1, k)
         kept = evidence >= evidence.max(axis=1, keepdims=True) + np.log(NEGLIGIBLE)
         first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
@@ -344,46 +412,12 @@ class LeftOut:
 
     def __call__(self, betas: Array) -> Array:
         """Return the losses at betas (g,), shape (g, m)."""
-        fits, left, outside, weights, share = self._decomposed
-        beta, scale, first = self.points(proper(betas, self.rows.level))
-        beta, scale = beta[:, None], scale[:, None]
-        square = fits.singular[0] ** 2
-        g = 1 / (1 + beta * scale * square)
-        c = fits.response[0]
-        lengths = self._lengths
-        error = outside + (g * c) @ left.T
-        variance = (scale * square * g) @ lengths
-        if self.rows.level:
-            variance = variance + weights / (beta * fits.size[0])
-        slack = 1 - share * (beta * variance)
-        if slack.real.min() < 0.1:  # as a sum of positive terms
-            within = 1 - lengths.sum(axis=0)
-            if self.rows.level:
-                within = within - weights / fits.size[0]
-            slack = 1 - share + share * (np.maximum(within, 0.0) + g @ lengths)
-        misfit = (fits.rest[0] + (g @ c**2))[:, None]
-        left_over = misfit - share * error**2 / slack
-        cancelled = (slack.real < CANCELS) | (left_over.real < CANCELS * misfit.real)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            error, variance = error / (slack * np.sqrt(weights)), variance / (slack * weights)
-        size = fits.size[0] - self.deleted
-        if np.all(size == size[0]):
-            size = size[:1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            losses = losses_of(self.rows, self.score, beta, error, variance, left_over, size)
-            if len(first) < len(beta):
-                lam = beta * scale * square
-                determinant = np.log1p(lam).sum(axis=1, keepdims=True) + np.log(slack)
-                evidence = log_evidence(self.rows, size, beta, left_over, determinant)
-                losses = mixed_over_scales(losses, evidence, first, self.score, 0)
+        points = self.points(proper(betas, self.rows.level))
+        losses, cancelled = losses_beside(self.rows, *self._decomposed, self.score, points)
         if cancelled.any():
-            some = np.flatnonzero(cancelled.any(axis=0))
+            some = np.flatnonzero(cancelled)
             losses[:, some] = self._refitted(some)(betas)
         return losses
-
-    @cached_property
-    def _lengths(self) -> Array:
-        return self._decomposed[1].T ** 2
 
     def _refitted(self, some: NDArray[np.intp]) -> Any:
         """Return the losses of some tested rows from decompositions without them."""

@@ -67,7 +67,12 @@ class MixturePosterior:
         if hasattr(self.parts[0], "predictive"):
             law = self.predictive(X)
             return law.mean, law.std
-        return sum(w * part.predict(X) for w, part in zip(self.weights, self.parts, strict=True))
+        found = [part.predict(X) for part in self.parts]
+        if not isinstance(found[0], tuple):
+            return sum(w * each for w, each in zip(self.weights, found, strict=True))
+        means, stds = (np.array(each) for each in zip(*found, strict=True))
+        mean = np.tensordot(self.weights, means, 1)
+        return mean, np.sqrt(np.tensordot(self.weights, stds**2 + (means - mean) ** 2, 1))
 
     def sample_response(
         self, X: ArrayLike, size: int, seed: int | np.random.Generator | None = None

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibration import Calibration, Rate
-from temperance.curves import held_out
 from temperance.data import Array, Data, Risk
 from temperance.duplicates import joined_rows
 from temperance.messages import BoundWarning, PriorWarning, warn
@@ -98,7 +97,7 @@ def assessed(calibration: Calibration) -> Calibration:
     data = calibration.data
     rows, plan = KFold().feasible(data).planned(data, np.random.default_rng(0))
     bounds = calibration.bounds
-    table = held_out(calibration.model, rows, plan, calibration.kind, bounds)
+    table = calibration.model.held_out(rows, plan, calibration.kind, bounds)
     return replace(calibration, table=table)
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from temperance.calibration import Calibration
-from temperance.curves import held_out
 from temperance.data import Array, Data, Risk
 from temperance.messages import BoundWarning, FlatCurveWarning, warn
 from temperance.plans import AnyPlan, Pairs
@@ -48,7 +47,7 @@ class PlanStrategy:
     ) -> Calibration:
         """Return the calibration with beta within ``bounds``: plan, table, rule."""
         rows, plan = self.planned(data, rng)
-        table = held_out(model, rows, plan, self.score(model, risk), bounds)
+        table = model.held_out(rows, plan, self.score(model, risk), bounds)
         table = with_groups(table, self)
         choice = self.rule(table, bounds)
         calibration = Calibration(model, data, self, risk, bounds, choice, table)

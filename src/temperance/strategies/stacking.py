@@ -27,10 +27,11 @@ class Stacking(PlanStrategy):
         \hat w = \arg\max_w \sum_i v_i \log \sum_k w_k\, p_{\beta_k}(y_i \mid x_i, \text{others})
         + c \log w_{\text{Bayes}}
 
-    over weights w of betas from .001 to the upper bound, half a decade apart.  Every held-out row
-    has a vote, and c more votes are for Bayes: 2 plus the effective number of parameters at
-    beta = 1 for linear models, 1 for others.  The posterior is the mixture; ``beta`` is the median
-    of the weights.  The gain over Bayes is that of weights refitted without each tenth of the rows.
+    over weights w of betas from .001 (of networks from their ``lowest_beta``) to the upper bound,
+    half a decade apart.  Every held-out row has a vote, and c more votes are for Bayes: 2 plus the
+    effective number of parameters at beta = 1 for linear models, 1 for others.  The posterior is
+    the mixture; ``beta`` is the median of the weights.  The gain over Bayes is that of weights
+    refitted without each tenth of the rows.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class Stacking(PlanStrategy):
 
     def rule(self, table: HeldOut, bounds: tuple[float, float]) -> Choice:
         """Return weights of betas within the bounds."""
-        weights = stack(table, half_decades(bounds))
+        weights = stack(table, half_decades(bounds, least=max(LEAST, table.betas[0])))
         flat = bool(np.isinf(table.votes))
         return Choice(weights.median, flat=flat, searched=False, weights=weights)
 

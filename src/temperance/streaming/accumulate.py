@@ -8,22 +8,22 @@ rows merge in the same way, so that machines can add up sets of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import helmert
 
 from temperance.checks import as_rows, refuse_non_finite, shown, whole
-from temperance.data import Array, Data
-from temperance.models.linear.grams import triangle, triangle_of_gram
+from temperance.data import Array, Data, batches
 from temperance.resources import refuse_too_large
-from temperance.streaming.folds import FoldNumbers, partition_folds
+from temperance.streaming.folds import partition_folds
 
-LEAST_PIECE = 2**18  # elements of rows for which a triangle is computed, at least
+PIECE = 2**18  # elements of rows for which a triangle is computed
 MANY = 2**24  # elements from which on available memory is checked
-SMALLEST, LARGEST = 1e-280, 1e280  # sums of squares between these neither overflow nor vanish
+SIMILAR = 1e2  # ratio of lengths of rows up to which QR does not need the longest first
 
 
 class FoldMoments:
@@ -48,15 +48,10 @@ class FoldMoments:
     """
 
     def __init__(self, n_folds: int, columns: int, partition: int = 0) -> None:
+        self.n_folds, self.partition = n_folds, partition
         self.triangles: list[Array] = [np.empty((0, columns + 1))] * n_folds
-        self.weight = np.zeros(n_folds)
-        self.count = np.zeros(n_folds, dtype=np.intp)
-        self.partition = partition
-
-    @property
-    def n_folds(self) -> int:
-        """The number of folds."""
-        return len(self.triangles)
+        self.weight, self.count = np.zeros(n_folds), np.zeros(n_folds, dtype=np.intp)
+        self.ones = True  # whether all rows begin with 1
 
     @property
     def columns(self) -> int:
@@ -66,46 +61,38 @@ class FoldMoments:
     def add(self, rows: Array, fold: NDArray[np.intp], weights: Array) -> None:
         """Add rows [X y], scaled by the square roots of their weights."""
         for number, before in enumerate(self.triangles):
-            chosen = rows[fold == number] if len(self.triangles) > 1 else rows
-            self.triangles[number] = triangle(np.concatenate([before, _condensed(chosen)]))
-        folds = len(self.triangles)
+            chosen = rows[fold == number] if self.n_folds > 1 else rows
+            self.triangles[number] = triangle(np.concatenate([before, chosen]))
         with np.errstate(over="ignore"):
-            self.weight += np.bincount(fold, weights, folds)
-        self.count += np.bincount(fold, minlength=folds)
+            self.weight += np.bincount(fold, weights, self.n_folds)
+        self.count += np.bincount(fold, minlength=self.n_folds)
+        self.ones = self.ones and bool(np.all(rows[:, 0] == np.sqrt(weights)))
 
     def merge(self, *others: FoldMoments) -> FoldMoments:
         """Return the moments of all rows of several sets; those without rows do not matter."""
-        parts = [each for each in (self, *others) if each.count.any()]
-        if len(parts) < 2:
-            return parts[0] if parts else self
-        first = parts[0]
+        parts = [each for each in (self, *others) if each.count.any()] or [self]
+        folds, columns = parts[0].n_folds, parts[0].columns
         for each in parts[1:]:
-            if each.n_folds != first.n_folds:
+            if each.n_folds != folds:
                 raise ValueError(
-                    f"moments must have the same number of folds, got {first.n_folds} and "
-                    f"{each.n_folds}"
+                    f"moments must have the same number of folds, got {folds} and {each.n_folds}"
                 )
-            if each.columns != first.columns:
-                raise ValueError(
-                    f"X must have {first.columns} columns in every partition, got {each.columns} "
-                    f"in partition {each.partition}"
-                )
-        merged = FoldMoments(first.n_folds, first.columns, min(each.partition for each in parts))
+            refuse_columns(each.columns, columns, each.partition)
+        merged = FoldMoments(folds, columns, min(each.partition for each in parts))
         stacks = zip(*(each.triangles for each in parts), strict=True)
         merged.triangles = [triangle(np.concatenate(stack)) for stack in stacks]
         with np.errstate(over="ignore"):
             merged.weight = np.sum([each.weight for each in parts], axis=0)
         merged.count = np.sum([each.count for each in parts], axis=0)
+        merged.ones = all(each.ones for each in parts)
         return merged
 
     def to_bytes(self) -> bytes:
         """Return the moments as the bytes of a file of arrays, to be sent to another machine."""
-        file = BytesIO()
-        arrays: dict[str, Any] = {
-            f"triangle{number}": each for number, each in enumerate(self.triangles)
-        }
-        arrays |= {"weight": self.weight, "count": self.count, "partition": self.partition}
-        np.savez(file, **arrays)
+        file, heights = BytesIO(), [len(each) for each in self.triangles]
+        names = ("weight", "count", "partition", "ones")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        np.savez(file, rows=np.concatenate(self.triangles), heights=heights, **arrays)
         return file.getvalue()
 
     @classmethod
@@ -113,10 +100,11 @@ class FoldMoments:
         """Return the moments that :meth:`to_bytes` wrote."""
         try:
             with np.load(BytesIO(content), allow_pickle=False) as arrays:
-                folds = len(arrays["weight"])
-                moments = cls(folds, arrays["triangle0"].shape[1] - 1, int(arrays["partition"]))
-                moments.triangles = [arrays[f"triangle{number}"] for number in range(folds)]
+                rows, ends = arrays["rows"], np.cumsum(arrays["heights"])
+                moments = cls(len(ends), rows.shape[1] - 1, int(arrays["partition"]))
+                moments.triangles = np.split(rows, ends[:-1])
                 moments.weight, moments.count = arrays["weight"], arrays["count"]
+                moments.ones = bool(arrays["ones"])
         except Exception as error:  # zipfile and numpy raise many kinds for damaged bytes
             raise ValueError(
                 f"content must be bytes from FoldMoments.to_bytes, got {shown(content)} "
@@ -124,20 +112,37 @@ class FoldMoments:
             ) from None
         return moments
 
-    def as_data(self) -> tuple[Data, NDArray[np.intp]]:
-        """Return a few weighted rows with the moments and weights of all rows, and their folds."""
-        heights = [len(each) for each in self.triangles]
+    def as_data(self, ones: bool = False) -> tuple[Data, NDArray[np.intp]]:
+        """Return a few weighted rows with the moments and weights of all rows, and their folds.
+
+        With ``ones`` the first column of all rows is 1, and that of these rows as well.
+        """
+        if ones and not self.ones:
+            raise ValueError("X must begin with a column of ones, or intercept must be False")
+        factors = [_constant_first(each) for each in self.triangles] if ones else self.triangles
+        heights = [len(each) for each in factors]
         fold = np.repeat(np.arange(len(heights)), heights)
         weights = (self.weight / heights)[fold]
-        rows = np.concatenate(self.triangles) / np.sqrt(weights)[:, None]
+        rows = np.concatenate(factors) / np.sqrt(weights)[:, None]
+        if ones:
+            rows[:, 0] = 1.0
         return Data(rows[:, :-1], rows[:, -1], weights), fold
 
 
-def accumulate(
-    blocks: Iterable[Any], n_folds: int, seed: int | np.random.Generator | None
-) -> FoldMoments:
-    """Return the moments of the folds of all rows, in one pass; folds go by the place of a row."""
-    return _accumulated(validated(blocks), n_folds, FoldNumbers(n_folds, seed))
+def triangle(rows: Array) -> Array:
+    """Return at most k rows with the same second moments."""
+    if len(rows) <= rows.shape[1]:
+        return rows
+    lengths = np.abs(rows).max(axis=1)
+    if lengths.max() > SIMILAR * lengths.min(initial=lengths.max(), where=lengths > 0):
+        rows = rows[np.argsort(-lengths, kind="stable")]
+    return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def _constant_first(factor: Array) -> Array:
+    """Return rows with the same second moments, the first column of which is constant."""
+    upper: Array = np.asarray(np.linalg.qr(factor, mode="r"))
+    return np.sign(upper[0, 0]) * (helmert(len(upper), full=True).T @ upper)
 
 
 def partition_moments(
@@ -164,109 +169,66 @@ def partition_moments(
     >>> parts[0].merge(parts[1]).count
     array([3, 3])
     """
-    number = whole("partition", partition, 0)
-    numbers = partition_folds(whole("n_folds", n_folds, 1), seed, number)
+    numbers = partition_folds(whole("n_folds", n_folds, 1), seed, whole("partition", partition, 0))
     block = (X, y) if weights is None else (X, y, weights)
-    return _accumulated(validated([block], "partition", number), n_folds, numbers, number)
+    for data in checked(partition, block):
+        return moments_of(data, numbers.take(len(data)), n_folds, partition)
+    return FoldMoments(n_folds, 1, partition)
 
 
-def _accumulated(
-    blocks: Iterable[tuple[str, Data]], n_folds: int, numbers: FoldNumbers, partition: int = 0
-) -> FoldMoments:
-    moments = None
-    for rows, weights in _pieces(blocks, n_folds):
-        if moments is None:
-            moments = FoldMoments(n_folds, rows.shape[1] - 1, partition)
-        moments.add(rows, numbers.take(len(rows)), weights)
-    return FoldMoments(n_folds, 1, partition) if moments is None else moments
+def moments_of(data: Data, fold: NDArray[np.intp], n_folds: int, partition: int) -> FoldMoments:
+    """Return the moments of the folds of some rows."""
+    columns = data.X.shape[1] + 1
+    if len(data) * columns > MANY:
+        refuse_too_large(f"{len(data)} rows of {columns - 1} columns", 2 * len(data) * columns)
+    moments = FoldMoments(n_folds, columns - 1, partition)
+    for part in batches(len(data), 1, max(4 * n_folds * columns, PIECE // columns)):
+        weights, rows = data.weights[part], np.column_stack([data.X[part], data.y[part]])
+        if np.any(weights != 1.0):
+            with np.errstate(over="ignore"):
+                rows *= np.sqrt(weights)[:, None]
+            name = f"partition {partition}: X and y times the roots of the weights"
+            refuse_non_finite(name, rows)
+        moments.add(rows, fold[part], weights)
+    return moments
 
 
-def refuse_no_rows(moments: FoldMoments) -> None:
-    """Refuse moments of no rows, or of infinite weight."""
-    if not moments.count.any():
+def checked(partition: int, block: Any, columns: int | None = None) -> Iterator[Data]:
+    """Yield the rows of a partition, if there are any; refuse another number of columns."""
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        raise ValueError(
+            f"blocks must hold (X, y) or (X, y, weights), got {type(block).__name__} as partition "
+            f"{partition}"
+        )
+    try:
+        data = as_rows(*block)
+    except ValueError as error:
+        raise ValueError(f"partition {partition}: {error}") from None
+    if len(data):
+        refuse_columns(data.X.shape[1], columns or data.X.shape[1], partition)
+        yield data
+
+
+def refuse_columns(found: int, columns: int, partition: int) -> None:
+    """Refuse a partition with another number of columns, or with none."""
+    if found != columns or not found:
+        raise ValueError(
+            f"X must have {columns or 'one or more'} columns in every partition, got {found} in "
+            f"partition {partition}"
+        )
+
+
+def refuse_empty(count: NDArray[Any], weight: float, strategy: Any) -> None:
+    """Refuse no rows, infinite weight, and folds without rows, given the number in each."""
+    if not count.any():
         raise ValueError(
             "X must have at least one row of positive weight, got none (a generator can be read "
             "only once)"
         )
-    if not np.isfinite(moments.weight.sum()):
+    if not np.isfinite(weight):
         raise ValueError("weights must have a finite sum over all rows, got infinity")
-
-
-def _condensed(rows: Array) -> Array:
-    if len(rows) <= rows.shape[1]:
-        return rows
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        gram = rows.T @ rows
-    squares = gram.diagonal()
-    known = (SMALLEST < squares) & (squares < LARGEST)
-    if not known.all() and rows[:, ~known].any():
-        return triangle(rows)  # QR does not form squares
-    factor = triangle_of_gram(gram)
-    return triangle(rows) if factor is None else factor
-
-
-def _pieces(blocks: Iterable[tuple[str, Data]], n_folds: int) -> Iterator[tuple[Array, Array]]:
-    """Yield blocks cut and joined to pieces that are large enough for one triangle per fold."""
-    waiting: list[tuple[Array, Array]] = []
-    collected = 0
-    for name, data in blocks:
-        columns = data.X.shape[1] + 1
-        _refuse_too_large(columns - 1, collected + 2 * len(data))
-        enough = max(4 * n_folds * columns, LEAST_PIECE // columns)
-        for begin in range(0, len(data), enough):
-            part = slice(begin, begin + enough)
-            weights = data.weights[part]
-            rows = np.column_stack([data.X[part], data.y[part]])
-            if np.any(weights != 1.0):
-                with np.errstate(over="ignore"):
-                    rows *= np.sqrt(weights)[:, None]
-                refuse_non_finite(f"{name}: X and y times the roots of the weights", rows)
-            waiting.append((rows, weights))
-            collected += len(rows)
-            if collected >= enough:
-                yield _joined(waiting)
-                waiting, collected = [], 0
-    if waiting:
-        yield _joined(waiting)
-
-
-def _refuse_too_large(columns: int, rows: int) -> None:
-    if rows * (columns + 1) > MANY:
-        refuse_too_large(f"{rows} rows of {columns} columns", rows * (columns + 1))
-
-
-def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    rows, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return rows, weights
-
-
-def validated(
-    blocks: Iterable[Any], word: str = "block", first: int = 0
-) -> Iterator[tuple[str, Data]]:
-    """Yield checked blocks with equal columns and their names; those without rows are left out."""
-    columns = None
-    try:
-        iterator = iter(blocks)
-    except TypeError:
+    if not count.all():
         raise ValueError(
-            f"blocks must be an iterable of (X, y) or (X, y, weights), got {shown(blocks)}"
-        ) from None
-    for number, block in enumerate(iterator, first):
-        name = f"{word} {number}"
-        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-            raise ValueError(
-                f"blocks must hold (X, y) or (X, y, weights), got {type(block).__name__} as {name}"
-            )
-        try:
-            data = as_rows(*block)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        if not len(data):
-            continue
-        columns = data.X.shape[1] if columns is None else columns
-        if data.X.shape[1] != columns or columns == 0:
-            raise ValueError(
-                f"X must have {columns or 'one or more'} columns in every {word}, got "
-                f"{data.X.shape[1]} in {name}"
-            )
-        yield name, data
+            f"X must have a row in every fold of {strategy!r}, got none in one of them out of "
+            f"{int(count.sum())} rows"
+        )

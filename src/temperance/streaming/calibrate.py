@@ -1,8 +1,9 @@
-r"""The entry points: calibrate linear models on blocks of rows, on partitions, from moments."""
+r"""The entry points: calibrate models on blocks of rows, on partitions, from moments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,28 +12,35 @@ from temperance.calibration import Calibration
 from temperance.checks import as_bounds, one_of, shown, whole
 from temperance.data import Risk
 from temperance.resources import threads_for
-from temperance.strategies import KFold
-from temperance.streaming.accumulate import FoldMoments, accumulate
-from temperance.streaming.averages import source_of
-from temperance.streaming.mode_sums import LaplaceModel
-from temperance.streaming.modes import calibrate_modes, is_laplace
-from temperance.streaming.one_pass import (
-    ONE_PASS,
+from temperance.strategies import (
+    Bayes,
+    KFold,
+    LeaveOneOut,
+    ReferenceRisk,
+    Stacking,
+    strategy_named,
+)
+from temperance.streaming.accumulate import FoldMoments
+from temperance.streaming.folds import FoldNumbers
+from temperance.streaming.linear import (
     Linear,
-    OnePass,
-    as_linear,
-    as_strategy,
+    calibrate_in_passes,
     folds_of,
     from_moments,
+    source_of,
 )
-from temperance.streaming.partitions import Blocks, FoldStatistic, Partitions, merged
-from temperance.streaming.several_passes import SEVERAL, calibrate_in_passes, in_passes
+from temperance.streaming.mode_sums import LaplaceModel
+from temperance.streaming.modes import calibrate_modes, is_laplace
+from temperance.streaming.partitions import Blocks, Folded, Partitions, merged
+from temperance.table import LEAST
+
+ONE_PASS = "KFold, SampleSplitting(shuffle=True), Naive or Bayes"
 
 
 def calibrate_moments(
     model: Linear,
     moments: FoldMoments | Iterable[FoldMoments],
-    strategy: OnePass | str | None = None,
+    strategy: Any = None,
     *,
     bounds: tuple[float, float] = (0.0, 3.0),
 ) -> Calibration:
@@ -47,18 +55,13 @@ def calibrate_moments(
 
     Parameters
     ----------
-    model : GaussianLinear or NormalInverseGammaLinear
+    model : GaussianLinear, NormalInverseGammaLinear or HierarchicalLinear
     moments : FoldMoments, or an iterable of those of partitions
         From :func:`partition_moments`.
     strategy : KFold, SampleSplitting(shuffle=True), Naive or Bayes
         By default as many folds as the moments have.
     bounds : (float, float)
         Range allowed for beta.
-
-    Returns
-    -------
-    Calibration
-        As :func:`calibrate_blocks`.
 
     Examples
     --------
@@ -72,16 +75,16 @@ def calibrate_moments(
     >>> calibrate_moments(models.GaussianLinear(), parts).beta < 1
     True
     """
-    linear = as_linear(model)
     total = moments if isinstance(moments, FoldMoments) else merged(_refusing_others(moments))
-    chosen = as_strategy(KFold(total.n_folds) if strategy is None else strategy, bounds)
+    strategy = KFold(total.n_folds) if strategy is None else strategy
+    chosen = as_strategy(strategy, as_linear(model), "gibbs", bounds)
     n_folds = folds_of(chosen)
     if n_folds is None:
         raise ValueError(f"strategy must be {ONE_PASS}, which need one pass, got {shown(chosen)}")
     if n_folds != total.n_folds:
         raise ValueError(f"moments must have {n_folds} folds for {chosen!r}, got {total.n_folds}")
     with threads_for(0):
-        return from_moments(linear, total, chosen, as_bounds(bounds))
+        return from_moments(model, total, chosen, as_bounds(bounds))
 
 
 def calibrate_blocks(
@@ -90,46 +93,45 @@ def calibrate_blocks(
     strategy: Any = None,
     *,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
-    folds: Literal["rows", "blocks"] = "rows",
+    risk: Risk = "predictive",
+    folds: Literal["rows", "blocks"] | None = None,
     seed: int | np.random.Generator | None = 0,
 ) -> Calibration:
-    r"""Choose beta from blocks of rows, each of which is read once, or a few times.
+    r"""Choose beta, or weights over beta, from blocks of rows, which are read once or a few times.
 
-    Peak memory is O(d^2) for each fold plus one block, for any number of rows; see
-    :func:`calibrate_moments`.  The result equals that of :func:`temperance.calibrate` on all rows
-    with the same folds.
+    Memory is O(d^2) for each fold plus one block and a sample of losses, for any number of rows.
+    Betas, curves and posteriors are those of :func:`temperance.calibrate` on all rows with the same
+    folds; so are errors and weights of up to 50,000 rows, and of more rows those of a sample.
 
     Parameters
     ----------
-    model : GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or a Laplace GibbsLinear
-        The last takes folds of blocks, and a pass for each step of Newton's method.
+    model : linear, or a Laplace approximation
+        GaussianLinear, NormalInverseGammaLinear, HierarchicalLinear; LaplaceLogistic or a Laplace
+        GibbsLinear, which take folds of blocks, and a pass for each step of Newton's method.
     blocks : iterable of (X, y) or (X, y, weights)
         A generator, memory-mapped arrays (:func:`blocks_of_arrays`), the row groups of a Parquet
-        file (:func:`blocks_of_parquet`).  Blocks may be empty.  More than one pass needs a list, or
-        an object whose ``__iter__`` begins anew.
-    strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut, ReferenceRisk
-        Or an Average over KFold or LeaveOneOut.  By default ten folds with ``transfer="beta"``.
-        Identical rows are not kept together.  The first four take one pass for the Gibbs risk;
-        others take two, and a third if some rows determine a direction alone.  An average takes
-        one or two more than its source.
+        file (:func:`blocks_of_parquet`).  Blocks may be empty.  Forecasts need blocks that can be
+        read twice: a list, or an object whose ``__iter__`` begins anew.
+    strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut or Stacking
+        By default :class:`temperance.strategies.Stacking` for forecasts, and ten folds for the
+        Gibbs risk.  Identical rows are not kept together.  The first four take one pass for the
+        Gibbs risk, others two, and a third if some rows determine a direction alone.
     bounds : (float, float)
         Range allowed for beta.
-    risk : {"gibbs", "predictive"}
-        The predictive risk takes two passes; with folds, these must be those of blocks.
-        ReferenceRisk has the Gibbs risk alone.
-    folds : {"rows", "blocks"}
+    risk : {"predictive", "gibbs"}
+    folds : {"rows", "blocks"}, optional
         Whether the fold of a row depends on its place among all rows (:func:`fold_numbers`), so
         that the result does not depend on how rows are divided into blocks; or each block draws
-        its own folds, as the workers of a cluster do (:func:`partition_moments`).
+        its own folds, as the workers of a cluster do (:func:`partition_moments`).  The first by
+        default where one pass is enough; more take the second.
     seed : int, Generator or None
-        Seed of the folds; an integer for ``folds="blocks"``.
+        Seed of the folds; an integer for folds of blocks.
 
     Returns
     -------
     Calibration
-        Its ``data`` are a few weighted rows with the second moments of all.  Standard errors of
-        one pass are those between folds, nan without folds; those of several are over rows.
+        Its ``data`` are a few rows that stand for all.  Standard errors and ranges of one pass are
+        those between folds, nan without folds; those of several are over rows.
 
     Examples
     --------
@@ -141,80 +143,99 @@ def calibrate_blocks(
     ...     for _ in range(5):
     ...         X = rng.standard_normal((10, 20))
     ...         yield X, X[:, 0] + 3 * rng.standard_normal(10)
-    >>> calibration = calibrate_blocks(models.GaussianLinear(), blocks())
+    >>> calibration = calibrate_blocks(models.GaussianLinear(), blocks(), risk="gibbs")
     >>> calibration.data.size, calibration.beta < 1
     (50.0, True)
     """
-    one_of("risk", risk, ("gibbs", "predictive"))
-    one_of("folds", folds, ("rows", "blocks"))
-    chosen = as_strategy(KFold() if strategy is None else strategy, bounds)
-    logistic = is_laplace(model)
-    again = logistic or in_passes(chosen, risk)
-    n_folds = folds_of(source_of(chosen))
-    if again:
-        if n_folds is not None and n_folds > 1 and folds == "rows":
-            what = type(model).__name__ if logistic else "the predictive risk of folds"
-            raise ValueError(
-                f"folds must be 'blocks' for {what}, which needs the rows again, got 'rows'"
-            )
-        _refuse_to_read_once(blocks, chosen, risk)
-    with threads_for(0):
-        if again or folds == "blocks":
-            number = _integer(seed) if folds == "blocks" else 0
-            return calibrate_partitions(
-                model, Blocks(blocks), chosen, bounds=bounds, risk=risk, seed=number
-            )
-        linear = as_linear(model)
-        refuse_other_strategies(chosen)
-        moments = accumulate(blocks, n_folds or 1, seed)
-        return from_moments(linear, moments, chosen, as_bounds(bounds))
+    if folds is not None:
+        one_of("folds", folds, ("rows", "blocks"))
+    chosen = as_strategy(strategy, model, risk, bounds)
+    n_folds = folds_of(source_of(chosen)) or 1
+    again = risk == "predictive" or isinstance(chosen, LeaveOneOut) or is_laplace(model)
+    if again and folds == "rows" and n_folds > 1:
+        raise ValueError(
+            f"folds must be 'blocks' for {chosen!r}, which needs the rows again, got 'rows'"
+        )
+    if again and isinstance(blocks, Iterator):
+        raise ValueError(
+            f"blocks must be readable several times for {chosen!r} and risk={risk!r}: a list, or "
+            f"an object whose __iter__ begins anew, got {type(blocks).__name__}"
+            + ("; or pass risk='gibbs', which takes one pass" if risk == "predictive" else "")
+        )
+    if n_folds == 1:
+        seed = 0
+    in_order = None if again or folds == "blocks" else FoldNumbers(n_folds, seed)
+    number = whole("seed", seed, 0) if in_order is None else 0
+    folded = Folded(n_folds, number, in_order=in_order)
+    return calibrate_partitions(model, Blocks(blocks), chosen, folded, bounds=bounds, risk=risk)
 
 
 def calibrate_partitions(
     model: Linear | LaplaceModel,
     partitions: Partitions,
     strategy: Any,
+    folded: Folded,
     *,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
-    seed: int = 0,
+    risk: Risk = "predictive",
 ) -> Calibration:
     """Choose beta from partitions that an engine can pass over; see :func:`calibrate_blocks`."""
+    limits = as_bounds(bounds)
+    with threads_for(0):
+        if is_laplace(model):
+            return calibrate_modes(model, partitions, folded, strategy, limits, risk)
+        linear = as_linear(model)
+        if risk == "predictive" or folds_of(strategy) is None:
+            return calibrate_in_passes(linear, partitions, folded, strategy, limits, risk)
+        return from_moments(linear, partitions.total(folded), strategy, limits)
+
+
+def as_strategy(
+    strategy: Any, model: Any, risk: Risk, bounds: tuple[float, float], n_folds: int = 10
+) -> Any:
+    """Return a strategy by its name, one given, or the default; refuse those for rows in memory.
+
+    Equal rows are not detected.
+    """
     one_of("risk", risk, ("gibbs", "predictive"))
-    limits, chosen = as_bounds(bounds), as_strategy(strategy, bounds)
-    number = whole("seed", seed, 0)
-    if is_laplace(model):
-        return calibrate_modes(model, partitions, chosen, limits, risk, number)
-    linear = as_linear(model)
-    if in_passes(chosen, risk):
-        return calibrate_in_passes(linear, partitions, chosen, limits, risk, number)
-    refuse_other_strategies(chosen)
-    moments = partitions.total(FoldStatistic(folds_of(chosen) or 1, number))
-    return from_moments(linear, moments, chosen, limits)
-
-
-def refuse_other_strategies(strategy: Any) -> None:
-    """Refuse strategies that need more than sums over rows."""
-    if folds_of(strategy) is None:
+    limits, folds = as_bounds(bounds), KFold(whole("n_folds", n_folds, 2))
+    laplace = is_laplace(model)
+    if not laplace:
+        as_linear(model)
+    chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    if chosen is None:
+        chosen = folds if risk == "gibbs" else Stacking()
+    if isinstance(chosen, Stacking):
+        if risk != "predictive":
+            raise ValueError(f"Stacking is for forecasts: risk must be 'predictive', got {risk!r}")
+        if limits[1] < LEAST:
+            raise ValueError(f"bounds must reach beyond {LEAST:g} to stack, got {limits!r}")
+        source = folds if chosen.source is None and laplace else source_of(chosen)
+        return replace(chosen, source=as_strategy(source, model, risk, bounds))
+    if isinstance(chosen, ReferenceRisk):
+        raise ValueError("ReferenceRisk needs rows in memory: use calibrate, or other strategies")
+    if isinstance(chosen, Bayes) and not limits[0] <= 1 <= limits[1]:
+        raise ValueError(f"bounds must contain beta = 1 for Bayes, got {limits!r}")
+    if isinstance(chosen, KFold) and chosen.duplicates == "auto":
+        return replace(chosen, duplicates="apart")
+    together = isinstance(chosen, LeaveOneOut) and chosen.duplicates == "together"
+    if together or not isinstance(chosen, LeaveOneOut) and folds_of(chosen) is None:
         raise ValueError(
-            f"strategy must be {ONE_PASS}, which need one pass over the rows, or {SEVERAL}, got "
-            f"{shown(strategy)}"
+            f"strategy must be {ONE_PASS}, LeaveOneOut or Stacking of these on blocks and "
+            f"partitions, where equal rows are not seen, got {shown(chosen)}"
         )
+    return chosen
 
 
-def _refuse_to_read_once(blocks: Any, strategy: Any, risk: str) -> None:
-    if isinstance(blocks, Iterator):
+def as_linear(model: Any) -> Linear:
+    """Return the model; refuse those whose risk does not follow from sums over rows."""
+    if not isinstance(model, Linear):
         raise ValueError(
-            f"blocks must be readable several times for {strategy!r} and risk={risk!r}: a list, or "
-            f"an object whose __iter__ begins anew, got {type(blocks).__name__}"
+            "model must be GaussianLinear, NormalInverseGammaLinear, HierarchicalLinear, "
+            "LaplaceLogistic or GibbsLinear(posterior='laplace') to be calibrated on blocks, got "
+            f"{shown(model)}"
         )
-
-
-def _integer(seed: Any) -> int:
-    try:
-        return whole("seed", seed, 0)
-    except ValueError as error:
-        raise ValueError(f'{error} for folds="blocks"') from None
+    return model
 
 
 def _refusing_others(moments: Any) -> Iterator[FoldMoments]:

@@ -13,12 +13,10 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.checks import shown, whole
 from temperance.data import Risk
-from temperance.resources import threads_for
-from temperance.strategies import KFold
-from temperance.streaming.calibrate import calibrate_partitions
+from temperance.streaming.calibrate import as_strategy, calibrate_partitions
+from temperance.streaming.linear import Linear, folds_of, source_of
 from temperance.streaming.mode_sums import LaplaceModel
-from temperance.streaming.one_pass import Linear
-from temperance.streaming.partitions import TOGETHER, S, Statistic, merge_group
+from temperance.streaming.partitions import TOGETHER, Folded, S, Statistic, merge_group
 
 
 def calibrate_dask(
@@ -32,40 +30,32 @@ def calibrate_dask(
     *,
     strategy: Any = None,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
+    risk: Risk = "predictive",
 ) -> Calibration:
-    r"""Choose beta from the partitions of Dask's arrays or data frames.
+    r"""Choose beta, or weights over beta, from the partitions of Dask's arrays or data frames.
 
-    Each partition is reduced to statistics of O(d^2) numbers where it lies; these are merged in
-    groups of eight.  The result equals that of ``calibrate_blocks(..., folds="blocks")`` on the
-    same partitions, to the last digit.
+    Each partition is reduced to statistics of O(d^2) numbers, and to losses of sampled rows, where
+    it lies; these are merged in groups of eight.  The result equals that of
+    ``calibrate_blocks(..., folds="blocks")`` on the same partitions, to the last digit.
 
     Parameters
     ----------
-    model : GaussianLinear, NormalInverseGammaLinear, LaplaceLogistic or a Laplace GibbsLinear
-        The last takes KFold alone, and a pass for each step of Newton's method.
     X, y, weights : Dask arrays, data frames or series
         With the same partitions of the rows, of any lengths; partitions may be empty.  Arrays of
         known lengths are cut like X.
     n_folds : int
-        Number of folds, unless there is a strategy.
+        Number of folds where there is no strategy and rows are held out in folds.
     seed : int
         Seed of the folds.  Each partition draws its own, from ``default_rng([seed, partition])``.
     client : distributed.Client, optional
         By default the current client, or Dask's own scheduler in threads of this process.
-    strategy : KFold, SampleSplitting(shuffle=True), Naive, Bayes, LeaveOneOut or ReferenceRisk
-        Or an Average over KFold or LeaveOneOut.  The first four take one pass over the rows for
-        the Gibbs risk, others two to four, and an average one or two more than its source.
-    bounds : (float, float)
-        Range allowed for beta.
-    risk : {"gibbs", "predictive"}
-        ReferenceRisk has the Gibbs risk alone.
+    model, strategy, bounds, risk
+        As for :func:`calibrate_blocks`.
 
     Returns
     -------
     Calibration
-        Its ``data`` are a few weighted rows with the second moments of all; nothing in it refers
-        to the cluster.
+        As :func:`calibrate_blocks`; nothing in it refers to the cluster.
 
     Examples
     --------
@@ -75,18 +65,15 @@ def calibrate_dask(
     >>> rng = da.random.default_rng(1)
     >>> X = rng.standard_normal((1000, 20), chunks=(300, 20))
     >>> y = X[:, 0] + 30 * rng.standard_normal(1000, chunks=300)
-    >>> calibrate_dask(models.GaussianLinear(), X, y).beta < 1
+    >>> calibrate_dask(models.GaussianLinear(), X, y).gain > 0
     True
     """
     if client is not None and not callable(getattr(client, "compute", None)):
         raise ValueError(f"client must be a distributed.Client or None, got {shown(client)}")
     partitions = DaskPartitions(_partitions(_dask(), X, y, weights), client)
-    if strategy is None:
-        strategy = KFold(whole("n_folds", n_folds, 2))
-    with threads_for(0):
-        return calibrate_partitions(
-            model, partitions, strategy, bounds=bounds, risk=risk, seed=seed
-        )
+    chosen = as_strategy(strategy, model, risk, bounds, n_folds)
+    folded = Folded(folds_of(source_of(chosen)) or 1, whole("seed", seed, 0))
+    return calibrate_partitions(model, partitions, chosen, folded, bounds=bounds, risk=risk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +92,10 @@ class DaskPartitions:
         while len(level) > 1:
             groups = [level[i : i + TOGETHER] for i in range(0, len(level), TOGETHER)]
             level = [merge(group) if len(group) > 1 else group[0] for group in groups]
-        return self._computed(dask, level[0])
-
-    def _computed(self, dask: Any, task: Any) -> Any:
         try:
             if self.client is None:
-                return dask.compute(task)[0]
-            return self.client.compute(task).result()
+                return dask.compute(level[0])[0]
+            return self.client.compute(level[0]).result()
         except _lost() as error:
             reason = " ".join(str(error).split())[:200]
             raise RuntimeError(
@@ -146,41 +130,41 @@ def _dask() -> Any:
 def _partitions(dask: Any, X: Any, y: Any, weights: Any) -> list[tuple[Any, ...]]:
     """Return the delayed partitions, after cutting arrays of known lengths like X."""
     named = {"X": X, "y": y} | ({} if weights is None else {"weights": weights})
+    parts: list[Any] = []
     for name, value in named.items():
         if not dask.is_dask_collection(value) or not hasattr(value, "to_delayed"):
             raise ValueError(
                 f"{name} must be a Dask array, data frame or series, got {shown(type(value))}; use "
                 "calibrate or calibrate_blocks for other rows"
             )
-    cuts = _lengths(X)
-    delayed = {"X": _rows("X", _whole_rows(dask, X))}
-    for name, value in list(named.items())[1:]:
-        if cuts is not None and _lengths(value) is not None and _lengths(value) != cuts:
-            if sum(_lengths(value) or ()) != sum(cuts):
+        if getattr(value, "ndim", 1) > 2:
+            raise ValueError(f"{name} must have one or two dimensions, got shape {value.shape}")
+        cuts, own = _lengths(X), _lengths(value)
+        if cuts is not None and own is not None and own != cuts:
+            if sum(own) != sum(cuts):
                 raise ValueError(
-                    f"X and {name} must have the same length, got {sum(cuts)} and "
-                    f"{sum(_lengths(value) or ())}"
+                    f"X and {name} must have the same length, got {sum(cuts)} and {sum(own)}"
                 )
             value = value.rechunk({0: cuts})
-        delayed[name] = _rows(name, value)
-        if len(delayed[name]) != len(delayed["X"]):
+        elif name == "X":
+            value = _whole_rows(X)
+        parts.append(list(np.ravel(np.asarray(value.to_delayed(), dtype=object))))
+        if len(parts[-1]) != len(parts[0]):
             raise ValueError(
                 f"{name} must have as many partitions as X if lengths are unknown, got "
-                f"{len(delayed[name])} and {len(delayed['X'])}; compute_chunk_sizes() of an array "
-                "makes them known"
+                f"{len(parts[-1])} and {len(parts[0])}; compute_chunk_sizes() of an array makes "
+                "them known"
             )
-    return list(zip(*delayed.values(), strict=True))
+    return list(zip(*parts, strict=True))
 
 
 def _lengths(value: Any) -> tuple[int, ...] | None:
     """Return the rows of each partition; None if they are unknown, as in data frames."""
-    if not hasattr(value, "chunks"):
-        return None
-    cuts = value.chunks[0]
+    cuts = getattr(value, "chunks", [np.nan])[0]
     return None if np.isnan(cuts).any() else cuts
 
 
-def _whole_rows(dask: Any, X: Any) -> Any:
+def _whole_rows(X: Any) -> Any:
     """Return X with all columns in each partition."""
     if not hasattr(X, "chunks") or X.ndim < 2 or X.numblocks[1] == 1:
         return X
@@ -193,10 +177,3 @@ def _whole_rows(dask: Any, X: Any) -> Any:
         stacklevel=4,
     )
     return X.rechunk({1: -1})
-
-
-def _rows(name: str, value: Any) -> list[Any]:
-    delayed = np.ravel(np.asarray(value.to_delayed(), dtype=object))
-    if hasattr(value, "ndim") and value.ndim > 2:
-        raise ValueError(f"{name} must have one or two dimensions, got shape {value.shape}")
-    return list(delayed)

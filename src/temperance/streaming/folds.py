@@ -29,13 +29,18 @@ class FoldNumbers:
 
     def take(self, count: int) -> NDArray[np.intp]:
         """Return the folds of the next ``count`` rows."""
-        parts, collected = [self._left], len(self._left)
-        while collected < count:
+        parts = [self._left]
+        while sum(map(len, parts)) < count:
             parts.append(next(self._sequence))
-            collected += len(parts[-1])
-        drawn_at_once = np.concatenate(parts)
-        self._left = drawn_at_once[count:]
-        return drawn_at_once[:count]
+        drawn = np.concatenate(parts)
+        self._left = drawn[count:]
+        return drawn[:count]
+
+
+def _shuffled(n_folds: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+    ordered = np.tile(np.arange(n_folds), (max(1, min(1024, DRAWN // n_folds)), 1))
+    while True:
+        yield rng.permuted(ordered, axis=1).ravel()
 
 
 def fold_numbers(
@@ -55,9 +60,3 @@ def fold_numbers(
 def partition_folds(n_folds: int, seed: int, partition: int) -> FoldNumbers:
     """Return the folds of the rows of one partition, from ``default_rng([seed, partition])``."""
     return FoldNumbers(n_folds, [whole("seed", seed, 0), partition])
-
-
-def _shuffled(n_folds: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-    ordered = np.tile(np.arange(n_folds), (max(1, min(1024, DRAWN // n_folds)), 1))
-    while True:
-        yield rng.permuted(ordered, axis=1).ravel()

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data import Array, Data, Risk, batches
+from temperance.data import Array, Data, Labels, Risk, batches
 from temperance.losses.base import Loss, Predictor
 from temperance.models import GibbsLinear, LaplaceLogistic
-from temperance.streaming.folds import partition_folds
-from temperance.streaming.row_losses import BATCH, Batch, checked
+from temperance.streaming.accumulate import refuse_columns
+from temperance.streaming.partitions import Folded
+from temperance.streaming.sample import BATCH, Batch
 
 FEW_ROWS = 128
 
@@ -69,13 +70,8 @@ class ModeSums(NamedTuple):
     def merge(self, *others: Self) -> Self:
         """Return the sums over the rows of all; those without rows do not matter."""
         parts = [each for each in (self, *others) if each.weight.any()] or [self]
-        columns = [each.gradient.shape[-1] for each in parts]
-        for each, found in zip(parts, columns, strict=True):
-            if found != columns[0]:
-                raise ValueError(
-                    f"X must have {columns[0]} columns in every partition, got {found} in "
-                    f"partition {each.partition}"
-                )
+        for each in parts:
+            refuse_columns(each.gradient.shape[-1], parts[0].gradient.shape[-1], each.partition)
         sums = zip(*(each[1:] for each in parts), strict=True)
         return type(self)(parts[0].partition, *(np.sum(part, axis=0) for part in sums))
 
@@ -88,9 +84,7 @@ class Modes:
     """
 
     model: LaplaceModel
-    n_folds: int
-    seed: int
-    columns: int | None
+    folded: Folded
     every: int = field(default=1, kw_only=True)
 
     @property
@@ -98,24 +92,24 @@ class Modes:
         """The loss of a linear predictor."""
         return self.model.row_loss
 
-    def by_fold(self, number: int, data: Data, elements: int) -> Iterator[tuple[int, Rows]]:
+    def by_fold(self, data: Data, fold: Labels, elements: int) -> Iterator[tuple[int, Rows]]:
         """Yield batches of the rows of each fold of a partition, with so many other elements."""
-        fold = partition_folds(self.n_folds, self.seed, number).take(len(data))
         columns = data.X.shape[1]
         each = columns * (columns + 1) // 2 + elements
-        for number in range(self.n_folds):
+        for number in range(self.folded.n_folds):
             (rows,) = np.nonzero(fold == number)
             taken = rows[:: self.every]
             factor = data.weights[rows].sum() / data.weights[taken].sum() if len(rows) else 1.0
             for part in batches(len(taken), each, max(BATCH, FEW_ROWS * each)):
                 some = taken[part]
                 Z, offset, _ = self.model.whitened(data.X[some])
-                yield number, Rows(Z, offset, data.y[some], factor * data.weights[some])
+                yield number, Rows(some, Z, offset, data.y[some], factor * data.weights[some])
 
 
 class Rows(NamedTuple):
-    """Whitened rows (n, k), their predictors at 0, responses and weights."""
+    """Places of rows, whitened (n, k), their predictors at 0, responses and weights."""
 
+    places: NDArray[np.intp]
     Z: Array
     offset: Array
     y: Array
@@ -123,49 +117,36 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SumByFold(Modes):
-    """The sums over the rows of each fold at the same points theta (b, k), by default at 0."""
+class SumAtPoints(Modes):
+    """The sums over the rows of each fold at the same points theta (1, b, k), by default at 0.
+
+    With points for each fold, (folds, b, k), the sums over the rows outside of it.
+    """
 
     theta: Array | None = None
 
     def __call__(self, partition: int, block: Any) -> ModeSums:
         """Return the sums of a partition (X, y) or (X, y, weights)."""
-        sums = ModeSums.zero(partition, self.n_folds, *np.shape(_or_zero(self.theta, 1)))
-        for data in checked(partition, block, self.columns):
+        folds = np.arange(self.folded.n_folds)
+        theta = np.zeros((1, 1, 1)) if self.theta is None else self.theta
+        sums = ModeSums.zero(partition, len(folds), *theta.shape[1:])
+        for data, fold in self.folded.rows(partition, block):
             if self.theta is None:
-                self._refuse(partition, data)
-            theta = _or_zero(self.theta, self.model.features(data.X[:1]).shape[1])
-            sums = ModeSums.zero(partition, self.n_folds, *theta.shape)
-            for fold, rows in self.by_fold(partition, data, 6 * len(theta)):
-                _add(sums, np.array([fold]), theta[None], self.loss, rows)
+                theta = np.zeros((1, 1, self._columns(partition, data)))
+                sums = ModeSums.zero(partition, len(folds), *theta.shape[1:])
+            together = len(theta) == 1
+            for number, rows in self.by_fold(data, fold, 6 * theta[..., 0].size):
+                sets = folds[number : number + 1] if together else np.delete(folds, number)
+                _add(sums, sets, theta if together else theta[sets], self.loss, rows)
         return sums
 
-    def _refuse(self, partition: int, data: Data) -> None:
+    def _columns(self, partition: int, data: Data) -> int:
+        """Return the number of coefficients; refuse rows that do not fit the model."""
         try:
             self.loss.check(data.y)
-            self.model.whitened(data.X)
+            return self.model.whitened(data.X)[0].shape[1]
         except ValueError as error:
             raise ValueError(f"partition {partition}: {error}") from None
-
-
-@dataclass(frozen=True, eq=False)
-class SumOutsideFolds(Modes):
-    """The sums over the rows outside of each fold, at points theta (folds, b, k) of its own."""
-
-    theta: Array
-
-    def __call__(self, partition: int, block: Any) -> ModeSums:
-        """Return the sums of a partition (X, y) or (X, y, weights)."""
-        sums, folds = ModeSums.zero(partition, *self.theta.shape), np.arange(self.n_folds)
-        for data in checked(partition, block, self.columns):
-            for fold, rows in self.by_fold(partition, data, 6 * self.theta[..., 0].size):
-                others = np.delete(folds, fold)
-                _add(sums, others, self.theta[others], self.loss, rows)
-        return sums
-
-
-def _or_zero(theta: Array | None, columns: int) -> Array:
-    return np.zeros((1, columns)) if theta is None else theta
 
 
 def _add(sums: ModeSums, sets: NDArray[np.intp], theta: Array, loss: Loss, rows: Rows) -> None:
@@ -185,20 +166,19 @@ def _add(sums: ModeSums, sets: NDArray[np.intp], theta: Array, loss: Loss, rows:
 class LossesAtModes(Modes):
     """Losses of the rows of each fold under the posterior of the others."""
 
-    beta: Array
+    betas: Array
     risk: Risk
-    means: Array  # (folds, b, k)
-    forms: Array  # (folds, b, k (k + 1) / 2): covariances S, as what gives z'Sz from products of z
+    means: Array  # (folds, g, k)
+    roots: Array  # (folds, g, k, k): of the covariances
 
-    def partition(self, number: int, data: Data) -> Iterator[Batch]:
+    def batches(self, data: Data, fold: Labels) -> Iterator[Batch]:
         """Yield the losses of batches of rows, fold by fold; none is set aside."""
-        none = np.zeros((1, 1))
-        for fold, rows in self.by_fold(number, data, 8 * len(self.beta)):
-            mean = rows.offset + self.means[fold] @ rows.Z.T
-            # S is at most the prior's I: rounding is small beside the prior's variance |z|^2.
-            variance = np.maximum(self.forms[fold] @ products(rows.Z), 0.0)
+        none, k = np.zeros((1, 1)), self.means.shape[2]
+        for number, rows in self.by_fold(data, fold, (k + 8) * len(self.betas)):
+            mean = rows.offset + self.means[number] @ rows.Z.T
+            variance = ((rows.Z @ self.roots[number]) ** 2).sum(axis=2)
             losses = self.loss.risk(Predictor(mean, variance, none, none), rows.y, self.risk)[0]
-            yield Batch(losses.T, rows.weights, np.zeros(len(rows.y), dtype=bool))
+            yield rows.places, losses.T, np.zeros(len(rows.y), dtype=bool)
 
 
 def products(Z: Array) -> Array:
@@ -209,9 +189,3 @@ def products(Z: Array) -> Array:
         np.multiply(columns[j:], columns[j], out=found[begin : begin + k - j])
         begin += k - j
     return found
-
-
-def as_forms(symmetric: Array) -> Array:
-    """Return what gives z'Sz from the products of z, for matrices (..., k, k)."""
-    i, j = np.triu_indices(symmetric.shape[-1])
-    return np.where(i == j, 1.0, 2.0) * symmetric[..., i, j]

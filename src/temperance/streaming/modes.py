@@ -1,7 +1,7 @@
 r"""Laplace approximations on partitions: Newton's method by sums over rows, one pass for a step.
 
-For the training set t of each fold, that of all rows, and every beta of some panels
-(:mod:`temperance.streaming.panels`), the mode theta in whitened coordinates minimises
+For the training set t of each fold, that of all rows, and every beta of a table, the mode theta in
+whitened coordinates minimises
 
     J = c sum_i w_i l(u_i, y_i) + |theta|^2 / 2,    u = offset + Z theta,    c = beta f_t,
 
@@ -13,7 +13,7 @@ not make J smaller is shortened.
 The modes of all rows are found first: one training set costs a tenth of ten.  If rows are many,
 those of some rows come before.  The modes outside of a fold are near those of all rows at the beta
 of equally much information, where a pass gives the sums of every fold at once; two or three passes
-remain.  The Hessians of all rows also tell which betas the panels of the folds need.
+remain.
 """
 
 from __future__ import annotations
@@ -21,49 +21,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibration import BetaWeights, Calibration
+from temperance.calibration import Calibration
 from temperance.checks import non_negative, shown
 from temperance.data import Array, Data, Risk
 from temperance.models import GibbsLinear, LaplaceLogistic
 from temperance.models.glm.gaussians import inverse_root
 from temperance.models.glm.model import refuse_without_likelihood
 from temperance.posteriors import GaussianPosterior
-from temperance.search.log_scale import HUGE, Ruler, Scale
-from temperance.strategies import Average, KFold
-from temperance.strategies.selection import warn_of_minimum
-from temperance.streaming.averages import MixedLosses, averaged, refuse_other_risk, source_of
-from temperance.streaming.loss_sums import LossSums, SummedCurve
+from temperance.strategies import KFold, Stacking
+from temperance.streaming.accumulate import refuse_empty
 from temperance.streaming.mode_sums import (
     LaplaceModel,
     LossesAtModes,
-    Modes,
     ModeSums,
-    SumByFold,
-    SumOutsideFolds,
-    as_forms,
+    SumAtPoints,
 )
-from temperance.streaming.panels import Panels
-from temperance.streaming.partitions import Partitions
-from temperance.streaming.row_losses import GatherLosses, LossesOfRows, Other
-from temperance.uncertainty.standard_errors import RowErrors, error_inflation
+from temperance.streaming.partitions import Folded, Partitions
+from temperance.streaming.sample import (
+    STACKED,
+    SecondPass,
+    Smooth,
+    StreamedCalibration,
+    betas_for,
+    concluded,
+    first_pass,
+)
+from temperance.table import LEAST, half_decades
 
+FINE = 4, LEAST  # betas in a decade for a minimum, and the least of them
+PRIOR = 0.03  # beta times the largest eigenvalue below which posteriors are next to the prior
 MOST_PASSES = 38  # of Newton's method; the first one and that of the losses come on top
 CLOSE = 1e-9  # last step to a mode, in standard deviations of the posterior: Hessians are older
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
-DEGREE, WIDEST = 24, 4.5  # of the polynomials on a panel, and of panels: errors of 1e-10
 ENOUGH = 1000  # rows for each column whose modes are near those of all rows
 MANY = 8  # times as many rows, from which on some of them come first
 NEGLIGIBLE = 1e-9  # change of a risk
-RESOLVED = 1e-9  # the last coefficients on a panel beside the risk; if larger, panels are halved
-MODE_RESOLVED = 1e-8  # the same beside the largest coefficient of a mode
-LEAST_PASSES = 4  # that halved panels take
-FLATTER = 30.0  # how much smaller eigenvalues of folds may be than those of all rows, at first
 NOT_FOUND = (
     "X and y must have modes that Newton's method finds in 40 passes over the rows, got some that "
     "it does not; standardise X, leave out columns that depend on others, or narrow bounds"
@@ -75,7 +73,6 @@ def is_laplace(model: Any) -> TypeGuard[LaplaceModel]:
     if not isinstance(model, GibbsLinear):
         return isinstance(model, LaplaceLogistic)
     loss = model.row_loss
-    # The panels need curves that are analytic in beta, which losses with bends do not give.
     if model.kind != "laplace" or loss.free or not (loss.convex and loss.likelihood):
         raise ValueError(
             "model must be GibbsLinear with posterior='laplace' and a loss that is a log-concave "
@@ -85,260 +82,155 @@ def is_laplace(model: Any) -> TypeGuard[LaplaceModel]:
 
 
 class Found(NamedTuple):
-    """Modes (t, b, k) at nodes, Hessians of the losses there, and how many passes are left."""
+    """Modes (t, b, k) at betas (b,), Hessians of the losses there, and how many passes are left."""
 
-    panels: Panels
+    betas: Array
     modes: Array
     hessian: Array
     left: int
 
-    def at(self, beta: Array) -> Array:
-        """Return the modes at other betas (g,), interpolated: (t, g, k)."""
-        return self.panels.weights(beta)[0] @ self.modes
+    def at(self, betas: Array) -> tuple[Array, Array]:
+        """Return the modes (t, g, k) at other betas, and the Hessians, interpolated."""
+        b, g = len(self.betas), len(betas)
 
-    def hessian_at(self, beta: Array) -> Array:
-        """Return the Hessians at other betas (g,), interpolated: (t, g, k, k)."""
-        return np.einsum("gb,tbjk->tgjk", self.panels.weights(beta)[0], self.hessian, optimize=True)
+        def between(part: Array) -> Array:
+            found = Smooth(self.betas, part.swapaxes(0, 1).reshape(b, -1))(betas)
+            return found.reshape(g, len(part), *part.shape[2:]).swapaxes(0, 1)
+
+        return between(self.modes), between(self.hessian)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModeCalibration(Calibration):
+class ModeCalibration(StreamedCalibration):
     """A calibration whose posteriors come from the modes that were found in passes."""
 
-    found: Posteriors = field(kw_only=True)
+    found: Found = field(kw_only=True)
 
     def posterior_at(self, beta: float) -> Any:
-        """Return the posterior at another beta on all data; Bayes is 1."""
-        return self.found.at(non_negative("beta", beta))
+        """Return the posterior at another beta on all data; Bayes is 1.
 
-    def certificate(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise an error: a certificate needs the rows, which are not kept."""
-        raise ValueError(
-            "a certificate needs all rows at once, got sums over partitions; use calibrate(model, "
-            "X, y) on rows that fit into memory"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Posteriors:
-    """The posterior of all rows at every beta, interpolated."""
-
-    model: LaplaceModel
-    panels: Panels
-    modes: Array  # (b, k)
-    hessians: Array  # (b, k, k)
-
-    def at(self, beta: float) -> Any:
-        """Return the posterior at beta."""
-        prior = self.model.prior(self.modes.shape[1])
-        mean, root = self.whitened(beta)
+        Between the betas of the passes it is interpolated.
+        """
+        model: Any = self.model
+        ((mean,),), ((hessian,),) = self.found.at(np.array([non_negative("beta", beta)]))
+        prior = model.prior(len(mean))
+        root = inverse_root((np.eye(len(mean)) + beta * hessian)[None])[0]
         coefficients = GaussianPosterior(
-            prior.mean + prior.unwhiten(mean), prior.posterior_root(root), self.model.design
+            prior.mean + prior.unwhiten(mean), prior.posterior_root(root), model.design
         )
-        return self.model.forecasting(coefficients, self.model.row_loss)
-
-    def whitened(self, beta: float) -> tuple[Array, Array]:
-        """Return mean and covariance root in whitened coordinates."""
-        ((weights,), _) = self.panels.weights(np.array([beta]))
-        hessian = np.tensordot(weights, self.hessians, 1)
-        root = inverse_root((np.eye(len(hessian)) + beta * hessian)[None])[0]
-        return weights @ self.modes, root
-
-    def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return how many parameters the posteriors take from the data: d - tr(S_0^-1 S)."""
-        roots = [self.whitened(float(beta))[1] for beta in betas]
-        return np.array([len(root) - float((root**2).sum()) for root in roots])
+        return model.forecasting(coefficients, model.row_loss)
 
 
 def calibrate_modes(
     model: LaplaceModel,
     partitions: Partitions,
+    folded: Folded,
     strategy: Any,
     bounds: tuple[float, float],
     risk: Risk,
-    seed: int,
 ) -> Calibration:
     """Choose beta for the Laplace approximation by folds, in passes over the partitions."""
     if risk == "predictive":
         refuse_without_likelihood(model.row_loss)
-    refuse_other_risk(strategy, risk)
-    source = source_of(strategy)
+    stacked = isinstance(strategy, Stacking)
+    source = strategy.source if stacked else strategy
     if not isinstance(source, KFold) or source.duplicates == "together":
-        kind = type(model).__name__
         raise ValueError(
-            f"strategy must be KFold for {kind} on partitions, or Average(KFold()), got "
-            f"{shown(strategy)}"
+            f"strategy must be KFold for {type(model).__name__} on partitions, or "
+            f"Stacking(KFold()), got {shown(strategy)}"
         )
-    start = partitions.total(SumByFold(model, source.n_folds, seed, None))
-    _refuse_start(start, source, model.row_loss.binary)
-    size = float(start.weight.sum())
-    columns = start.gradient.shape[2] + _offsets(model)
-    modes = Modes(model, source.n_folds, seed, columns)
-    whole = _of_all_rows(partitions, modes, start.together, max(bounds[1], 1.0))
+    start, largest = first_pass(partitions, SumAtPoints(model, folded), folded)
+    size, columns, ones = float(start.weight.sum()), start.gradient.shape[2], start.labels.sum()
+    refuse_empty(start.rows, size, source)
+    if model.row_loss.binary and not 0 < ones < size:
+        raise ValueError(f"y must hold both classes 0 and 1, got only {float(ones > 0)!r}")
+    offsets = int(isinstance(model, GibbsLinear) and model.offset_column is not None)
+    newton = Newton(partitions, model, replace(folded, columns=columns + offsets))
+    betas = betas_for(bounds, *(STACKED if stacked else FINE))
+    whole = newton.of_all_rows(start.together, betas)
     share = start.others.weight / size
     factors = 1 / share if source.transfer == "alpha" else np.ones_like(share)
-    summed, found = _held_out(partitions, modes, whole, share, factors, risk)
-    posteriors = Posteriors(model, whole.panels, whole.modes[0], whole.hessian[0])
-    curve = summed.curve(f"{model.row_loss.method}, by passes over the rows")
-    data = summed.tested
-    inflate = partial(error_inflation, posteriors, data)
-    average = None
-    if isinstance(strategy, Average):
-
-        def sums_of(average: BetaWeights) -> LossSums:
-            at = _losses(modes, found, np.append(average.betas, 1.0), factors, risk)
-            return _gathered(partitions, MixedLosses(at, average))
-
-        average, minimum, value, errors = averaged(
-            strategy, summed, curve, posteriors, data, bounds, sums_of, inflate
-        )
-    else:
-        minimum = strategy.locate(curve, bounds)
-        value = float(curve(minimum.beta))
-        weights, beta = summed.weights, minimum.beta
-        errors = RowErrors(curve, beta, weights, partial(inflate, beta))
-    calibration = ModeCalibration(
-        model=model,
-        data=data,
-        strategy=strategy,
-        kind=risk,
-        bounds=bounds,
-        minimum=minimum,
-        risk=value,
-        errors=errors,
-        curve=curve,
-        average=average,
-        found=posteriors,
-    )
-    warn_of_minimum(calibration)
-    return calibration
-
-
-def _offsets(model: LaplaceModel) -> int:
-    """Return how many columns of X have no coefficient."""
-    return int(isinstance(model, GibbsLinear) and model.offset_column is not None)
-
-
-def _refuse_start(start: ModeSums, strategy: KFold, binary: bool) -> None:
-    size, ones = float(start.weight.sum()), float(start.labels.sum())
-    if not size > 0:
-        raise ValueError("X must have at least one row of positive weight, got none")
-    if not np.isfinite(size):
-        raise ValueError("weights must have a finite sum over all rows, got infinity")
-    if binary and not 0 < ones < size:
-        raise ValueError(f"y must hold both classes 0 and 1, got only {float(ones > 0)!r}")
-    if not (start.weight > 0).all():
-        raise ValueError(f"X must have a row in every fold of {strategy!r}, got none in one")
-
-
-def _of_all_rows(partitions: Partitions, modes: Modes, start: ModeSums, upper: float) -> Found:
-    """Return the modes of all rows at nodes up to a beta, from the sums at 0.
-
-    Those of many rows are found near the modes of some.
-    """
-    columns, count = start.gradient.shape[2], float(start.rows[0])
-    every = int(count / (ENOUGH * columns))
-    every = every if every >= MANY else 1
-    at = SumByFold(modes.model, modes.n_folds, modes.seed, modes.columns)
-
-    def sums(theta: Array, every: int = 1) -> ModeSums:
-        return partitions.total(replace(at, theta=theta[0], every=every)).together
-
-    # The gradient, too, bounds how fast posteriors leave the prior at beta = 0.
-    fastest = np.linalg.norm(start.hessian[0, 0], 2), np.linalg.norm(start.gradient)
-    # Where classes are apart, Hessians nearly vanish.
-    panels = _panels(upper, max(*map(float, fastest), 1e-100), 0.0)
-    left, zero = MOST_PASSES, np.zeros((1, 1, columns))
-    if every > 1:
-        start, left = sums(zero, every), left - 1
-    theta: Array = np.repeat(zero, len(panels.nodes), axis=1)
-    begin = start.repeated(len(panels.nodes))
-    found = _newton(partial(sums, every=every), panels, np.ones(1), theta, begin, left)
-    if every > 1:
-        panels, left = _narrowed(found, 1.0), found.left - 1
-        theta = found.at(panels.nodes)
-        found = _newton(sums, panels, np.ones(1), theta, sums(theta), left)
-    while not found.panels.resolves(found.modes[0], MODE_RESOLVED):
-        panels, theta, left = _finer(found)
-        found = _newton(sums, panels, np.ones(1), theta, sums(theta), left)
-    return found
-
-
-def _held_out(
-    partitions: Partitions,
-    modes: Modes,
-    whole: Found,
-    share: Array,
-    factors: Array,
-    risk: Risk,
-) -> tuple[SummedCurve, Found]:
-    """Return the curve of the losses of all rows, each under the posterior of the other folds."""
-    model, n_folds, seed, columns = modes.model, modes.n_folds, modes.seed, modes.columns
-
-    def sums(theta: Array) -> ModeSums:
-        return partitions.total(SumOutsideFolds(model, n_folds, seed, columns, theta))
-
-    panels = _narrowed(whole, float(factors.max()))
-    near = whole.at(min(float(np.mean(factors * share)), 1.0) * panels.nodes)
-    start = partitions.total(SumByFold(model, n_folds, seed, columns, near[0])).others
-    theta, left = np.repeat(near, n_folds, axis=0), whole.left - 1
-    while True:
-        found = _newton(sums, panels, factors, theta, start, left)
-        losses = _gathered(partitions, _losses(modes, found, panels.nodes, factors, risk))
-        if panels.resolves(losses.plain, RESOLVED):
-            return SummedCurve(losses, panels, Scale(panels.ruler.offset)), found
-        panels, theta, left = _finer(found._replace(left=found.left - 1))
-        start = sums(theta)
-
-
-def _losses(modes: Modes, found: Found, betas: Array, factors: Array, risk: Risk) -> LossesAtModes:
-    """Return the losses of rows at betas under the posteriors of other folds."""
-    means, hessian = found.at(betas), found.hessian_at(betas)
+    outside = newton.outside_folds(whole, betas, share, factors)
     c = np.multiply.outer(factors, betas)[..., None, None]
-    roots = np.stack([inverse_root(each) for each in np.eye(hessian.shape[-1]) + c * hessian])
-    forms = as_forms(roots @ roots.swapaxes(2, 3))
-    return LossesAtModes(
-        modes.model, modes.n_folds, modes.seed, modes.columns, betas, risk, means, forms
-    )
+    roots = np.stack([inverse_root(each) for each in np.eye(columns) + c * outside.hessian])
+    losses = LossesAtModes(model, newton.folded, betas, risk, outside.modes, roots)
+    sample = partitions.total(SecondPass(losses, newton.folded, largest))
+    method = f"{model.row_loss.method}, by passes over the rows"
+    table = sample.table(betas, np.empty((len(betas), 0)), risk, 1.0, method)
+    if not stacked:
+        whole = newton.also_at(strategy.rule(table, bounds).beta, whole)
+    data = Data(np.empty((1, 0)), np.zeros(1), np.array([size]))
+    return concluded(ModeCalibration, model, data, strategy, bounds, table, found=whole)
 
 
-def _gathered(partitions: Partitions, losses: LossesOfRows) -> LossSums:
-    """Return the sums of losses over all rows, in one pass."""
-    base = int(np.argmin(np.abs(losses.beta - 1.0)))
-    return partitions.total(GatherLosses(losses, Other(), None, base)).sums
+@dataclass(frozen=True, eq=False)
+class Newton:
+    """Newton's method by passes over the partitions."""
 
+    partitions: Partitions
+    model: LaplaceModel
+    folded: Folded
 
-def _panels(upper: float, fastest: float, slowest: float) -> Panels:
-    """Return panels for posteriors whose eigenvalues lie about between two."""
-    ruler = Ruler.of_scale((0.0, upper), Scale(1 / fastest))
-    largest = FLATTER / slowest if slowest > 0 else HUGE
-    return Panels(ruler, DEGREE, WIDEST, min(max(largest, 2 * ruler.offset), HUGE))
+    def by_fold(self, theta: Array, every: int = 1) -> ModeSums:
+        """Return the sums of folds, or over the rows outside of them, or over some of them."""
+        return self.partitions.total(SumAtPoints(self.model, self.folded, theta, every=every))
 
+    def all_rows(self, theta: Array, every: int = 1) -> ModeSums:
+        """Return the sums over all rows at points theta (1, b, k), or over some of them."""
+        return self.by_fold(theta, every).together
 
-def _narrowed(found: Found, factor: float) -> Panels:
-    """Return panels without betas beyond which the posteriors of all rows hardly change."""
-    ruler, values = found.panels.ruler, np.linalg.eigvalsh(found.hessian[0])
-    return _panels(ruler.upper, factor / ruler.offset, float(values.min()))
+    def of_all_rows(self, start: ModeSums, betas: Array) -> Found:
+        """Return the modes of all rows, from the sums at 0, also at betas next to the prior.
 
+        Those of many rows are found near the modes of some.
+        """
+        columns, count = start.gradient.shape[2], float(start.rows[0])
+        # The gradient, too, bounds how fast posteriors leave the prior.
+        steep = np.linalg.norm(start.hessian[0, 0], 2), np.linalg.norm(start.gradient)
+        lowest, least = PRIOR / max(*map(float, steep), 1.0), float(betas[betas > 0][0])
+        if lowest < least:
+            betas = np.unique(np.append(betas, half_decades((lowest, least))))
+        theta, b = np.zeros((1, len(betas), columns)), len(betas)
+        every = int(count / (ENOUGH * columns))
+        if every < MANY:
+            start, left = start.repeated(b), MOST_PASSES
+            return _newton(self.all_rows, betas, np.ones(1), theta, start, left)
+        some = partial(self.all_rows, every=every)
+        few, left = some(theta[:, :1]).repeated(b), MOST_PASSES - 1
+        near = _newton(some, betas, np.ones(1), theta, few, left)
+        return self._from(near.modes, betas, near.left)
 
-def _finer(found: Found) -> tuple[Panels, Array, int]:
-    """Return more panels, the modes there and the passes left for them, if these are enough."""
-    if found.left < LEAST_PASSES:
-        raise ValueError(NOT_FOUND)
-    finer = found.panels.finer()
-    return finer, found.at(finer.nodes), found.left - 1
+    def also_at(self, beta: float, found: Found) -> Found:
+        """Return the modes of all rows also at another beta."""
+        if beta in found.betas:
+            return found
+        at = np.array([beta])
+        one, place = self._from(found.at(at)[0], at, found.left), found.betas.searchsorted(beta)
+        modes = np.insert(found.modes, place, one.modes[:, 0], axis=1)
+        hessian = np.insert(found.hessian, place, one.hessian[:, 0], axis=1)
+        return Found(np.insert(found.betas, place, beta), modes, hessian, one.left)
+
+    def _from(self, theta: Array, betas: Array, left: int) -> Found:
+        start = self.all_rows(theta)
+        return _newton(self.all_rows, betas, np.ones(1), theta, start, left - 1)
+
+    def outside_folds(self, whole: Found, betas: Array, share: Array, factors: Array) -> Found:
+        """Return the modes of the rows outside of each fold, which have a share of the weight."""
+        near, _ = whole.at(min(float(np.mean(factors * share)), 1.0) * betas)
+        theta, start = np.repeat(near, self.folded.n_folds, axis=0), self.by_fold(near).others
+        return _newton(self.by_fold, betas, factors, theta, start, whole.left - 1)
 
 
 def _newton(
     sums_at: Callable[[Array], ModeSums],
-    panels: Panels,
+    betas: Array,
     factors: Array,
     theta: Array,
     start: ModeSums,
     left: int,
 ) -> Found:
     """Return the modes of t sets of rows, from points theta (t, b, k) with known sums."""
-    c = np.multiply.outer(factors, panels.nodes)
+    c = np.multiply.outer(factors, betas)
     theta, gradient, hessian = theta.copy(), start.gradient.copy(), start.hessian
     objective = c * start.value + 0.5 * (theta**2).sum(axis=2)
     step, distance = _step(theta, gradient, hessian, c)
@@ -363,7 +255,7 @@ def _newton(
         step, distance = _step(theta, gradient, hessian, c)
         close |= distance <= CLOSE
         close |= full & _negligible(distance, last, c * start.weight[:, None], theta.shape[2])
-    return Found(panels, theta + step, hessian, left)
+    return Found(betas, theta + step, hessian, left)
 
 
 def _negligible(

@@ -11,10 +11,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from temperance.checks import shown
-from temperance.streaming.accumulate import FoldMoments, partition_moments
+from temperance.data import Data
+from temperance.streaming.accumulate import FoldMoments, checked, moments_of
+from temperance.streaming.folds import FoldNumbers, partition_folds
 
 TOGETHER = 8  # statistics that are merged at once
+NO_BLOCKS = "blocks must hold at least one block, got none (a generator can be read only once)"
 
 
 class Additive(Protocol):
@@ -46,20 +52,33 @@ class Partitions(Protocol):
 
 
 @dataclass(frozen=True)
-class FoldStatistic:
-    """The moments of the folds of a partition."""
+class Folded:
+    """Rows of partitions with their folds.
+
+    Parameters
+    ----------
+    n_folds, seed : int
+        Each partition draws its folds, from ``default_rng([seed, partition])``.
+    columns : number of columns of X, if it is known
+    in_order : folds of rows by their place among all; for one pass in this process
+    """
 
     n_folds: int
-    seed: int
+    seed: int = 0
+    columns: int | None = None
+    in_order: FoldNumbers | None = None
+
+    def rows(self, partition: int, block: Any) -> Iterator[tuple[Data, NDArray[np.intp]]]:
+        """Yield the rows of a partition (X, y) or (X, y, weights), if there are any."""
+        for data in checked(partition, block, self.columns):
+            numbers = self.in_order or partition_folds(self.n_folds, self.seed, partition)
+            yield data, numbers.take(len(data))
 
     def __call__(self, partition: int, block: Any) -> FoldMoments:
-        """Return the moments of a partition (X, y) or (X, y, weights)."""
-        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-            raise ValueError(
-                f"blocks must hold (X, y) or (X, y, weights), got {type(block).__name__} as "
-                f"partition {partition}"
-            )
-        return partition_moments(*block, n_folds=self.n_folds, seed=self.seed, partition=partition)
+        """Return the moments of the folds of a partition."""
+        for data, fold in self.rows(partition, block):
+            return moments_of(data, fold, self.n_folds, partition)
+        return FoldMoments(self.n_folds, 1, partition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +89,13 @@ class Blocks:
 
     def total(self, statistic: Statistic[S]) -> S:
         """Return the statistic of all rows, in one pass."""
-        return merged(statistic(number, block) for number, block in enumerate(self._again()))
-
-    def _again(self) -> Iterator[Any]:
         try:
-            return iter(self.blocks)
+            parts = enumerate(self.blocks)
         except TypeError:
             raise ValueError(
                 f"blocks must be an iterable of (X, y) or (X, y, weights), got {shown(self.blocks)}"
             ) from None
+        return merged(statistic(number, block) for number, block in parts)
 
 
 def merged(parts: Iterable[S]) -> S:
@@ -91,12 +108,7 @@ def merged(parts: Iterable[S]) -> S:
             return waiting[0]
         if waiting:
             _push(levels, level + 1, merge_group(waiting))
-    raise ValueError("blocks must hold at least one block, got none")
-
-
-def merge_group(parts: list[S]) -> S:
-    """Return the statistic of all rows of a group."""
-    return parts[0].merge(*parts[1:])
+    raise ValueError(NO_BLOCKS)
 
 
 def _push(levels: list[list[S]], level: int, part: S) -> None:
@@ -106,3 +118,8 @@ def _push(levels: list[list[S]], level: int, part: S) -> None:
     if len(levels[level]) == TOGETHER:
         group, levels[level] = levels[level], []
         _push(levels, level + 1, merge_group(group))
+
+
+def merge_group(parts: list[S]) -> S:
+    """Return the statistic of all rows of a group."""
+    return parts[0].merge(*parts[1:])

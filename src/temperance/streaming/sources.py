@@ -1,8 +1,10 @@
-r"""Blocks of rows from arrays on disk and from Parquet files."""
+r"""Blocks of rows from arrays on disk and from Parquet files, which can be read again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -10,13 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.checks import shown, whole
-from temperance.data import Array
+from temperance.data import Array, batches
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """Blocks that are read anew by every loop over them."""
+
+    read: Callable[[], Iterator[tuple[Any, ...]]]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Return the blocks from the first one on."""
+        return self.read()
 
 
 def blocks_of_arrays(
     X: Any, y: Any, weights: Any = None, rows: int = 65536
-) -> Iterator[tuple[ArrayLike, ...]]:
-    """Yield blocks of rows of arrays.
+) -> Iterable[tuple[ArrayLike, ...]]:
+    """Return blocks of rows of arrays.
 
     Parameters
     ----------
@@ -32,19 +45,25 @@ def blocks_of_arrays(
     [2, 2, 1]
     """
     whole("rows", rows, 1)
-    parts = (X, y) if weights is None else (X, y, weights)
-    names = ("X", "y", "weights")[: len(parts)]
-    lengths = [_length(name, part) for name, part in zip(names, parts, strict=True)]
+    named = {"X": X, "y": y} | ({} if weights is None else {"weights": weights})
+    for name, part in named.items():
+        if not hasattr(part, "__len__"):
+            raise ValueError(f"{name} must be an array of rows, got {type(part).__name__}")
+    lengths = [len(part) for part in named.values()]
     if len(set(lengths)) > 1:
-        raise ValueError(f"{', '.join(names)} must have the same length, got {lengths}")
-    for begin in range(0, lengths[0], rows):
-        yield tuple(part[begin : begin + rows] for part in parts)
+        raise ValueError(f"{', '.join(named)} must have the same length, got {lengths}")
+
+    def read() -> Iterator[tuple[ArrayLike, ...]]:
+        for some in batches(lengths[0], 1, rows):
+            yield tuple(part[some] for part in named.values())
+
+    return Again(read)
 
 
 def blocks_of_parquet(
     path: str | PathLike[str], target: str, columns: Sequence[str] | None = None, rows: int = 65536
-) -> Iterator[tuple[Array, Array]]:
-    """Yield blocks of rows of a Parquet file of numbers.
+) -> Iterable[tuple[Array, Array]]:
+    """Return blocks of rows of a Parquet file of numbers.
 
     Parameters
     ----------
@@ -56,12 +75,17 @@ def blocks_of_parquet(
     rows : int
         Number of rows of a block, at most.
     """
+    return Again(partial(_read_parquet, path, target, columns, whole("rows", rows, 1)))
+
+
+def _read_parquet(
+    path: str | PathLike[str], target: str, columns: Sequence[str] | None, rows: int
+) -> Iterator[tuple[Array, Array]]:
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install 'temperance[cli]'") from None
-    whole("rows", rows, 1)
     begin = 0
     try:
         with parquet.ParquetFile(path) as file:
@@ -91,13 +115,6 @@ def _inputs(known: Sequence[str], target: str, columns: Sequence[str] | None) ->
     if not inputs:
         raise ValueError(f"columns must name at least one input beside {shown(target)}, got none")
     return inputs
-
-
-def _length(name: str, part: Any) -> int:
-    try:
-        return len(part)
-    except TypeError:
-        raise ValueError(f"{name} must be an array of rows, got {type(part).__name__}") from None
 
 
 def _numbers(name: str, column: Any, begin: int) -> Array:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from temperance.checks import as_bounds, as_data, as_non_negative, one_of
-from temperance.curves import held_out
 from temperance.data import Array, Data, Risk
 from temperance.protocols import known_noise_variance
 from temperance.resources import threads_for
@@ -99,7 +98,7 @@ def true_risks(setting: Any, data: Data, risk: Risk, bounds: tuple[float, float]
 
         return HeldOut(half_decades(bounds), by_formula, np.ones(1), np.ones(1), risk)
     rows, plan = stacked_data(data, as_data(*representative_rows(setting, risk)))
-    return held_out(model, rows, plan, risk, bounds)
+    return model.held_out(rows, plan, risk, bounds)
 
 
 def least_risk(setting: Any) -> float:

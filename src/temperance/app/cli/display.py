@@ -16,7 +16,14 @@ import temperance
 from temperance.app.cli.console import Output, printable
 from temperance.app.cli.request import PURPOSES, Request
 from temperance.app.cli.trials import CalibrateResult, Trial
-from temperance.app.explanation import explain, modelled
+from temperance.app.explanation import (
+    explain,
+    gain_in_words,
+    in_percent,
+    meaning_of_range,
+    modelled,
+    verdict,
+)
 from temperance.app.held_out import HeldOut, coverage, hits
 from temperance.calibration import Calibration, with_error
 from temperance.data import Risk
@@ -70,8 +77,9 @@ def settings(request: Request, result: CalibrateResult) -> list[tuple[str, str]]
     fitted, table = result.own.fitted, result.table
     first = fitted.calibration_
     rows, columns = table.inputs.shape
+    inputs = "1 column" if columns == 1 else f"{columns} columns"
     return [
-        ("data", f"{table.name}, {rows} rows; {table.target_name} from {columns} columns"),
+        ("data", f"{table.name}, {rows} rows; {table.target_name} from {inputs}"),
         ("model", _model(fitted)),
         *(
             [("class", modelled_class)]
@@ -161,23 +169,19 @@ def _choices(fitted: Any) -> Grid:
 
 
 def _quantities(part: Calibration) -> list[tuple[str, str]]:
-    choice = [
-        ("beta", f"{part.beta:.4g}"),
-        ("range", _range(part)),
-        ("alpha", f"{part.alpha:.4g}"),
-    ]
+    """Return what was gained first, then the choice and its risk."""
+    mixed, gains = part.weights is not None, part.table is not None and part.likelihood
+    quantities = [("gain", gain_in_words(part))] if gains else []
+    beta = f"{part.beta:.4g}" if part.weights is None else f"mixed: {in_percent(part.weights)}"
+    quantities += [("beta", beta), ("range", _range(part))]
+    if not mixed:
+        quantities.append(("alpha", f"{part.alpha:.4g}"))
     if part.table is None:
-        return [*choice, ("rule", part.where)]
-    bayes = [
-        ("Bayes' risk", f"{part.bayes_risk:.5g}"),
-        ("gain", with_error(part.gain, part.gain_standard_error)),
-    ]
-    return [
-        *choice,
-        ("risk", with_error(part.risk, part.standard_error)),
-        *(bayes if part.likelihood else []),
-        ("minimum", part.where),
-    ]
+        return [*quantities, ("rule", part.where)]
+    quantities.append(("risk", with_error(part.risk, part.standard_error)))
+    if gains:
+        quantities.append(("Bayes' risk", f"{part.bayes_risk:.5g}"))
+    return quantities if mixed else [*quantities, ("minimum", part.where)]
 
 
 def _print_coefficients(console: Output, found: list[dict[str, Any]]) -> None:
@@ -194,10 +198,14 @@ def _print_coefficients(console: Output, found: list[dict[str, Any]]) -> None:
 
 
 def _range(part: Calibration) -> str:
+    """Return the range of beta and what it is, if there is one."""
     given = part.weights is None and part.rate is None and not part.choice.searched
     if given or part.beta_range is None:
         return "–"
-    return "{:.3g} to {:.3g}".format(*part.beta_range)
+    low, high = part.beta_range
+    if low == high:
+        return f"{low:.3g} alone{'' if part.weights is None else ', of single betas'}"
+    return f"{low:.3g} to {high:.3g}  ({meaning_of_range(part)})"
 
 
 def _grid(*headings: str) -> Grid:
@@ -247,11 +255,15 @@ def ranking(result: CalibrateResult) -> list[tuple[str, ...]]:
     gains = [trial.held.mean(trial.held.gains) for trial in trials]
     for trial, gain in zip(trials, gains, strict=True):
         place = 1 + [mean for mean, _ in gains].index(gain[0])  # equal gains share a rank
-        beta = f"{trial.fitted.calibration_.beta:.3g}"
         held = trial.held
         score = held.mean(held.calibrated.log_score)
         share = f"{held.mean(hit(held, result))[0]:.1%}"
-        rows.append((str(place), trial.name, beta, with_error(*gain), with_error(*score), share))
+        rows.append(
+            (
+                *(str(place), trial.name, _taken(trial)),
+                *(with_error(*gain), with_error(*score), share),
+            )
+        )
     return rows
 
 
@@ -264,10 +276,15 @@ def _ranking_by_loss(result: CalibrateResult) -> list[tuple[str, ...]]:
     losses = [_measured(trial.held) for trial in trials]
     for trial, found in zip(trials, losses, strict=True):
         place = 1 + [mean for mean, _ in losses].index(found[0])
-        beta = f"{trial.fitted.calibration_.beta:.3g}"
         share = f"{trial.held.mean(hit(trial.held, result))[0]:.1%}"
-        rows.append((str(place), trial.name, beta, with_error(*found), share))
+        rows.append((str(place), trial.name, _taken(trial), with_error(*found), share))
     return rows
+
+
+def _taken(trial: Trial) -> str:
+    """Return the beta of a strategy, or that it mixes several."""
+    part = trial.fitted.calibration_
+    return f"{part.beta:.3g}" if part.weights is None else "mixed"
 
 
 def _compared_in_words(trials: list[Trial]) -> str:
@@ -337,17 +354,17 @@ def _result(fitted: Any) -> dict[str, Any]:
     part, names = fitted.calibration_, [name for name, _ in fitted.parts()]
     return {
         "class": names[0] or None if len(names) == 1 else None,
+        "gain": part.gain,
+        "gain_standard_error": part.gain_standard_error,
+        "verdict": verdict(part),
         "beta": part.beta,
         "beta_range": None if part.beta_range is None else list(part.beta_range),
-        "verdict": part.verdict if part.table is not None and part.likelihood else None,
         "weights": _weights(part),
         "alpha": part.alpha,
         "n": part.data.size,
         "risk": part.risk,
         "standard_error": part.standard_error,
         "bayes_risk": part.bayes_risk,
-        "gain": part.gain,
-        "gain_standard_error": part.gain_standard_error,
         "at_bound": part.at_bound,
         "flat": part.flat,
         "minimum": part.where,

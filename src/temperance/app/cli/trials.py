@@ -12,11 +12,7 @@ import numpy as np
 
 from temperance.app.cli.console import Steps
 from temperance.app.cli.options import refuse_unwritable
-from temperance.app.cli.request import (
-    FOR_LIKELIHOODS,
-    USUAL_LOSSES,
-    Request,
-)
+from temperance.app.cli.request import FOR_LIKELIHOODS, USUAL_LOSSES, Request
 from temperance.app.explanation import unrepaired
 from temperance.app.files import write_whole
 from temperance.app.tables import Table, TableError
@@ -25,11 +21,11 @@ from temperance.messages import BoundWarning, FlatCurveWarning
 from temperance.models.glm.fast import cost_of_fits, fits_to_leave_one_out
 from temperance.protocols import preferences_of
 from temperance.strategies import NAMES, Bootstrap
+from temperance.strategies.safe_bayes import prefix_lengths
+from temperance.table import LEAST
 
 N_HELD_OUT_FOLDS = 5
-# Enough draws to show its choice, at a tenth of the cost.
-FITS_OF_PREFIXES = 150  # of all rows, that cost as much as SafeBayes
-RESAMPLES_BESIDE = 100
+RESAMPLES_BESIDE = 100  # enough to show the choice of the bootstrap, at a tenth of the cost
 # Limits on the estimated cost of a logistic model's fits.  The first is about ten seconds of one
 # strategy for the dots of a report, the second three minutes with held-out rows in a comparison.
 MANY_FITS = "because many fits would take long (ask for one alone with --strategy)"
@@ -103,6 +99,8 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
         return "because beta = 1 is out of bounds"
     if name == "stacking" and request.risk != "predictive":
         return "because it is for forecasts"
+    if name == "stacking" and upper < LEAST:
+        return f"because it begins at beta = {LEAST:g}"
     if request.loss is not None and request.loss not in USUAL_LOSSES:
         return MANY_FITS if name in ("leave-one-out", "safe-bayes", "bootstrap") else None
     if table.task != "classification":
@@ -113,7 +111,7 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     columns = count_terms(inputs, request.degree or 1)
     fits = {
         "leave-one-out": fits_to_leave_one_out(rows, columns),
-        "safe-bayes": min(rows, FITS_OF_PREFIXES),
+        "safe-bayes": prefix_lengths(1, rows).sum() / rows,
         "bootstrap": RESAMPLES_BESIDE,
     }
     classes = len(set(table.target.tolist()))
@@ -204,7 +202,7 @@ def _write_report(request: Request, result: CalibrateResult) -> None:
     contents = report.compute(
         result.own.fitted,
         result.table,
-        {trial.name: trial.fitted.calibration_.beta for trial in result.trials},
+        {trial.name: trial.fitted.calibration_ for trial in result.trials},
         result.own.name,
         result.own.held,
         ranking(result) if request.compare else [],

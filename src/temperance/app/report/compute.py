@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from temperance.app import held_out
-from temperance.app.explanation import explain, fared, modelled, name_of_choice
+from temperance.app.explanation import (
+    LEAST_SHOWN,
+    explain,
+    fared,
+    in_percent,
+    meaning_of_range,
+    modelled,
+    name_of_choice,
+    verdict,
+)
 from temperance.app.report.contents import (
     Band,
     Coefficient,
@@ -24,30 +33,28 @@ from temperance.app.report.contents import (
     StrategyChoice,
 )
 from temperance.app.tables import Table
-from temperance.calibration import Calibration, with_error
+from temperance.calibration import VERDICTS, Calibration, with_error
 from temperance.checks import shown
 from temperance.data import Array
+from temperance.forecasts import Forecast
 from temperance.losses import Pinball
-from temperance.posteriors import StudentMixture, StudentT
 from temperance.strategies.rate import assessed
 
 MOST_MARGINALS = 12
 MOST_COEFFICIENTS = 200
 GRID = 80
 STEPS, EVEN_STEPS = 36, 12  # of the slider, in log beta and evenly over the bounds
-GRAIN = 1e-3  # smallest beta of the slider
+GRAIN = 1e-3  # smallest beta of the slider, unless a smaller one is chosen
 # Probabilities of the points that outline densities: even steps of a Gaussian.
 DRAWN = special.ndtr(np.linspace(-3.6, 3.6, 25))
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 BINS = 10
 
-StudentDistribution = StudentT | StudentMixture
-
 
 def compute(
     fitted: Any,
     table: Table,
-    choices: Mapping[str, float],
+    choices: Mapping[str, Calibration],
     own: str,
     held: held_out.HeldOut,
     ranking: list[tuple[str, ...]],
@@ -61,7 +68,7 @@ def compute(
     ----------
     fitted : GibbsRegressor or GibbsClassifier, fitted to the table
     table : Table
-    choices : beta of each strategy, by name
+    choices : what each strategy chose, by name
     own : name of the requested strategy
     held : forecasts of held-out rows
     ranking : headings, then strategies on held-out rows; empty if they were not compared
@@ -70,16 +77,16 @@ def compute(
     command : the command that produces the same report
     """
     calibration = assessed(fitted.calibration_)
-    chosen = [StrategyChoice(strategy, beta, strategy == own) for strategy, beta in choices.items()]
-    betas = _betas(calibration)
-    risk = calibration.curve(betas)
+    chosen = [_taken(strategy, each, strategy == own) for strategy, each in choices.items()]
+    slider = _slider(calibration)
+    risk = calibration.curve(slider.betas)
     # None is the choice itself, which may be a mixture over betas.
-    requested = [None if beta == calibration.beta else float(beta) for beta in betas]
+    requested = [None if k == slider.at else float(b) for k, b in enumerate(slider.betas)]
     laws = [_laws(fitted, beta) for beta in requested]
     names = [name for name, _ in fitted.parts()]
     bands = _bands(fitted, table, names, requested)
     parts = [
-        _part(fitted, calibration, name, chosen, betas, risk, k, [e[k] for e in laws], band)
+        _part(fitted, calibration, name, chosen, slider, risk, k, [e[k] for e in laws], band)
         for k, (name, band) in enumerate(zip(names, bands, strict=True))
     ]
     kept = _held_out(fitted, table, held)
@@ -108,6 +115,16 @@ def compute(
     )
 
 
+def _taken(strategy: str, calibration: Calibration, own: bool) -> StrategyChoice:
+    """Return the beta of a strategy, or the weights of betas that are worth a mark."""
+    weights = calibration.weights
+    if weights is None:
+        return StrategyChoice(strategy, calibration.beta, own)
+    pairs = zip(weights.betas.tolist(), weights.weights.tolist(), strict=True)
+    marks = [(beta, weight) for beta, weight in pairs if weight >= LEAST_SHOWN]
+    return StrategyChoice(strategy, calibration.beta, own, marks)
+
+
 def _reading(table: Table) -> str:
     """Return which levels of text the coefficients compare, or an empty text."""
     pairs = [
@@ -122,9 +139,10 @@ def _widths(calibration: Calibration, choice: str) -> str:
     """Return what the widths of the coefficients' intervals are for."""
     if calibration.rate is not None:
         return f"Widths under the {choice} are what it was chosen for."
+    what = "β was" if calibration.weights is None else "weights were"
     return (
-        f"Widths under the {choice} are those of tempered posteriors: β was chosen for its risk, "
-        "not for them."
+        f"Widths under the {choice} are those of tempered posteriors: {what} chosen for "
+        "the risk, not for them."
     )
 
 
@@ -139,19 +157,35 @@ def _band_in_words(fitted: Any) -> str:
     return f"Fitted {line} and its 95 % credible band, which is not for new responses."
 
 
-def _betas(calibration: Calibration) -> Array:
-    """Return ascending betas within the bounds, with choice and Bayes."""
-    lower, upper = calibration.bounds
-    least = max(lower, GRAIN)
-    around = calibration.beta * np.geomspace(1 / 8, 8, 7)
-    marked = [calibration.beta, *([1.0] if calibration.likelihood else [])]
+class Slider(NamedTuple):
+    """Ascending betas, the place of the choice, and where the scale of log beta begins, or 0."""
+
+    betas: Array
+    at: int
+    grain: float
+
+
+def _slider(calibration: Calibration) -> Slider:
+    """Return betas within the bounds, Bayes among them.
+
+    A mixture has a place of its own, at the median of its weights.
+    """
+    (lower, upper), beta, mixed = calibration.bounds, calibration.beta, calibration.weights
+    least = max(lower, min(GRAIN, upper / 100, beta / 8 if 0 < beta < GRAIN else GRAIN))
+    marked = [] if mixed is not None else [beta]
+    if calibration.likelihood and lower <= 1 <= upper:
+        marked.append(1.0)
+    around = beta * np.geomspace(1 / 8, 8, 7)
     even = np.linspace(least, upper, EVEN_STEPS)
-    betas = np.concatenate([np.geomspace(least, upper, STEPS), even, around, marked])
-    betas = np.unique(betas[(least <= betas) & (betas <= upper)])
+    betas = np.concatenate([np.geomspace(least, upper, STEPS), even, around])
+    betas = np.unique(np.concatenate([betas[(least <= betas) & (betas <= upper)], marked]))
     # Drop neighbours that a plot cannot resolve, but never an end, the choice or Bayes.
-    places = np.log(betas + GRAIN)
+    grain = least if betas[0] == 0 else 0.0
+    places = np.log(betas + grain)
     apart = np.diff(places, prepend=-np.inf) > 1e-3 * (places[-1] - places[0])
-    return betas[apart | np.isin(betas, [upper, *marked])]
+    betas = betas[apart | np.isin(betas, [upper, *marked])]
+    at = int(np.searchsorted(betas, beta))
+    return Slider(betas if mixed is None else np.insert(betas, at, beta), at, grain)
 
 
 def _part(
@@ -159,29 +193,32 @@ def _part(
     calibration: Calibration,
     name: str,
     choices: list[StrategyChoice],
-    betas: Array,
+    slider: Slider,
     risk: Array,
     k: int,
-    laws: list[StudentDistribution],
+    laws: list[Forecast],
     band: Band | None,
 ) -> ReportPart:
     names = ["intercept", *fitted.terms_]
-    at = int(np.searchsorted(betas, calibration.beta))
+    at = slider.at
+    found = verdict(calibration)
     rule = calibration.weights is not None or calibration.rate is not None
     given = not rule and not calibration.choice.searched
     return ReportPart(
         name=name,
-        betas=betas,
-        grain=GRAIN,
+        betas=slider.betas,
+        grain=slider.grain,
         risk=risk,
         at=at,
-        mixed=calibration.weights is not None,
+        mixed="" if calibration.weights is None else in_percent(calibration.weights),
         beta_range=None if given else calibration.beta_range,
+        range_meaning=meaning_of_range(calibration),
         choice_risk=calibration.risk,
         standard_error=calibration.standard_error,
         bayes_risk=calibration.bayes_risk,
         gain=calibration.gain,
         gain_error=calibration.gain_standard_error,
+        verdict="" if found is None else VERDICTS[found],
         choices=choices,
         coefficients=_table(
             fitted, names, _laws(fitted, 1.0)[k] if calibration.likelihood else None, laws[at]
@@ -192,7 +229,7 @@ def _part(
     )
 
 
-def _laws(fitted: Any, beta: float | None) -> list[StudentDistribution]:
+def _laws(fitted: Any, beta: float | None) -> list[Forecast]:
     """Return the distribution of the coefficients of each part."""
     if hasattr(fitted, "classes_"):
         return fitted.class_coefficients(beta=beta)
@@ -202,8 +239,8 @@ def _laws(fitted: Any, beta: float | None) -> list[StudentDistribution]:
 def _table(
     fitted: Any,
     names: list[str],
-    bayes: StudentDistribution | None,
-    calibrated: StudentDistribution,
+    bayes: Forecast | None,
+    calibrated: Forecast,
 ) -> list[Coefficient]:
     """Return the intercept, if there is one, and the coefficients farthest from zero."""
     intercept = [0] if fitted.fit_intercept else []
@@ -211,7 +248,7 @@ def _table(
         [*intercept, *_farthest_from_zero(calibrated, MOST_COEFFICIENTS - len(intercept))]
     )
 
-    def intervals(law: StudentDistribution) -> list[Interval]:
+    def intervals(law: Forecast) -> list[Interval]:
         some = _some(law, listed)
         return [
             Interval(*each) for each in np.column_stack([some.mean, some.interval(0.95)]).tolist()
@@ -222,20 +259,18 @@ def _table(
     return [Coefficient(names[j], one, other) for j, one, other in each]
 
 
-def _some(law: StudentDistribution, places: NDArray[np.intp]) -> StudentDistribution:
+def _some(law: Forecast, places: NDArray[np.intp]) -> Forecast:
     """Return the distribution of some of the coefficients."""
     return replace(law, location=law.location[..., places], scale=law.scale[..., places])
 
 
-def _farthest_from_zero(law: StudentDistribution, most: int) -> NDArray[np.intp]:
+def _farthest_from_zero(law: Forecast, most: int) -> NDArray[np.intp]:
     """Return the indices of coefficients the most standard deviations from zero."""
     strength = np.abs(law.mean[1:]) / law.std[1:]
     return 1 + np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _marginals(
-    names: list[str], laws: list[StudentDistribution], chosen: StudentDistribution
-) -> Marginals:
+def _marginals(names: list[str], laws: list[Forecast], chosen: Forecast) -> Marginals:
     shown = _farthest_from_zero(chosen, MOST_MARGINALS)
     some = [_some(law, shown) for law in laws]
     offset, height = zip(*map(_outline, some), strict=True)
@@ -248,7 +283,7 @@ def _marginals(
     )
 
 
-def _outline(law: StudentDistribution) -> tuple[Array, Array]:
+def _outline(law: Forecast) -> tuple[Array, Array]:
     """Return points of the densities, relative to the mean, and heights relative to the peak."""
     points = _quantiles(law)
     with np.errstate(all="ignore"):  # a scale may be zero or infinite
@@ -257,12 +292,12 @@ def _outline(law: StudentDistribution) -> tuple[Array, Array]:
     return (points - law.mean).T, height.round(3).T  # enough digits for a plot
 
 
-def _quantiles(law: StudentDistribution) -> Array:
+def _quantiles(law: Forecast) -> Array:
     """Return approximate quantiles; those of a mixture are between those of its parts."""
-    if isinstance(law, StudentT):
+    if len(law.weights) == 1:
         return law.quantile(DRAWN)
     parts = zip(law.location, law.scale, law.dof, strict=True)
-    found = np.concatenate([StudentT(*each).quantile(DRAWN[::3]) for each in parts])
+    found = np.concatenate([Forecast.single(*each).quantile(DRAWN[::3]) for each in parts])
     found.sort(axis=0)
     with np.errstate(all="ignore"):
         below = law.cdf(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from temperance.data import Array
@@ -28,11 +28,15 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class StrategyChoice:
-    """The beta of a strategy; one of them is the report's own."""
+    """The beta of a strategy; one of them is the report's own.
+
+    If it mixes several, ``weights`` are pairs of a beta and its weight, without negligible ones.
+    """
 
     strategy: str
     beta: float
     own: bool = False
+    weights: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +79,14 @@ class ReportPart:
     """The calibration, with the coefficients of the model or of one class.
 
     ``betas`` ascend within the bounds and contain the choice and (if inside, and if the loss is a
-    likelihood) 1; ``risk`` is the curve there.  Above ``grain`` the slider is logarithmic in beta.
-    ``at`` is the index of the choice.  If that is a mixture over betas, the median of their
-    weights is at this index, and ``choice_risk`` differs from the curve.  ``beta_range`` are the
-    betas that do not differ significantly from the choice, or 95 % of the weights; None if beta
-    was given.  ``coefficients`` are all ``n_coefficients`` of them, or those the most standard
-    deviations away from zero.
+    likelihood) 1; ``risk`` is the curve there.  If they begin at 0, the slider is logarithmic in
+    beta above ``grain``, otherwise everywhere, and ``grain`` is 0.  ``at`` is the index of the
+    choice.  If that is a mixture over betas, ``mixed`` is its weights as a phrase; it stands at
+    the median of the weights, which another place may have as well, and ``choice_risk`` differs
+    from the curve.  ``beta_range`` and ``range_meaning`` are a range of single betas, None if beta
+    was given, and what it is.  ``verdict`` says whether to temper; it may be empty.
+    ``coefficients`` are all ``n_coefficients`` of them, or those the most standard deviations away
+    from zero.
     """
 
     name: str
@@ -88,13 +94,15 @@ class ReportPart:
     grain: float
     risk: Array
     at: int
-    mixed: bool
+    mixed: str
     beta_range: tuple[float, float] | None
+    range_meaning: str
     choice_risk: float
     standard_error: float
     bayes_risk: float
     gain: float
     gain_error: float
+    verdict: str
     choices: list[StrategyChoice]
     coefficients: list[Coefficient]
     n_coefficients: int

@@ -3,7 +3,12 @@
 const data = JSON.parse(byId("data").textContent);
 const state = { part: data.parts[0], index: 0, movers: [] };
 
-const bayesIndex = (part) => (data.bayes ? part.betas.indexOf(1) : -1);
+/** Where beta is 1, which is not where a mixture stands. */
+function bayesIndex(part) {
+  if (!data.bayes) return -1;
+  return part.betas.findIndex((beta, i) => beta === 1 && !(part.mixed && i === part.at));
+}
+
 const andUnderBayes = data.bayes ? " and under Bayes" : "";
 /** The risk at a place of the slider, which at that of the choice may be that of a mixture. */
 const riskAt = (part, index) => (index === part.at ? part.choice_risk : part.risk[index]);
@@ -51,12 +56,18 @@ function drawLanes(chart, part, place, left, right, top) {
     const name = { class: choice.own ? "choice-fill" : "name", "text-anchor": "end" };
     label(chart, left - 10, y + 4, left - 12, choice.strategy, name);
     if (!known(choice.beta)) return;
-    const x = place(choice.beta);
+    const mixed = choice.weights.length > 0;
+    const dots = mixed ? choice.weights : [[choice.beta, 1]];
     const kind = choice.own ? "choice-fill" : "other-fill";
-    svg("circle", chart, { cx: x, cy: y, r: choice.own ? 5 : 4, class: kind });
-    const beside = x > right - 52 ? { x: x - 9, "text-anchor": "end" } : { x: x + 9 };
+    for (const [beta, weight] of dots) {
+      const r = Math.max(1.5, (choice.own ? 5 : 4) * Math.sqrt(weight));
+      svg("circle", chart, { cx: place(beta), cy: y, r, class: kind });
+    }
+    const [first, last] = [dots[0], dots[dots.length - 1]].map(([beta]) => place(beta));
+    const beside = last > right - 52 ? { x: first - 9, "text-anchor": "end" } : { x: last + 9 };
     const colour = choice.own ? "choice-fill halo" : "halo";
-    svg("text", chart, { ...beside, y: y + 4, class: colour }, format(choice.beta));
+    const words = mixed ? "mixed" : format(choice.beta);
+    svg("text", chart, { ...beside, y: y + 4, class: colour }, words);
   });
 }
 
@@ -64,7 +75,8 @@ function drawRisk(part) {
   const bottom = 288;
   const lanesTop = bottom + 8;
   const end = lanesTop + 18 * part.choices.length + 4;
-  const describe = `Estimated risk over beta. Choice: beta ${format(part.betas[part.at])}`;
+  const chosen = part.mixed ? `a mixture, ${part.mixed}` : `beta ${format(part.betas[part.at])}`;
+  const describe = `Estimated risk over beta. Choice: ${chosen}`;
   const { chart, width } = begin("risk-chart", end + 40, describe);
   const longest = Math.max(7, ...part.choices.map((choice) => choice.strategy.length));
   const left = clamp(7 * longest + 12, 52, 0.3 * width);
@@ -416,13 +428,15 @@ function drawKept(chart, reliability, place, height, kind, fill) {
 // --- the page as a whole ------------------------------------------------------------------------
 
 function drawTiles(part) {
-  byId("tile-beta").textContent = format(part.betas[part.at]);
-  if (part.beta_range) {
+  byId("tile-beta").textContent = part.mixed ? "mixed" : format(part.betas[part.at]);
+  if (part.mixed) html("small", byId("tile-beta"), ` ${part.mixed}`);
+  else if (part.beta_range) {
     const [low, high] = part.beta_range.map((beta) => format(beta));
     html("small", byId("tile-beta"), ` ${low} to ${high}`);
   }
   for (const key of document.querySelectorAll(".range-key")) key.hidden = !part.beta_range;
-  byId("range-meaning").textContent = "not told apart";
+  byId("range-meaning").textContent = part.range_meaning;
+  byId("mixed-caption").hidden = part.choices.every((choice) => choice.weights.length === 0);
   const error = part.standard_error;
   byId("tile-risk").textContent = rounded(part.choice_risk, error);
   byId("error-key").hidden = !known(error);
@@ -430,6 +444,8 @@ function drawTiles(part) {
   if (data.bayes) {
     byId("tile-bayes").textContent = rounded(part.bayes_risk, error);
     byId("tile-gain").textContent = rounded(part.gain, part.gain_error);
+    byId("tile-verdict").textContent = part.verdict;
+    byId("verdict").hidden = !part.verdict;
     tiles.push(["tile-gain", part.gain_error]);
   }
   for (const [tile, sigma] of tiles) {

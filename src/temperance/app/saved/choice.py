@@ -53,8 +53,9 @@ def read(path: Path) -> Choice:
         record = Record(json.loads(content_of(path), parse_constant=_refuse_constant))
         found = record.whole("format")
         if found != FORMAT:
-            raise ValueError(
-                f"its format is {found}, and temperance {temperance.__version__} reads {FORMAT}"
+            raise TableError(
+                f"{file} has format {found}, and temperance {temperance.__version__} reads format "
+                f"{FORMAT}: write it again with temperance calibrate --save"
             )
         columns = tuple(_column(each) for each in record.records("columns"))
         names = [name for column in columns for name in column.inputs]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.checks import as_data, non_negative
-from temperance.curves import RiskCurve
+from temperance.curves import GivesCurve, RiskCurve
 from temperance.data import Array, Data, Risk
 from temperance.losses.base import Loss, PredictorLoss
 from temperance.models.credible import whitened_point
@@ -36,7 +36,7 @@ class Problem(NamedTuple):
     prior: GaussianPrior
 
 
-class GibbsRegression(Regression):
+class GibbsRegression(Regression, GivesCurve):
     r"""Loss l(z'theta, y), prior N(mu_0, S_0) and a Gaussian approximation of the posterior.
 
     The slope of its risk curves is that of the approximation, by the implicit function theorem.

@@ -136,6 +136,10 @@ class NeuralRiskCurve(RiskCurve):
         ):
             object.__setattr__(self, name, value)
 
+    def prepare(self, betas: Array) -> None:
+        """Train the networks of several betas side by side."""
+        self.grid.cover(betas)
+
     @property
     def betas(self) -> Array:
         """The betas at which networks were trained."""

@@ -20,7 +20,7 @@ except ImportError:
 import jax.numpy as jnp
 
 from temperance.checks import as_data, non_negative, positive, shown, whole
-from temperance.curves import RiskCurve
+from temperance.curves import GivesCurve, RiskCurve
 from temperance.data import Array, Data, Risk
 from temperance.models.neural.certificate import certified_risk
 from temperance.models.neural.curve import Found, Grid, NeuralRiskCurve
@@ -39,7 +39,10 @@ from temperance.models.sampled.compiled import kept_on_disk
 from temperance.models.sampled.own_rows import MayCarryRows, as_rows_of
 from temperance.models.sampled.progress import writer
 from temperance.plans import AnyPlan, Pairs
+from temperance.posteriors.mixture import mixed
 from temperance.protocols import Certified, Preferences
+from temperance.rules import BetaWeights
+from temperance.table import HeldOut
 
 METHODS: dict[str, type[Method]] = {
     "mean-field": MeanField,
@@ -50,7 +53,7 @@ METHODS: dict[str, type[Method]] = {
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class NeuralNetwork(MayCarryRows):
+class NeuralNetwork(MayCarryRows, GivesCurve):
     r"""A neural network in JAX with a Gaussian prior on its parameters.
 
     .. math:: \pi_\beta(\theta) \propto \exp\Big(-\beta \sum_i w_i l(f_\theta(x_i), y_i)\Big)
@@ -268,16 +271,30 @@ class NeuralNetwork(MayCarryRows):
     ) -> NeuralPosterior:
         """Return the posterior at ``alpha`` on all data."""
         data = as_data(X, y, weights)
+        return self._posteriors(data, np.array([non_negative("alpha", alpha) / data.size]))[0]
+
+    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> Any:
+        """Return the mixture of the posteriors at some betas, which are trained side by side."""
+        kept = weights.without_negligible()
+        return mixed(kept.weights, self._posteriors(data, kept.betas))
+
+    def _posteriors(self, data: Data, betas: Array) -> list[NeuralPosterior]:
         self.check(data)
-        beta = non_negative("alpha", alpha) / data.size
         with kept_on_disk(self.cache):
-            task = self.task(data, data.weights[None], np.zeros(1, dtype=int), np.array([beta]))
+            task = self.task(data, data.weights[None], np.zeros(len(betas), dtype=int), betas)
             found = self.fitted(task)
-        variables = jax.tree.map(lambda leaf: leaf[0], found.variables)
-        settled = bool(np.all(found.settled))
-        return NeuralPosterior(
-            self.network, self.method, task, variables, settled, self.draws, self.seed
-        )
+        return [
+            NeuralPosterior(
+                self.network,
+                self.method,
+                task.of(np.array([k])),
+                jax.tree.map(lambda leaf, k=k: leaf[k], found.variables),
+                bool(np.all(found.settled[k])),
+                self.draws,
+                self.seed,
+            )
+            for k in range(len(betas))
+        ]
 
     def certified(
         self, posterior: Any, data: Data, loss: Literal["zero-one", "brier"], delta: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,9 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.data import Array
+from temperance.models.neural.hmc import HMC
 from temperance.models.neural.method import Method
 from temperance.models.neural.network import Network, on_device
 from temperance.models.neural.training import Task
+from temperance.models.sampled.mixture import systematic
+from temperance.posteriors.mixture import MixturePosterior
 
 ROWS_AT_ONCE = 2**12  # rows that go through all draws of a network together
 
@@ -104,6 +108,55 @@ class NeuralPosterior:
             for at in range(0, max(count, 1), ROWS_AT_ONCE)
         ]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
+
+    def mixed(self, weights: Array, others: Sequence[NeuralPosterior]) -> NeuralMixture:
+        """Return the mixture with other posteriors of the same network."""
+        return NeuralMixture(weights, (self, *others))
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralMixture(MixturePosterior):
+    """A mixture of posteriors of one network.
+
+    Parameters
+    ----------
+    weights : array of shape (parts,), positive with sum 1
+    parts : the posteriors
+    """
+
+    parts: Sequence[NeuralPosterior]
+
+    @property
+    def weighted(self) -> list[tuple[float, NeuralPosterior]]:
+        """The parts with their weights."""
+        return list(zip(self.weights.tolist(), self.parts, strict=True))
+
+    def params(self, theta: ArrayLike) -> Any:
+        """Return a draw (d,) as the pytree that ``apply`` takes."""
+        return self.parts[0].params(theta)
+
+    def log_prob(self, theta: ArrayLike) -> Any:
+        """Return the log density at ``theta``, of shape (d,) or (..., d)."""
+        if isinstance(self.parts[0].method, HMC):
+            raise ValueError(
+                "log_prob of a mixture needs parts whose constants are known, got draws of HMC"
+            )
+        return super().log_prob(theta)
+
+    def outputs(self, X: Any) -> Any:
+        """Return the outputs of the network under each draw, (draws, n, ...)."""
+        return self._resampled([part.outputs(X) for part in self.parts])
+
+    def losses(self, X: Any, y: Any) -> Array:
+        """Return the loss of each draw (rows) at each observation (columns)."""
+        return self._resampled([part.losses(X, y) for part in self.parts])
+
+    def _resampled(self, values: list[Any]) -> Any:
+        """Return values under draws of each part as those under draws of the mixture."""
+        size = len(values[0])
+        shares = np.repeat(self.weights / size, size)
+        rng = np.random.default_rng(self.parts[0].seed)
+        return np.concatenate(values)[systematic(shares, len(shares), rng)]
 
 
 @partial(jax.jit, static_argnames=("network", "name"))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data import Array
-from temperance.models.sampled.draws import Draws, side_by_side
+from temperance.models.sampled.draws import Draws
 
 SAMPLE_DIMS = ("chain", "draw")
 
@@ -136,19 +136,6 @@ def pointwise(source: Any, variable: str | None = None) -> tuple[Array, Array | 
     y = np.asarray(observed[chosen].values).ravel()
     usable = y.dtype.kind in "biuf" and len(y) == values.shape[2]
     return values, y.astype(float) if usable else None
-
-
-def parameters_in(source: Any, named: Sequence[str] | None = None) -> Array | None:
-    """Return the parameters of an ArviZ object as columns, (chains x draws, d), or None."""
-    group = _group(source, "posterior")
-    if group is None:
-        return None
-    names = [str(name) for name in group.data_vars]
-    for name in named or ():
-        if name not in names:
-            raise ValueError(f"parameters must be among {', '.join(names)}, got {name!r}")
-    tables = [group[name].transpose(*SAMPLE_DIMS, ...) for name in named or names]
-    return side_by_side(np.asarray(table.values, dtype=float) for table in tables)
 
 
 def resampled(source: Any, chosen: NDArray[np.intp], attrs: Mapping[str, Any]) -> Any:

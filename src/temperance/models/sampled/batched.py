@@ -222,7 +222,7 @@ class _Batch:
                 self._losses_of(p),
                 replicates,
                 self.divergent[p],
-                *self._parameters_of(p),
+                self._theta_of(p),
             )
             for p in range(len(self.weights))
         ]
@@ -301,25 +301,23 @@ class _Batch:
             losses = self.programs.losses(flat[None], self.X, self.y)[0]
             self.programs.target.refuse_invalid(losses, flat, self.X, self.y, infinite=False)
 
-    def _parameters_of(self, pair: int) -> tuple[Callable[[], Array], Callable[..., Any]]:
-        """Return functions for the flat parameters of all draws, and for those of some by name."""
+    def _flat_of(self, pair: int) -> Callable[[], Array]:
+        """Return a function for the flat parameters of all draws so far."""
         positions = tuple(self.positions)
+        return lambda: np.concatenate(
+            [rung[pair].reshape(-1, rung.shape[-1]) for rung in positions]
+        )
 
-        def coordinates() -> Array:
-            return np.concatenate([rung[pair].reshape(-1, rung.shape[-1]) for rung in positions])
-
-        def theta(draws: NDArray[np.intp]) -> Mapping[str, Array]:
-            return self.programs.named(coordinates()[draws])
-
-        return coordinates, theta
+    def _theta_of(self, pair: int) -> Callable[[NDArray[np.intp]], Mapping[str, Array]]:
+        flat = self._flat_of(pair)
+        return lambda draws: self.programs.named(flat()[draws])
 
     def _losses_of(self, pair: int) -> Callable[[slice, NDArray[np.intp]], Array]:
-        coordinates, _ = self._parameters_of(pair)
+        flat = self._flat_of(pair)
 
         def losses(draws: slice, rows: NDArray[np.intp]) -> Array:
-            flat = coordinates()
             X, y = jax.tree.map(lambda part: part[rows], (self.X, self.y))
-            return self.programs.losses(flat[draws], X, y)
+            return self.programs.losses(flat()[draws], X, y)
 
         return losses
 

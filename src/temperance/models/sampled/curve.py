@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike
 
 from temperance.checks import as_non_negative
 from temperance.curves import RiskCurve
-from temperance.data import Array, Data, Risk, batches
+from temperance.data import Array, Risk, batches
 from temperance.messages import DrawsWarning, warn
 from temperance.models.sampled.ladder import Ladder, Ladders
 from temperance.models.sampled.multistate import MultiState, solve
-from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.reliability import (
     Reliability,
     error_of_sum,
@@ -31,6 +30,7 @@ from temperance.models.sampled.reliability import (
     worst_rhat,
 )
 from temperance.plans import AnyPlan, LeaveOneOut, Pairs
+from temperance.table import LEAST
 
 BLOCK = 2**22  # losses in memory at a time
 KEPT = 2**24  # losses cached for the next beta
@@ -93,17 +93,6 @@ class FromDraws(ABC):
 
     def warn_of_rows(self, beta: float) -> None:  # noqa: B027 - only leave-one-out has such rows
         """Warn of rows that cannot be left out by reweighting."""
-
-    def parameters_used(self, beta: float) -> float:
-        """Return the effective number of parameters at ``beta``, the mean over the ladders."""
-        self.cover(beta)
-        counts = [
-            parameters_used(
-                state.energy, ladder.coordinates(), state.weights(np.array([beta]))[0], beta
-            )
-            for state, ladder in zip(self.states, self.ladders, strict=True)
-        ]
-        return float(np.mean(counts))
 
     def error(self, beta: Array) -> Array:
         """Return the Monte Carlo standard error of the risk."""
@@ -264,6 +253,15 @@ class SampledRiskCurve(RiskCurve):
     draws: FromDraws
 
     @property
+    def lowest(self) -> float:
+        """Smallest beta above 0 that is worth a look: less than .001 for large losses."""
+        return min(LEAST, self.draws.lowest)
+
+    def prepare(self, betas: Array) -> None:
+        """Sample up to the largest of several betas."""
+        self.draws.cover(float(betas.max()))
+
+    @property
     def method(self) -> str:
         """How the numbers were obtained, as a phrase, at the highest beta that has draws."""
         return self.method_at(self.draws.source.upper) if self.draws.states else "draws, none yet"
@@ -281,10 +279,6 @@ class SampledRiskCurve(RiskCurve):
     def reliability(self, beta: float) -> Reliability:
         """Return the diagnostics of the draws used at ``beta``."""
         return self.draws.reliability(beta)
-
-    def parameters_used(self, data: Data, betas: Array) -> Array:
-        """Return the effective number of parameters of the curve's posteriors at each beta."""
-        return np.array([self.draws.parameters_used(float(beta)) for beta in betas])
 
     def pareto_k(self, beta: float) -> Array:
         """Return the Pareto k of each row's leave-one-out weights, if there are any."""

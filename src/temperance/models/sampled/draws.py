@@ -9,11 +9,9 @@ so one sampler serves every pair of a plan and every beta: c = beta w.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-import numpy as np
 
 from temperance.data import Array
 
@@ -31,8 +29,6 @@ class Draws:
         belongs to the sampler
     dims : names of the dimensions of parameters and observed variables, after chain and draw
     coords : labels along named dimensions
-    coordinates : the same parameters as numbers without bounds, (chains, size, d), if they are
-        known; functions of other parameters are left out
     """
 
     theta: Mapping[str, Array]
@@ -41,20 +37,6 @@ class Draws:
     end: Any = None
     dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
     coords: Mapping[str, Any] = field(default_factory=dict)
-    coordinates: Array | None = None
-
-    @property
-    def flat(self) -> Array:
-        """All parameters as numbers, (chains x size, d)."""
-        if self.coordinates is not None:
-            return self.coordinates.reshape(-1, self.coordinates.shape[-1])
-        return side_by_side(self.theta.values())
-
-
-def side_by_side(arrays: Iterable[Array]) -> Array:
-    """Return arrays of shape (chains, size, ...) as columns, (chains x size, d)."""
-    columns = [values.reshape(values.shape[0] * values.shape[1], -1) for values in arrays]
-    return np.concatenate(columns, axis=1)
 
 
 class Sampler(Protocol):

@@ -2,7 +2,7 @@ r"""Calibrate from existing posterior draws, without a refit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -129,9 +129,8 @@ def calibrate_from_draws(
     strategy: None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
+    risk: Risk = "predictive",
     dimension: int | None = None,
-    parameters: Sequence[str] | None = None,
     seed: int = 0,
 ) -> DrawsCalibration: ...
 @overload
@@ -143,9 +142,8 @@ def calibrate_from_draws(
     strategy: Stacking | RateStrategy | str,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
+    risk: Risk = "predictive",
     dimension: int | None = None,
-    parameters: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Calibration: ...
 def calibrate_from_draws(
@@ -156,9 +154,8 @@ def calibrate_from_draws(
     strategy: Stacking | RateStrategy | str | None = None,
     variable: str | None = None,
     bounds: tuple[float, float] = (0.0, 3.0),
-    risk: Risk = "gibbs",
+    risk: Risk = "predictive",
     dimension: int | None = None,
-    parameters: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Calibration:
     r"""Choose beta by leave-one-out from draws of one posterior, without a refit.
@@ -184,9 +181,9 @@ def calibrate_from_draws(
     sample : function beta -> log_likelihood, optional
         Draws again, of the posterior at another beta.  As long as the minimum lies where the
         support of the draws ends, short of the bounds, new draws are taken there.
-    strategy : {"sandwich", "coverage", "average"}, Sandwich, Coverage or Average, optional
-        A rule that makes credible sets cover, instead of leave-one-out; docs/rates.md.  Or an
-        average over beta, for the predictive risk of draws that came as an ArviZ object.
+    strategy : {"sandwich", "coverage", "stacking"}, Sandwich, Coverage or Stacking, optional
+        A rule that makes credible sets cover, instead of leave-one-out; docs/rates.md.  Or a
+        mixture over the betas that the draws support, for forecasts.
     variable : str, optional
         Observed variable of an ArviZ object to temper, if there are several.
     bounds : (float, float)
@@ -195,9 +192,6 @@ def calibrate_from_draws(
         Expected loss of a draw, or loss of the posterior predictive.
     dimension : int, optional
         Number of parameters, for a rate; by default it is estimated from the draws.
-    parameters : names, optional
-        Parameters in the group ``posterior``, without functions of other parameters, for an
-        average; by default all.
     seed : int
         Seed of the resamples of ``Coverage``.
 
@@ -230,7 +224,7 @@ def calibrate_from_draws(
         if sample is not None:
             raise ValueError("sample must be left out beside strategy, which needs draws once")
         given = None if dimension is None else whole("dimension", dimension, 1)
-        recorded = replace(recorded, dimension=given, parameters=parameters)
+        recorded = replace(recorded, dimension=given)
         return _by_strategy(recorded, y, strategy, requested, risk, seed)
     calibration = _chosen(recorded, y, requested, risk)
     seen = [recorded.beta_of_draws]
@@ -293,8 +287,8 @@ def _by_strategy(
         return _stacked(recorded, data, rule, bounds, risk, seed)
     if not isinstance(rule, Sandwich | Coverage):
         raise ValueError(
-            "strategy must be 'sandwich', 'coverage', 'stacking', Sandwich, Coverage or Stacking for "
-            f"draws, got {shown(strategy)}"
+            "strategy must be 'sandwich', 'coverage', 'stacking', Sandwich, Coverage or Stacking "
+            f"for draws, got {shown(strategy)}"
         )
     if not recorded.beta_of_draws > 0:
         raise ValueError("beta_of_draws must be positive for a strategy, got 0.0")
@@ -317,12 +311,12 @@ def _stacked(
     risk: Risk,
     seed: int,
 ) -> Calibration:
-    """Return the average over the betas that the draws support."""
+    """Return the mixture over the betas that the draws support."""
     lower, upper = recorded.curve("predictive").supported
     bounds = max(lower, requested[0]), min(upper, requested[1])
     if not bounds[0] < 1 < bounds[1]:
         raise ValueError(
-            "an average needs draws that support beta = 1 and bounds around it, got draws for "
+            "stacking needs draws that support beta = 1 and bounds around it, got draws for "
             f"[{lower:.3g}, {upper:.3g}] and bounds {requested}"
         )
     calibration = rule.select(recorded, data, bounds, np.random.default_rng(seed), risk)
@@ -332,9 +326,9 @@ def _stacked(
         at_end = weights.betas[place] in bounds
         if outside and at_end and weights.weights[place] > CUT_OFF * weights.weights.max():
             warn(
-                f"the draws support beta in [{lower:.3g}, {upper:.3g}], where the weights of the "
-                f"average do not end; draw again at beta = {weights.median:.3g}, or calibrate the "
-                "model itself",
+                f"the mixture has the weight {weights.weights[place]:.2g} at beta = "
+                f"{bounds[place]:.3g}, where the support of the draws, [{lower:.3g}, {upper:.3g}], "
+                "ends; draw again at that beta, or calibrate the model itself",
                 ParetoWarning,
             )
     return calibration

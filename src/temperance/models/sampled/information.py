@@ -144,28 +144,32 @@ class InformationFromDraws:
 
     def information(self, data: Data) -> Information:
         """Return scores and curvature of the rows, from draws."""
-        return self._near_minimiser(data).information()
+        return losses_of(self._near_minimiser(data), data.weights).information()
 
     def credible_levels(
         self, data: Data, weights: Array, theta: Array | None
     ) -> Callable[[float], Array]:
         """Return the levels of the minimiser of all rows, whatever ``theta`` is, from draws."""
-        return self._near_minimiser(data).credible_levels(weights)
+        return losses_of(self._near_minimiser(data), data.weights).credible_levels(weights)
 
     def moved_draws(self, posterior: Any, data: Data, groups: Labels | None) -> Any:
-        """Return the draws of a posterior, moved so that their covariance is the sandwich's."""
-        return moved_draws(posterior, data, groups)
+        """Return the draws of a posterior, moved so that their covariance is the sandwich's.
 
-    def _near_minimiser(self, data: Data) -> LossesOfDraws:
+        A mixture is drawn anew at one beta: its spread says nothing of the number of parameters.
+        """
+        mixture = "betas" in posterior.attrs
+        return moved_draws(self._near_minimiser(data) if mixture else posterior, data, groups)
+
+    def _near_minimiser(self, data: Data) -> Any:
+        """Return draws of the posterior at a beta near the rate of the sandwich."""
         beta = 1.0
         for _ in range(MOST_MOVES):
             drawn = self.posterior(data.X, data.y, beta * data.size, data.weights)
-            near = losses_of(drawn, data.weights)
-            rate = near.sandwich_rate(beta * FURTHER)
+            rate = losses_of(drawn, data.weights).sandwich_rate(beta * FURTHER)
             if max(rate / beta, beta / rate) < NEAR:
                 break
             beta = rate
-        return near
+        return drawn
 
 
 def losses_of(posterior: Any, weights: Array) -> LossesOfDraws:

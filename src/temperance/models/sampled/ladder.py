@@ -35,8 +35,6 @@ class Ladder:
         chains, whose draws at one rung are independent of those at the others.
     divergent : int
         Number of divergent transitions.
-    coordinates : function () -> array of shape (draws, d)
-        Parameters of the draws, in the same order, without bounds where the sampler knows how.
     theta : function (draws) -> arrays by name
         Parameters of the draws with these indices, of any shape; None if they were not kept.
     """
@@ -47,7 +45,6 @@ class Ladder:
     losses: Callable[[slice, NDArray[np.intp]], Array]
     replicates: bool
     divergent: int
-    coordinates: Callable[[], Array]
     theta: Callable[[NDArray[np.intp]], Mapping[str, Array]] | None = None
 
 
@@ -162,7 +159,6 @@ class _OnePair:
         self.tested: list[Array] = []
         self.rows = np.flatnonzero(tests)
         self.kept: list[Array] = []
-        self.coordinates: list[Array] = []
         self.theta: list[Mapping[str, Array]] = []
         self.divergent = 0
         self.end = None
@@ -183,7 +179,7 @@ class _OnePair:
         def losses(draws: slice, requested: NDArray[np.intp]) -> Array:
             return kept[draws][:, np.searchsorted(rows, requested)]
 
-        coordinates, theta = tuple(self.coordinates), tuple(self.theta)
+        theta = tuple(self.theta)
 
         def parameters(draws: NDArray[np.intp]) -> Mapping[str, Array]:
             return {name: _by_index([rung[name] for rung in theta], draws) for name in theta[0]}
@@ -195,7 +191,6 @@ class _OnePair:
             losses,
             False,
             self.divergent,
-            lambda: np.concatenate(coordinates),
             parameters if self.keep else None,
         )
 
@@ -208,7 +203,6 @@ class _OnePair:
         self.trained.append(_sum(draws.losses, self.weights))
         self.tested.append(_sum(draws.losses, self.tests))
         self.kept.append(draws.losses[..., self.rows].reshape(-1, len(self.rows)))
-        self.coordinates.append(draws.flat)
         if self.keep:
             self.theta.append(draws.theta)
         self.divergent += draws.divergent

@@ -2,10 +2,10 @@ r"""Leave-one-out with few refits: importance weights on the draws of all rows.
 
 The posterior without row i has, relative to the multistate mixture D of all rungs, the weights
 
-    W_n^(i)(beta) ∝ exp(-c_i beta (u_n - w_i l_in)) / D_n,
+    W_n^(i)(beta) ∝ exp(-c_i beta (u_n - d_i l_in)) / D_n,
 
-where c_i is the factor on beta from the transfer.  They are Pareto smoothed.  Rows whose weights
-have too heavy a tail at any rung get their own ladder.
+where d_i is the weight that is left out, and c_i the factor on beta from the transfer.  They are
+Pareto smoothed.  Rows whose weights have too heavy a tail at any rung get their own ladder.
 
 References
 ----------
@@ -69,14 +69,15 @@ class LeftOutDraws(FromDraws):
     ) -> None:
         super().__init__(ladders(Pairs(plan.weights[None], plan.weights[None], plan.size)), risk)
         self.new_ladders, self.plan, self.most_refits = ladders, plan, most_refits
-        self.factors = plan.exponents
+        self.factors, self.tested = plan.exponents, plan.tested
+        self.total = float(plan.tested.sum())
         self.kept: Array | None = None
         self.known: dict[float, tuple[Array, Array, Array]] = {}
         self.worst_k = np.full(len(plan.weights), -np.inf)
         self.checked = 0.0  # the highest rung whose tails are in worst_k
         self.refitted = np.empty(0, dtype=np.intp)
         self.refits: PairedDraws | None = None
-        self.reweighted = plan.weights  # 0 for rows with their own ladder
+        self.reweighted = self.tested  # 0 for rows with their own ladder
 
     def cover(self, beta: float) -> None:
         """Sample until ``beta`` is covered in the posteriors without each row."""
@@ -98,12 +99,11 @@ class LeftOutDraws(FromDraws):
         heavy = rows_to_refit(self.worst_k, self.most_refits)
         if np.array_equal(heavy, self.refitted):
             return
-        self.refitted, self.refits, self.reweighted = heavy, None, self.plan.weights
+        self.refitted, self.refits, self.reweighted = heavy, None, self.tested
         if len(heavy):
-            pairs = self.plan.pairs()
-            own = Pairs(pairs.train[heavy], pairs.test[heavy], pairs.size, pairs.transfer)
+            own = replace(self.plan, places=heavy).pairs()
             self.refits = PairedDraws(self.new_ladders(own), own, self.risk)
-            self.reweighted = self.plan.weights.copy()
+            self.reweighted = self.tested.copy()
             self.reweighted[heavy] = 0.0
 
     def evaluate(self, beta: Array) -> tuple[Array, Array]:
@@ -119,7 +119,7 @@ class LeftOutDraws(FromDraws):
                 value + self.refits.total * own_value,
                 slope + self.refits.total * own_slope,
             )
-        return value / self.plan.size, slope / self.plan.size
+        return value / self.total, slope / self.total
 
     def rows(self, beta: float) -> tuple[Array, Array]:
         """Return the loss of each row and its weight."""
@@ -127,7 +127,7 @@ class LeftOutDraws(FromDraws):
         loss = self._all_rows(beta)[0]
         if self.refits:
             loss = np.where(self.reweighted > 0, loss, self.refits.rows(beta)[0])
-        return loss, self.plan.weights
+        return loss, self.tested
 
     def pareto_k(self, beta: float) -> Array:
         """Return the Pareto k of each row's weights; nan for rows with their own ladder."""
@@ -169,7 +169,7 @@ class LeftOutDraws(FromDraws):
             else:
                 chance, mean, loss = _chances(block)
                 residuals = 1 - chance / mean[:, None]
-            v = self.reweighted[block.number] / self.plan.size
+            v = self.reweighted[block.number] / self.total
             beyond = block.smoothed.missing(block.losses, loss, self.risk)
             missing += float(v @ beyond)
             direct[block.draws] += v @ state.product(block.weights, residuals)
@@ -178,23 +178,23 @@ class LeftOutDraws(FromDraws):
         variance = error_of_sum(influence, ladder.replicates) ** 2 + missing**2
         if self.refits:
             self.refits.cover(beta)
-            share = (self.refits.total / self.plan.size) ** 2
+            share = (self.refits.total / self.total) ** 2
             own = self.refits.uncertainty(beta)
             variance, one_draw = variance + share * own.variance, one_draw + share * own.one_draw
         return Uncertainty(variance, one_draw)
 
     def _all_rows(self, beta: float) -> tuple[Array, Array, Array]:
-        """Return loss, slope and Pareto k of every row, by weights."""
+        """Return loss, slope and Pareto k of every tested row, by weights; 0, 0, -inf of others."""
         if beta in self.known:
             return self.known[beta]
-        n = len(self.plan.weights)
-        loss, slope, k = np.empty(n), np.empty(n), np.empty(n)
+        n = len(self.tested)
+        loss, slope, k = np.zeros(n), np.zeros(n), np.full(n, -np.inf)
         u = np.where(np.isfinite(self.states[0].energy), self.states[0].energy, 0.0)
         for block in self._blocks(beta):
             i = block.number
             k[i] = block.smoothed.k
             finite = np.where(np.isfinite(block.losses), block.losses, 0.0)
-            others = u[block.draws] - self.plan.weights[i, None] * finite
+            others = u[block.draws] - self.plan.deleted[i, None] * finite
             centred = others - (block.weights * others).sum(axis=1, keepdims=True)
             tilted = block.weights * centred
             if self.risk == "gibbs":
@@ -208,12 +208,12 @@ class LeftOutDraws(FromDraws):
 
     def _blocks(self, beta: float) -> Iterator[_Rows]:
         """Yield the weights that leave rows out, in blocks of rows."""
-        state, n = self.states[0], len(self.plan.weights)
-        for part in batches(n, len(state.energy), BLOCK):
-            index = np.arange(n)[part]
+        state, places = self.states[0], np.flatnonzero(self.tested)
+        for part in batches(len(places), len(state.energy), BLOCK):
+            index = places[part]
             losses = self._losses(index)
             exponents = beta * self.factors[index]
-            back = (exponents * self.plan.weights[index])[:, None] * losses
+            back = (exponents * self.plan.deleted[index])[:, None] * losses
             # There are few distinct exponents: one if all rows have equal weights.
             distinct, which = np.unique(exponents, return_inverse=True)
             log_weight = state.log_weights(distinct)[which]

@@ -13,7 +13,7 @@ import numpy as np
 from temperance.checks import shown
 from temperance.data import Array, Data
 from temperance.models.sampled.compiled import kept_on_disk
-from temperance.models.sampled.draws import Draws, side_by_side
+from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.latent_sites import refuse_latent
 from temperance.models.sampled.model import SampledModel, refuse_nan
@@ -123,15 +123,13 @@ class NumPyroSampler:
         begin = self.program.scattered(key_start) if start is None else start
         keys = jax.random.split(key_run, self.program.settings.chains)
         with kept_on_disk(self.program.settings.cache):
-            end, (free, theta, losses, divergent) = self.program.run(
+            end, (theta, losses, divergent) = self.program.run(
                 keys, begin, jax.numpy.asarray(exponents), *self.arguments
             )
         found = np.asarray(losses, dtype=float)
         refuse_nan(found)
         parameters = {name: np.asarray(value, dtype=float) for name, value in theta.items()}
-        columns = [np.asarray(value, dtype=float) for value in free.values()]
-        coordinates = side_by_side(columns).reshape(*found.shape[:2], -1)
-        return Draws(parameters, found, int(np.sum(divergent)), end, coordinates=coordinates)
+        return Draws(parameters, found, int(np.sum(divergent)), end)
 
 
 class _Program:
@@ -171,7 +169,7 @@ class _Program:
         def record(state: Any, _: Any) -> Any:
             state = move(state, model_args=given)
             theta = constrain(state.z)
-            return state, (state.z, theta, self._losses(theta, X, y), state.diverging)
+            return state, (theta, self._losses(theta, X, y), state.diverging)
 
         state = begin(position, num_warmup=self.settings.warmup, rng_key=key, model_args=given)
         state, _ = jax.lax.scan(step, state, None, length=self.settings.warmup)

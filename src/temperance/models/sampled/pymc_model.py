@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from temperance.data import Array, Data
-from temperance.models.sampled.draws import Draws, side_by_side
+from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 
@@ -211,9 +211,6 @@ class PyMCSampler:
             losses,
             int(np.sum(trace.get_sampler_stats("diverging"))),
             end,
-            coordinates=side_by_side(self._values(trace, name) for name in free).reshape(
-                *losses.shape[:2], -1
-            ),
         )
 
     def _values(self, trace: Any, name: str) -> Array:

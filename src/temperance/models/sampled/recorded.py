@@ -14,7 +14,7 @@ that scale near b0, and on a logarithmic scale far from it, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -23,18 +23,18 @@ import numpy as np
 from scipy.special import logsumexp
 
 from temperance.checks import non_negative, shown
-from temperance.curves import RiskCurve
+from temperance.curves import GivesCurve, RiskCurve
 from temperance.data import Array, Data, Risk, batches
 from temperance.models.sampled.information import LossesOfDraws
 from temperance.models.sampled.mixture import systematic
-from temperance.models.sampled.parameters_used import parameters_used
 from temperance.models.sampled.pareto import Smoothed, mean_excess, reliable_k, smooth
 from temperance.models.sampled.reliability import largest_spread, relative_efficiency
 from temperance.plans import AnyPlan, LeaveOneOut
 from temperance.protocols import Information, Preferences
+from temperance.rules import BetaWeights
+from temperance.table import HeldOut
 
 if TYPE_CHECKING:
-    from temperance.calibration import BetaWeights
     from temperance.models.sampled.reweighted_curve import ReweightedCurve
 
 LEAST_EFFECTIVE = 100  # smallest number of effective draws for a usable mean
@@ -92,20 +92,6 @@ class ReweightedDraws:
         """Raise an error: recorded losses do not apply to new inputs."""
         raise ValueError("recorded draws cannot predict; predict with the draws of to_arviz()")
 
-    def averaged(self, average: BetaWeights, others: Sequence[ReweightedDraws]) -> ReweightedDraws:
-        """Return the mixture with other posteriors of the same draws."""
-        parts = (self, *others)
-        weights = np.tensordot(average.weights, [part.weights for part in parts], 1)
-        # Worth as many draws as the parts, and fewer where the mixture is more uneven.
-        efficiency = self.effective_size * float((self.weights**2).sum())
-        return ReweightedDraws(
-            average.median,
-            weights,
-            max(part.pareto_k for part in parts),
-            efficiency / float((weights**2).sum()),
-            self.source,
-        )
-
     def to_arviz(self, seed: int = 0) -> Any:
         """Return as many resampled draws as an ArviZ object, with the temperature in ``attrs``."""
         from temperance.models.sampled.arviz_tree import resampled
@@ -121,19 +107,17 @@ class ReweightedDraws:
 
 
 @dataclass(frozen=True, eq=False)
-class RecordedDraws:
+class RecordedDraws(GivesCurve):
     """Losses (chains, size, n) of draws from the posterior at ``beta_of_draws``.
 
     As a model, its parameters are the indices of the draws.  ``dimension`` is the number of
-    parameters that they stand for, if it is known; rates need it.  ``parameters`` are the names of
-    those in the group ``posterior`` of ``source``, by default all; averages over beta need them.
+    parameters that they stand for, if it is known; rates need it.
     """
 
     losses: Array
     beta_of_draws: float = 1.0
     source: Any = None
     dimension: int | None = None
-    parameters: Sequence[str] | None = None
 
     constants: ClassVar[str] = "constants as in log_likelihood"
     preferences: ClassVar[Preferences] = Preferences(leave_one_out=True)
@@ -305,10 +289,14 @@ class RecordedDraws:
         """Return the draws weighted for the posterior at ``alpha`` on all rows."""
         return self.at(non_negative("alpha", alpha) / self.losses.shape[2])
 
-    def mixture(self, data: Data, average: BetaWeights, curve: RiskCurve | None) -> ReweightedDraws:
-        """Return the draws weighted for the average of posteriors over beta."""
-        first, *others = (self.at(float(beta)) for beta in average.betas)
-        return first.averaged(average, others)
+    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> ReweightedDraws:
+        """Return the draws weighted for the mixture of posteriors over beta."""
+        kept = weights.without_negligible()
+        parts = [self.at(float(beta)) for beta in kept.betas]
+        mixed = np.tensordot(kept.weights, [part.weights for part in parts], 1)
+        k = max(part.pareto_k for part in parts)
+        size = self.efficiency / float((mixed**2).sum())
+        return ReweightedDraws(weights.median, mixed, k, size, self.source)
 
     def information(self, data: Data) -> Information:
         """Return the information of the recorded rows whose indices are in ``data.X``."""
@@ -352,26 +340,6 @@ class RecordedDraws:
     @cached_property
     def _curves(self) -> dict[Risk, ReweightedCurve]:
         return {}
-
-    def count_parameters(self, betas: Array) -> Array:
-        """Return the effective number of parameters at each beta, from the parameters drawn."""
-        energy = self.total * self.spread
-        weights = [self.at(float(beta)).weights.ravel() for beta in betas]
-        counts = zip(weights, betas.tolist(), strict=True)
-        return np.array([parameters_used(energy, self.coordinates, w, beta) for w, beta in counts])
-
-    @cached_property
-    def coordinates(self) -> Array:
-        """Parameters of the draws as numbers, (draws, d)."""
-        from temperance.models.sampled.arviz_tree import parameters_in
-
-        drawn = None if self.source is None else parameters_in(self.source, self.parameters)
-        if drawn is None or drawn.shape[0] != self.size:
-            raise ValueError(
-                "log_likelihood must be an ArviZ object whose group posterior has the parameters "
-                "of the same draws to average over beta, got none"
-            )
-        return drawn
 
     def loss(self, theta: Array, X: Any, y: Any) -> Array:
         """Return losses (size, n) of recorded draws by their indices (size, 1)."""

@@ -24,7 +24,7 @@ import numpy as np
 from temperance.checks import as_numbers, shown
 from temperance.data import Array, Data
 from temperance.models.sampled.cmdstan import CmdStanProgram, cmdstan_draws
-from temperance.models.sampled.draws import Draws, side_by_side
+from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Report
 from temperance.models.sampled.model import CarriesData, as_rows, refuse_nan
 
@@ -145,10 +145,7 @@ class StanSampler:
             {name: value[chain, -1].tolist() for name, value in values.items()}
             for chain in range(settings.chains)
         ]
-        names = parameters_of(settings.code)
-        latent = side_by_side(values[name] for name in names if name in values)
-        coordinates = latent.reshape(*losses.shape[:2], -1)
-        return Draws(values, losses, divergent, end, coordinates=coordinates)
+        return Draws(values, losses, divergent, end)
 
 
 class _Stan:
@@ -214,13 +211,3 @@ def _require_stan() -> None:
         raise ImportError(
             "StanModel needs PyStan, pip install 'temperance[stan]', or a CmdStanModel of CmdStanPy"
         )
-
-
-def parameters_of(code: str) -> list[str]:
-    """Return the names in a program's block ``parameters``, without functions of them."""
-    block = re.search(r"(?<!\w)(?<!transformed )parameters\s*\{", code)
-    if block is None:
-        return []
-    # Bounds and sizes may hold names too: a declaration ends with its own.
-    declared = code[block.end() :].split("}")[0]
-    return re.findall(r"(\w+)\s*(?:\[[^\]]*\]\s*)?;", declared)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.checks import as_data, non_negative, whole
-from temperance.curves import RiskCurve
+from temperance.curves import GivesCurve, RiskCurve
 from temperance.data import Array, Data, Risk
 from temperance.models.glm import plain
 from temperance.models.glm.model import whitened_rows
@@ -38,7 +38,7 @@ from temperance.resources import refuse_too_large
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxLogistic(Regression):
+class SoftmaxLogistic(Regression, GivesCurve):
     r"""Softmax regression for several classes, with one joint Laplace posterior.
 
     .. math::
