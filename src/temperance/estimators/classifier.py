@@ -126,7 +126,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         ``certificate`` then holds.  By default all rows serve for both.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
-        can predict and show its numbers, but not the curve, nor the posterior at another beta.
+        can predict and show its numbers, but not the posterior at another beta.
 
     Attributes
     ----------

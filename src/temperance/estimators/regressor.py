@@ -102,7 +102,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         the result is reproducible.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
-        can predict and show its numbers, but not the curve, nor the posterior at another beta.
+        can predict and show its numbers, but not the posterior at another beta.
 
     Attributes
     ----------

@@ -163,7 +163,6 @@ class RowLosses:
             alpha = source.transfer == "alpha"
             at, own = (betas / (1 - 1 / count), data.size / count) if alpha else (betas, None)
             every = LeftOut(rows, data.weights, data.weights, score)
-            at = proper(at, rows.level)
             fits, (points, _) = [every.decomposed[0]], every.points(at, count)
             return cls(model, rows.basis, fits, 0, source, score, betas, at, points, own)
         weights = plan.pairs().likelihood_weights
