@@ -443,7 +443,7 @@ class LeftOut:
             train[pair, places] = np.maximum(train[pair, places] - self.deleted[some], 0.0)
             test[pair, places] = 1.0
             refitted = PairLosses.of(self.rows, Pairs(train, test, 1.0), self.score)
-            losses[:, some] = refitted(betas)[:, places]
+            losses[:, some] = refitted(self.factor * betas)[:, places]
         return losses
 
 
