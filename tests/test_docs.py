@@ -342,7 +342,8 @@ class TestModelSkeleton:
     def test_row_losses_average_to_the_risk(self, poisson, counts):
         for strategy in PLANS.values():
             table = table_of(poisson, counts, strategy)
-            assert table.at(np.array([0.6]))[0] @ table.share == pytest.approx(table(0.6), rel=1e-12)
+            mean = table.at(np.array([0.6]))[0] @ table.share
+            assert mean == pytest.approx(table(0.6), rel=1e-12)
 
     def test_order_plays_no_part(self, poisson, counts):
         order = np.random.default_rng(0).permutation(len(counts))

@@ -12,7 +12,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from temperance import GibbsClassifier, GibbsRegressor, expected_risk
 from temperance.app.held_out import coverage, forecasts, hold_out
 from temperance.estimators.base import RISKS
-from temperance.posteriors import StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 
@@ -61,9 +60,6 @@ def lost(fitted, rows, y, beta, risk):
 
 def law_of(forecast):
     """Density and distribution function of the first row of a forecast, by scipy."""
-    if isinstance(forecast, StudentT):
-        student = stats.t(forecast.dof, forecast.location[0], forecast.scale[0])
-        return student.pdf, student.cdf
     parts = stats.t(forecast.dof, forecast.location[:, 0], forecast.scale[:, 0])
     return lambda y: forecast.weights @ parts.pdf(y), lambda y: forecast.weights @ parts.cdf(y)
 

@@ -13,14 +13,16 @@ import numpy as np
 
 from temperance import calibrate, models, strategies
 from temperance.calibration import Calibration
-from temperance.checks import as_data
+from temperance.checks import LARGEST_BETA, as_data
 from temperance.data import Data
 from temperance.messages import ConvergenceWarning, TemperanceWarning
-from temperance.plans import Pairs, PrefixPlan
-from temperance.strategies.selection import CurveStrategy
+from temperance.plans import Pairs
+from temperance.rules import nearest_to_bayes, votes_of_rows
+from temperance.strategies.selection import PlanStrategy
+from temperance.table import LEAST
 
 from . import plain_averaged, plain_linear, plain_logistic
-from .problems import LINEAR, Array, Problem
+from .problems import Array, Problem
 
 ARGUMENTS = (
     "X", "y", "weights", "bounds", "model", "strategy", "noise_variance", "prior_cov", "prior_mean",
@@ -33,7 +35,11 @@ NAMED = re.compile(
 )
 EPS = float(np.finfo(float).eps)
 DECIMAL_WORK = 4e6  # multiplications times digits that a plain computation may take
-COSTLY_WORK = 1e6  # multiplications that the grid of a costly curve may take
+MOST_WORK = 3e7  # multiplications that the grid of a curve may take
+UNIT = 1.0  # size of the terms of a risk that may vanish though they do not: logarithms
+LONGEST = 1e20  # square of the longest direction of the rows, in units of the prior
+BATCH = 8  # betas at a time: of very many together, some leave scales of small evidence out
+UNSEEN = 1e-2  # part of the span of a curve that it may fall between betas of the scan
 
 
 def not_found(error: Exception) -> bool:
@@ -93,19 +99,16 @@ def _place(error: Exception) -> str:
 
 
 def grid_for(problem: Problem, result: Calibration) -> Array:
-    """Betas all over the bounds, by their logarithms, by their differences, and near the choice."""
+    """Betas all over the bounds from the smallest of the scan on, and near the choice."""
     lower, upper = problem.bounds
-    count = 400
-    if result.curve.costly:
-        count = int(np.clip(COSTLY_WORK / _work(problem), 16, 120))
-    here = result.minimum.least if result.minimum.least is not None else result.beta
-    smallest = lower if lower > 0 else min(upper, max(here, 1e-300)) * 1e-13
+    count = int(np.clip(MOST_WORK / _work(problem), 16, 400))
+    here = result.choice.least if result.choice.least is not None else result.beta
+    smallest = min(upper, float(result.table.betas[0]))
     decades = np.geomspace(smallest, upper, count // 2)
-    near = here * np.geomspace(1e-6, 1e6, count // 4) if here else np.zeros(0)
-    even = lower + (upper - lower) * np.linspace(0, 1, count // 8)
-    crowded = lower + (upper - lower) * np.geomspace(1e-14, 1.0, count // 8)
-    points = np.concatenate([decades, near, even, crowded, problem.bounds])
-    return np.unique(np.clip(points, lower, upper))
+    near = here * np.geomspace(0.1, 10.0, count // 4) if here else np.zeros(0)
+    even = np.linspace(smallest, upper, count // 8)
+    points = np.concatenate([decades, near, even])
+    return np.unique(np.clip(points, max(lower, smallest), upper))
 
 
 def _work(problem: Problem) -> float:
@@ -118,79 +121,87 @@ def _work(problem: Problem) -> float:
     return pairs * n * (d + 1) * (d + 4)
 
 
+def on_curve(result: Calibration, betas: Array) -> Array:
+    """Return the curve at betas, a few at a time."""
+    parts = [betas[k : k + BATCH] for k in range(0, len(betas), BATCH)]
+    return np.concatenate([np.asarray(result.curve(part), dtype=float) for part in parts])
+
+
 def lowest_point(problem: Problem, result: Calibration) -> str | None:
-    """No point of the curve lies lower than the choice; flags and risk say what the curve does."""
-    if isinstance(problem.strategy, strategies.Bayes | strategies.Average):
+    """The choice is as low as the scan; flags and risk say what the curve does.
+
+    Between the betas of the scan a curve may fall a little lower, unseen, and below its first beta
+    much.
+    """
+    if isinstance(problem.strategy, strategies.Bayes | strategies.Stacking):
         return None
-    curve, minimum = result.curve, result.minimum
+    curve, choice = result.curve, result.choice
+    lower, upper = problem.bounds
+    scan = np.unique(np.clip([lower, *result.table.betas, upper], lower, upper))
+    here = choice.least if choice.least is not None else result.beta
     with only_own_warnings():
-        at_choice = float(curve(result.beta))
-        here = minimum.least if minimum.least is not None else result.beta
-        risk = float(curve(here))
-        points = grid_for(problem, result)
-        values = np.asarray(curve(points), dtype=float)
+        at_choice, risk = float(curve(result.beta)), float(curve(here))
+        points = np.union1d(scan, grid_for(problem, result))
+        points = points[[not beyond_digits(problem, float(beta)) for beta in points]]
+        scan = np.intersect1d(scan, points)
+        if not len(points) or beyond_digits(problem, here):
+            return None
+        values = on_curve(result, points)
     bad = ~np.isfinite(values)
     if bad.any():
         return f"the curve is {values[bad][0]} at beta = {points[bad][0]!r}, within bounds"
     size, span = float(np.abs(values).max()), float(np.ptp(values))
-    near = float(np.abs(values).min())
     if abs(result.risk - at_choice) > 1e-12 * abs(at_choice) + 1e-11 * span:
-        noise = _noise(curve, result.beta)
-        if abs(result.risk - at_choice) > 10 * noise:
-            return f"risk {result.risk!r} is not the curve's {at_choice!r} at beta {result.beta!r}"
-    lower, upper = problem.bounds
-    if minimum.at_bound != (result.beta in (lower, upper)) and not minimum.flat:
-        return f"at_bound is {minimum.at_bound} at beta {result.beta!r}"
+        return f"risk {result.risk!r} is not the curve's {at_choice!r} at beta {result.beta!r}"
+    if choice.at_bound != (result.beta in (lower, upper)) and not choice.flat:
+        return f"at_bound is {choice.at_bound} at beta {result.beta!r}"
     if not lower <= result.beta <= upper:
         return f"beta {result.beta!r} is out of bounds"
-    least = int(values.argmin())
-    gap = risk - float(values[least])
-    # The height to fall may be little beside what the curve is at its worst.
-    others = values[values <= np.median(values)]
-    tolerance = 1e-9 * min(span, float(np.ptp(others)) * 100) + 1e-12 * max(abs(risk), near)
-    if minimum.flat:
-        noise = max(_noise(curve, here), _noise(curve, float(points[least])))
-        if span > 1e-11 * size and gap > tolerance + 10 * noise:
-            return (
-                f"called flat, but risk is {values[least]!r} at beta {points[least]!r} and "
-                f"{risk!r} at {here!r}"
-            )
-        return None
-    if gap > tolerance:
-        noise = max(_noise(curve, here), _noise(curve, float(points[least])))
-        if gap > tolerance + 10 * noise:
-            return (
-                f"risk {risk!r} at beta {here!r}, but {float(values[least])!r} at "
-                f"{float(points[least])!r}; the curve spans {span:.3g}"
-            )
+    for looked, part in ((scan, 1e-9), (points, UNSEEN)):
+        if not len(looked):
+            continue
+        found = values[np.searchsorted(points, looked)]
+        least = int(found.argmin())
+        gap = risk - float(found[least])
+        # The height to fall may be little beside what the curve is at its worst.
+        others = found[found <= np.median(found)]
+        tolerance = part * min(span, float(np.ptp(others)) * 100) + 1e-11 * size
+        if gap > tolerance:
+            noise = max(_noise(curve, here), _noise(curve, float(looked[least])))
+            if gap > tolerance + 10 * noise:
+                flat = ", called flat" if choice.flat else ""
+                return (
+                    f"risk {risk!r} at beta {here!r}{flat}, but {float(found[least])!r} at "
+                    f"{float(looked[least])!r}; the curve spans {span:.3g}"
+                )
     return None
 
 
-def average(problem: Problem, result: Calibration) -> str | None:
-    """An average has weights of betas within bounds, and the risk of its rows' mean densities."""
-    if not isinstance(problem.strategy, strategies.Average):
-        return None if result.average is None else "an average that nobody asked for"
-    held = result.average
-    assert held is not None
+def mixture(problem: Problem, result: Calibration) -> str | None:
+    """A stack has weights of betas within bounds, and none that are better by their votes."""
+    if not isinstance(problem.strategy, strategies.Stacking):
+        return None if result.weights is None else "a mixture that nobody asked for"
+    held, table = result.weights, result.table
+    assert held is not None and table is not None
     lower, upper = problem.bounds
     if not (np.all(np.diff(held.betas) > 0) and lower <= held.betas[0] <= held.betas[-1]):
         return f"betas {held.betas} do not increase from the lower bound"
     if held.betas[-1] > upper * (1 + 1e-12):
         return f"betas up to {held.betas[-1]!r}, beyond the upper bound"
-    if not (np.all(held.weights > 0) and abs(held.weights.sum() - 1) < 1e-12):
+    if not (np.all(held.weights >= 0) and abs(held.weights.sum() - 1) < 1e-12):
         return f"weights {held.weights}"
     if not held.betas[0] * (1 - 1e-12) <= result.beta <= held.betas[-1] * (1 + 1e-12):
         return f"the median {result.beta!r} lies outside the betas"
-    total, mean = 0.0, 0.0
+    # At the largest value of a concave function no vertex of the simplex is uphill.
     with only_own_warnings():
-        rows = [result.curve.rows(float(beta)) for beta in held.betas]
-        for at, weight in enumerate(rows[0][1]):
-            losses = np.array([loss[at] for loss, _ in rows])
-            least = losses.min()
-            mean += weight * (least - np.log(held.weights @ np.exp(least - losses)))
-            total += weight
-    if abs(result.risk - mean / total) > 1e-9 * (abs(mean / total) + 1):
-        return f"risk {result.risk!r} is not that of the mean densities, {mean / total!r}"
+        losses = table.at(held.betas)
+    votes, bayes = votes_of_rows(table), nearest_to_bayes(held.betas)
+    uphill = np.exp(held.mixed(losses) - losses) @ votes
+    uphill[bayes] += table.votes / held.weights[bayes]
+    total = votes.sum() + table.votes
+    if not uphill.max() <= total * (1 + 1e-5):
+        beta = held.betas[int(uphill.argmax())]
+        return f"weights {held.weights} are not the best: more for beta {beta!r} would be better"
     return None
 
 
@@ -202,23 +213,30 @@ def _noise(curve: Any, beta: float) -> float:
     return float(np.abs(np.diff(values, 2)).max())
 
 
-def _unit(problem: Problem) -> float:
-    """Return the size of the terms of a risk that may vanish though they do not: logarithms."""
-    variance = getattr(problem.model, "noise_variance", None)
-    known = problem.risk == "gibbs" and variance is not None
-    return 0.0 if known else 1.0
+def beyond_digits(problem: Problem, beta: float) -> bool:
+    """Whether numbers are so unequal that answers of doubles may be rounding.
 
-
-def weights_are_rounding(problem: Problem, beta: float) -> bool:
-    """Whether log evidences are so large that their differences between scales are rounding."""
-    model = problem.model
-    if not isinstance(model, models.HierarchicalLinear):
+    Directions in which the rows are 1e-16 as long as in the longest are lost, which matters if a
+    prior of unit size is less beside the longest than 1e-10; evidences of scales are too large for
+    differences between them.
+    """
+    if not problem.is_linear or not beta:
         return False
+    model: Any = problem.model
     data = problem.data
-    size = beta * data.size * 50  # times the logarithm of a variance
-    if model.noise_variance is not None:
-        size = beta * float(data.weights @ (data.y**2)) / model.noise_variance
-    return bool(size > 1e7)
+    noise = float(getattr(model, "noise_variance", None) or 1.0)
+    with np.errstate(over="ignore"):
+        if isinstance(model, models.HierarchicalLinear):
+            size = beta * data.size * 50  # times the logarithm of a variance
+            if model.noise_variance is not None:
+                size = beta * float(data.weights @ (data.y**2)) / noise
+            if size > 1e7:
+                return True
+            longest, noise = float(np.max(model.scales)) ** 2 * np.sum(data.X**2), 1.0
+        else:
+            Z = model.design(data.X if problem.X is not None else np.zeros((len(data.y), 0)))
+            longest = np.sum(model.prior(Z.shape[1]).whiten(Z) ** 2)
+        return not beta * longest * data.weights.max() / noise < LONGEST
 
 
 def slope(problem: Problem, result: Calibration) -> str | None:
@@ -226,9 +244,12 @@ def slope(problem: Problem, result: Calibration) -> str | None:
     curve = result.curve
     lower, upper = problem.bounds
     centre = result.beta or min(1.0, upper)
-    for factor in (0.2, 5.0) if curve.costly else (1e-3, 0.2, 1.0, 5.0):
+    exact = problem.is_linear
+    for factor in (1e-3, 0.2, 1.0, 5.0) if exact else (0.2, 5.0):
         beta = centre * factor
-        if not 0 < beta < 1e290 or beta > upper or weights_are_rounding(problem, beta):
+        if not result.table.betas[0] < beta < 1e90 or beta > upper:
+            continue
+        if beyond_digits(problem, beta):
             continue
         steps = np.array([-2e-3, -1e-3, 1e-3, 2e-3])
         with only_own_warnings():
@@ -237,9 +258,7 @@ def slope(problem: Problem, result: Calibration) -> str | None:
         wide, narrow = (around[3] - around[0]) / 4e-3, (around[2] - around[1]) / 2e-3
         best = narrow + (narrow - wide) / 3
         allowed = 1e-5 * abs(best) + abs(narrow - wide)  # far above the error of the extrapolation
-        allowed += (1e-7 if curve.costly else 1e-10) * (
-            float(np.abs(around).max()) + _unit(problem)
-        )
+        allowed += (1e-10 if exact else 1e-7) * (float(np.abs(around).max()) + UNIT)
         error = abs(beta * derivative - best)
         if not error <= allowed:
             # An error of the values is 1.5e3 times as large in the extrapolated quotient.
@@ -259,23 +278,23 @@ def slope(problem: Problem, result: Calibration) -> str | None:
 def source_of(problem: Problem) -> Any:
     """Return how the strategy holds rows out."""
     strategy = problem.strategy
-    return strategy.source if isinstance(strategy, strategies.Average) else strategy
+    if not isinstance(strategy, strategies.Stacking):
+        return strategy
+    return strategies.LeaveOneOut() if strategy.source is None else strategy.source
 
 
-def plan_of(problem: Problem) -> tuple[Data, Pairs] | None:
+def plan_of(problem: Problem, result: Calibration) -> tuple[Data, Pairs] | None:
     """Return the rows and pairs that the strategy tests, where it has any."""
-    if not isinstance(problem.strategy, CurveStrategy):
+    if not isinstance(result.strategy, PlanStrategy):
         return None
     rng = np.random.default_rng(problem.seed)
-    rows, plan = problem.strategy.planned(problem.data, rng)
-    if isinstance(plan, PrefixPlan) and type(problem.model).__name__ in LINEAR:
-        plan = replace(plan, growth=0.0)
+    rows, plan = result.strategy.planned(problem.data, rng)
     return rows, plan.pairs()
 
 
 def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
     """The curve of a linear model is what decimals say, as far as doubles carry its inputs."""
-    planned = plan_of(problem)
+    planned = plan_of(problem, result)
     if planned is None or not problem.is_linear:
         return None
     rows, plan = planned
@@ -292,7 +311,7 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
     inputs = plain.inputs_of(problem.model, rows, plan)
     rng = np.random.default_rng(problem.seed)
     for beta in _betas(problem, result):
-        if weights_are_rounding(problem, beta):
+        if beyond_digits(problem, beta):
             continue
         risk, size = plain.plain_risk(problem.model, inputs, beta, problem.risk, digits)
         if not (np.isfinite(risk) and size < 1e290):
@@ -300,14 +319,14 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
         with only_own_warnings():
             found = float(result.curve(beta))
         error = abs(found - risk)
-        if error <= 1e-8 * size:
+        if error <= 1e-7 * size:
             continue
         moved = [
             plain.plain_risk(problem.model, inputs.perturbed(rng), beta, problem.risk, digits)[0]
             for _ in range(4)
         ]
         change = max(abs(each - risk) for each in moved)
-        if not error <= 1e-8 * size + 300 * change:
+        if not error <= 1e-7 * size + 300 * change:
             return (
                 f"risk {found!r} at beta {beta!r}, decimals say {risk!r} (relative error "
                 f"{error / size:.1e}, rounding of inputs {change / size:.1e})"
@@ -317,7 +336,7 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
 
 def plain_logistic_risk(problem: Problem, result: Calibration) -> str | None:
     """The curve of a logistic model is what a plain solver says that proves its answer."""
-    planned = plan_of(problem)
+    planned = plan_of(problem, result)
     if planned is None or problem.is_linear:
         return None
     rows, plan = planned
@@ -472,7 +491,7 @@ def _other_response_unit(problem: Problem) -> Change | None:
                 y=problem.y * factor,
                 model=replace(model, b=model.b * factor**2, **variance),
             ),
-            shift=float(np.log(factor)) if unknown else 0.0,
+            shift=float(np.log(factor)),
         )
     unknown = isinstance(model, models.NormalInverseGammaLinear)
     cov = model.prior_cov
@@ -489,18 +508,18 @@ def _other_response_unit(problem: Problem) -> Change | None:
     return Change(
         f"y times {factor:g}, model in that unit",
         replace(problem, y=problem.y * factor, model=replace(model, **options)),
-        shift=float(np.log(factor)) if unknown else 0.0,
+        shift=float(np.log(factor)),
     )
 
 
 def _loss_scaled(problem: Problem) -> Change | None:
-    """Noise variance times c: the loss is c times smaller and beta c times larger."""
+    """Noise variance times c: but for constants the loss is c times smaller, and beta c larger."""
     model: Any = problem.model
     if (
         not hasattr(model, "noise_variance")
         or isinstance(model, models.HierarchicalLinear)  # its prior is in units of the noise
         or problem.risk != "gibbs"
-        or not isinstance(problem.strategy, CurveStrategy)
+        or not isinstance(problem.strategy, PlanStrategy)
     ):
         return None
     factor = 2.0 ** int(np.random.default_rng(problem.seed).integers(-10, 11))
@@ -510,9 +529,16 @@ def _loss_scaled(problem: Problem) -> Change | None:
         model=replace(model, noise_variance=model.noise_variance * factor),
         bounds=(lower * factor, upper * factor),
     )
-    if upper * factor > 1e300:
+    if upper * factor > LARGEST_BETA:
         return None
-    return Change(f"noise_variance times {factor:g}", other, beta=factor, risk=1 / factor)
+    before, after = (np.log(2 * np.pi * each.model.noise_variance) / 2 for each in (problem, other))
+    return Change(
+        f"noise_variance times {factor:g}",
+        other,
+        beta=factor,
+        risk=1 / factor,
+        shift=float(after - before / factor),
+    )
 
 
 def _weights_scaled(problem: Problem) -> Change | None:
@@ -524,9 +550,11 @@ def _weights_scaled(problem: Problem) -> Change | None:
         | strategies.SampleSplitting,
     ) or isinstance(problem.strategy, strategies.Bayes):
         return None
+    if getattr(problem.strategy, "duplicates", "together") != "together":
+        return None  # a weight counts observations
     factor = 4.0 ** int(np.random.default_rng(problem.seed).integers(-6, 7))
     lower, upper = problem.bounds
-    if upper / factor > 1e300 or problem.weights.min() < 1e-100:
+    if upper / factor > LARGEST_BETA or problem.weights.min() < 1e-100:
         return None
     other = replace(
         problem, weights=problem.weights * factor, bounds=(lower / factor, upper / factor)
@@ -535,11 +563,11 @@ def _weights_scaled(problem: Problem) -> Change | None:
 
 
 def _wider(problem: Problem) -> Change | None:
-    if isinstance(problem.strategy, strategies.ReferenceRisk | strategies.Average):
+    if isinstance(problem.strategy, strategies.ReferenceRisk | strategies.Stacking):
         return None  # they begin at points of the bounds
     lower, upper = problem.bounds
     rng = np.random.default_rng(problem.seed)
-    bounds = lower / 2, min(upper * float(10.0 ** rng.uniform(0, 6)), 1e300)
+    bounds = lower / 2, min(upper * float(10.0 ** rng.uniform(0, 6)), LARGEST_BETA)
     return Change(f"bounds {bounds}", replace(problem, bounds=bounds), exact=False)
 
 
@@ -554,15 +582,21 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         if not_found(error):
             raise
         return f"{change.name}: {exception_in_words(error)}"
-    betas = [beta for beta in _betas(problem, result) if beta * change.beta < 1e300]
+    betas = [
+        beta
+        for beta in _betas(problem, result)
+        if beta * change.beta < LARGEST_BETA and not beyond_digits(problem, beta)
+    ]
+    if not betas or beyond_digits(problem, result.beta):
+        return None
     with only_own_warnings():
         here = np.asarray(result.curve(np.array(betas)), dtype=float)
         there = np.asarray(other.curve(np.array(betas) * change.beta), dtype=float)
     expected = here * change.risk + change.shift
-    size = (np.abs(here) + _unit(problem)) * change.risk + abs(change.shift)
+    size = (np.abs(here) + UNIT) * change.risk + abs(change.shift)
     error = np.abs(there - expected)
     worst = int((error / np.maximum(size, 1e-300)).argmax())
-    accuracy = 1e-7 if result.curve.costly else 1e-8
+    accuracy = 1e-8 if problem.is_linear else 1e-7
     if error[worst] > accuracy * size[worst]:
         allowed = 30 * _sensitivity(problem, betas[worst]) * change.risk
         if not change.exact:
@@ -573,11 +607,11 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
                 f"{betas[worst]!r} (relative error {error[worst] / size[worst]:.1e})"
             )
         return None
-    if result.average is not None and other.average is not None:
-        # Betas of next to no weight may come and go.
-        moved = abs(np.log(other.beta / change.beta / result.beta))
-        if not moved < 0.02:
-            return f"{change.name}: an average around {other.beta!r} instead of {result.beta!r}"
+    if result.weights is not None and other.weights is not None:
+        # Where mixtures forecast alike, any of their weights will do.
+        gap = abs(result.risk + change.shift - other.risk)
+        if gap > 1e-5 * (abs(result.risk) + 1):
+            return f"{change.name}: a mixture of risk {other.risk!r} instead of {result.risk!r}"
         return None
     if result.flat != other.flat and not wider:
         noise = max(_noise(result.curve, b) for b in betas)
@@ -586,7 +620,7 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
     if result.flat or other.flat:
         return None
     if isinstance(problem.strategy, strategies.ReferenceRisk) and (
-        result.minimum.least is not None or other.minimum.least is not None
+        result.choice.least is not None or other.choice.least is not None
     ):
         mine, its = result.beta, other.beta / change.beta
         if abs(mine - its) > 1e-3 * max(mine, its):
@@ -604,6 +638,8 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         return None
     if abs(mine - its) <= 1e-6 * max(mine, its):
         return None
+    if change.beta != 1 and min(mine, its) <= LEAST * max(1.0, 1 / change.beta):
+        return None  # a scan begins at the same beta in any units
     # Where the curve is level, any of its points will do.
     with only_own_warnings():
         gap = abs(float(result.curve(its)) - float(result.curve(mine)))
@@ -643,5 +679,5 @@ def _like(problem: Problem, y: Array, data: Data) -> Array:
 
 
 Oracle = Callable[[Problem, Calibration], str | None]
-ALWAYS: tuple[Oracle, ...] = (lowest_point, average, slope)
+ALWAYS: tuple[Oracle, ...] = (lowest_point, mixture, slope)
 PLAIN: tuple[Oracle, ...] = (plain_linear_risk, plain_logistic_risk)

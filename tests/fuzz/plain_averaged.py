@@ -1,12 +1,14 @@
 r"""Risks of regressions that average over scales of their prior, in decimals of many digits.
 
-For each scale k the level at the centre of the training rows and the slopes have the prior
-variances 10,000 s2 and s2 k^2.  The evidence weighs the scales: with Q and the spreads v of
-:mod:`.plain_linear`, taken one row after the other, it is
+For each scale k the slopes have the prior variance s2 k^2, and a level, at the centre of the
+training rows, has a flat prior: rows and responses are taken about their means, the level's
+variance is s2 / (beta W), and W - 1 observations are left for the noise.  The evidence weighs the
+scales: with Q and the spreads v of :mod:`.plain_linear`, taken one row after the other, it is
 
-    log Z_k = -sum log(1 + u v / s2) / 2 - Q / 2,    or with -(a + W/2) log(b + Q/2) at the end
+    log Z_k = -sum log(1 + u v / s2) / 2 - Q / 2,    or with -(a + w/2) log(b + Q/2) at the end
 
-for an unknown variance.  The risk is the average of the scales' losses, or of their densities.
+for an unknown variance, of w = beta W or beta (W - 1).  The risk is the average of the scales'
+losses, or of their densities.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from temperance.plans import Pairs
 
 from .plain_linear import DIGITS, EXACT, HALF, Inputs, _posterior, _terms
 
-LEVEL = Decimal(10_000)
+LEAST = Decimal("1e-8")  # beta, where a level has a flat prior
 
 
 def inputs_of(model: models.HierarchicalLinear, data: Data, plan: Pairs) -> Inputs:
@@ -52,24 +54,27 @@ def plain_risk(
         X, y, scales = (EXACT(part) for part in (inputs.Z, inputs.y, inputs.cov))
         compared = EXACT(inputs.tested)
         noise, at = Decimal(inputs.noise), Decimal(beta)
-        total, size, tested = Decimal(0), Decimal(0), Decimal(0)
+        total, sizes_of_all, tested = Decimal(0), Decimal(0), Decimal(0)
         for weights, test in zip(inputs.train, inputs.test, strict=True):
-            exponents = at * EXACT(weights)
-            Z = X
+            train = EXACT(weights)
+            size, level, mean = train.sum(), Decimal(0), Decimal(0)
+            Z, freedom = X, size
             if model.intercept:
-                train = EXACT(weights)
-                centre = (train @ X[:, 1:]) / train.sum()
-                Z = np.column_stack([X[:, :1], X[:, 1:] - centre])
+                at = max(at, LEAST)
+                Z, mean = X[:, 1:] - (train @ X[:, 1:]) / size, (train @ y) / size
+                level, freedom = noise / (at * size), max(size - 1, Decimal(0))
             fits = [
-                _fit(model, Z, y, exponents, scale, noise) for scale in scales
-            ]  # fmt: skip
+                _fit(model, Z, y - mean, at * train, scale, noise, at * freedom) for scale in scales
+            ]
             highest = max(evidence for evidence, *_ in fits)
             shares = [evidence - highest for evidence, *_ in fits]  # in logarithms
             whole = sum(share.exp() for share in shares).ln()
             for i in np.flatnonzero(test):
                 losses, sizes = [], []
                 for _, m, S, Q, weight in fits:
-                    error, spread = compared[i] - Z[i] @ m, Z[i] @ S @ Z[i]
+                    error, spread = compared[i] - mean, level
+                    if len(m):
+                        error, spread = error - Z[i] @ m, spread + Z[i] @ S @ Z[i]
                     terms = _terms(alone, error, spread, noise, Q, weight, risk)
                     losses.append(sum(terms))
                     sizes.append(sum(abs(term) for term in terms))
@@ -85,26 +90,28 @@ def plain_risk(
                     loss = sum(c * each for c, each in zip(counts, losses, strict=True))
                 share = Decimal(test[i])
                 total += share * loss
-                size += share * sum(c * each for c, each in zip(counts, sizes, strict=True))
+                sizes_of_all += share * sum(c * each for c, each in zip(counts, sizes, strict=True))
                 tested += share
-        return float(total / tested), float(size / tested)
+        return float(total / tested), float(sizes_of_all / tested)
 
 
-def _fit(model: Any, Z: Any, y: Any, exponents: Any, scale: Any, noise: Any) -> tuple[Any, ...]:
-    """Return the log evidence of a scale and the posterior under it."""
-    variances = np.full(Z.shape[1], noise * scale * scale)
-    if model.intercept:
-        variances[0] = noise * LEVEL
-    S = np.diag(variances)
-    mean = EXACT(np.zeros(len(variances)))
+def _fit(
+    model: Any, Z: Any, y: Any, exponents: Any, scale: Any, noise: Any, weight: Any
+) -> tuple[Any, ...]:
+    """Return the log evidence of a scale and the posterior of the slopes under it."""
+    S = np.diag(np.full(Z.shape[1], noise * scale * scale))
+    m = EXACT(np.zeros(len(S)))
     # One row after the other: the determinant is a product over rows.
-    log_determinant = Decimal(0)
-    m, Q, weight = mean, Decimal(0), Decimal(0)
+    log_determinant, Q = Decimal(0), Decimal(0)
     for z, response, exponent in zip(Z, y, exponents, strict=True):
-        if exponent:
-            log_determinant += (1 + exponent * (z @ S @ z) / noise).ln()
-            m, S, more, one = _posterior(z[None], np.array([response]), [exponent], m, S, noise)
-            Q, weight = Q + more, weight + one
+        if not exponent:
+            continue
+        if not len(z):
+            Q += exponent * response * response / noise
+            continue
+        log_determinant += (1 + exponent * (z @ S @ z) / noise).ln()
+        m, S, more, _ = _posterior(z[None], np.array([response]), [exponent], m, S, noise)
+        Q += more
     evidence = -HALF * log_determinant
     if model.noise_variance is None:
         evidence -= (Decimal(model.a) + weight / 2) * (Decimal(model.b) + Q / 2).ln()

@@ -26,6 +26,7 @@ Decimals = Any  # numpy array of Decimal
 DIGITS, MANY_DIGITS = 120, 1500  # the latter where scales are 1e±150
 EXACT = np.vectorize(Decimal, otypes=[object])
 HALF = Decimal("0.5")
+PI = Decimal("3.14159265358979323846264338327950288419716939937510")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +124,10 @@ def _posterior(Z: Decimals, y: Decimals, exponents: Decimals, m: Decimals, S: De
 
 def _terms(model: Any, error: Any, spread: Any, noise: Any, Q: Any, weight: Any, risk: Risk) -> Any:
     if not isinstance(model, models.NormalInverseGammaLinear):
+        constant = HALF * (2 * PI * noise).ln()
         if risk == "gibbs":
-            return [error * error / (2 * noise), spread / (2 * noise)]
-        return [HALF * error * error / (noise + spread), HALF * (1 + spread / noise).ln()]
+            return [error * error / (2 * noise), spread / (2 * noise), constant]
+        return [HALF * error * error / (noise + spread), HALF * (1 + spread / noise).ln(), constant]
     a, b = Decimal(model.a) + weight / 2, Decimal(model.b) + Q / 2
     if risk == "gibbs":
         digamma = Decimal(str(mpmath.digamma(mpmath.mpf(str(a)))))

@@ -114,7 +114,7 @@ def problem(seed: int) -> Problem:
     weights = _weights(rng, n, extreme, notes)
     strategy = _strategy(rng, name, X, y, n, notes)
     risk: Risk = "predictive" if rng.random() < 0.4 else "gibbs"
-    if isinstance(strategy, strategies.Average):
+    if isinstance(strategy, strategies.Stacking):
         risk = "predictive"
     choices = list(BOUNDS)
     bounds = choices[int(rng.choice(len(choices), p=list(BOUNDS.values())))]
@@ -401,7 +401,7 @@ def _strategy(
     transfer: Any = "alpha" if rng.random() < 0.3 else "beta"
     kinds = ["k-fold", "loo", "split", "bootstrap", "safe", "splitter", "naive", "oracle", "bayes"]
     odds = np.array([0.22, 0.18, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.02])
-    kinds.append("average")
+    kinds.append("stacking")
     odds = np.append(odds, 0.4 if name in AVERAGED else 0.12)
     if name in LINEAR:
         kinds.append("reference")
@@ -413,7 +413,7 @@ def _strategy(
         folds = int(rng.integers(2, min(10, n) + 1))
         return strategies.KFold(folds, transfer, duplicates)
     if kind == "loo":
-        return strategies.LeaveOneOut(transfer)
+        return strategies.LeaveOneOut(transfer, duplicates)
     if kind == "split":
         if flag:
             return strategies.SampleSplitting(transfer, True, bool(rng.random() < 0.5), 3)
@@ -442,11 +442,9 @@ def _strategy(
         return strategies.Oracle(None if X is None else X[rows], fresh)
     if kind == "bayes":
         return strategies.Bayes()
-    if kind == "average":
-        source: Any = strategies.LeaveOneOut()
-        if flag:
-            source = strategies.KFold(int(rng.integers(2, min(10, n) + 1)), transfer, duplicates)
-        return strategies.Average(source, float(rng.choice([0.1, 0.5, 3.0])))
+    if kind == "stacking":
+        folds = int(rng.integers(2, min(10, n) + 1))
+        return strategies.Stacking(strategies.KFold(folds, transfer, duplicates) if flag else None)
     return strategies.ReferenceRisk(None if flag else 2.0, duplicates)
 
 

@@ -21,7 +21,7 @@ from temperance.checks import (
     shown,
     whole,
 )
-from temperance.data import Array, Data
+from temperance.data import Array, Data, threads_for
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_units, validated
@@ -43,7 +43,6 @@ from temperance.models import (
 )
 from temperance.plans import Transfer
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
 
 LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
