@@ -162,7 +162,8 @@ def decompose_moments(moments: Array, level: bool) -> tuple[Fits, NDArray[np.boo
     """
     size = moments[:, 0, 0]
     gram, projected, square = moments[:, 1:-1, 1:-1], moments[:, 1:-1, -1], moments[:, -1, -1]
-    centre, mean = np.zeros(projected.shape), np.zeros(len(size))
+    centre, mean, total = np.zeros(projected.shape), np.zeros(len(size)), square
+    longest = np.trace(gram, axis1=1, axis2=2)
     if level:
         centre, mean = moments[:, 0, 1:-1] / size[:, None], moments[:, 0, -1] / size
         gram = gram - size[:, None, None] * centre[:, :, None] * centre[:, None]
@@ -175,10 +176,10 @@ def decompose_moments(moments: Array, level: bool) -> tuple[Fits, NDArray[np.boo
     along = (directions.swapaxes(1, 2) @ projected[..., None])[..., 0]
     c = np.divide(along, singular, out=np.zeros(along.shape), where=~lost)
     rest = square - (c**2).sum(axis=1)
-    safe = rest > SHARE * square
-    safe &= ~lost.any(axis=1) & (largest[:, 0] < CONDITION * values.min(axis=1, initial=np.inf))
-    fits = Fits(singular, directions, c, np.maximum(rest, 0.0), size, centre, mean)
-    return fits, safe | (square == 0)
+    # Of sums about another centre, what is left about the mean may be rounding.
+    safe = (rest > SHARE * total) | (total == 0)
+    safe &= ~lost.any(axis=1) & (longest < CONDITION * values.min(axis=1, initial=np.inf))
+    return Fits(singular, directions, c, np.maximum(rest, 0.0), size, centre, mean), safe
 
 
 class Points(NamedTuple):
