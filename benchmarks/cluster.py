@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import pickle
 import re
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +28,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks import cluster_logistic
 from benchmarks.machine import machine, versions
 from benchmarks.timing import once, peak_bytes, seconds
-from temperance import models, strategies
+from temperance import models
 from temperance.streaming import calibrate_blocks, calibrate_dask
-from temperance.streaming.partitions import FoldStatistic, S, Statistic, merge_group
+from temperance.streaming.partitions import Folded, S, Statistic, merge_group
+from temperance.streaming.sample import MOST
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "spark.md"
 MODEL = models.GaussianLinear(noise_variance=1.0)
@@ -75,40 +77,52 @@ def some_rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 def first_pass(n: int, d: int) -> Cost:
     """Measure the moments of ten folds."""
-    return cost(FoldStatistic(10, 0), some_rows(n, d), n, d)
+    return cost(Folded(10), some_rows(n, d), n, d, lambda each: len(each.to_bytes()))
 
 
-def second_pass(n: int, d: int, weight: float = 1.0) -> Cost:
-    """Measure the losses of leave-one-out at all nodes, of which more rows have more."""
-    from temperance.streaming.calibrate import calibrate_partitions
+def second_pass(n: int, d: int, total: int | None = None) -> Cost:
+    """Measure the losses of a stack and their sample, of so many rows or of 100 partitions."""
+    from temperance.streaming.calibrate import as_strategy, calibrate_partitions
 
-    partition = Recorded((*some_rows(n, d), np.full(n, weight)))
-    calibrate_partitions(MODEL, partition, strategies.LeaveOneOut(), risk="gibbs")
-    return cost(partition.statistics[1], partition.block, n, d)
+    partition = Recorded(some_rows(n, d))
+    stack = as_strategy(None, MODEL, "predictive", (0.0, 3.0))
+    calibrate_partitions(MODEL, partition, stack, Folded(1))
+    every = max(1.0, (total or 100 * n) / MOST)
+    statistic = replace(partition.statistics[1], largest=np.uint64(2**63 / every) * np.uint64(2))
+
+    def size(found: Any) -> int:
+        return found.losses.nbytes + found.keys.nbytes + found.weights.nbytes
+
+    return cost(statistic, partition.block, n, d, size)
 
 
 def newton_pass(n: int, d: int) -> Cost:
-    """Measure a step of the modes of ten folds of a logistic model, at all nodes."""
-    from temperance.streaming.calibrate import calibrate_partitions
-    from temperance.streaming.mode_sums import SumOutsideFolds
+    """Measure a step of the modes of ten folds of a logistic model, at all betas."""
+    from temperance.streaming.calibrate import as_strategy, calibrate_partitions
 
     X, y = some_rows(n, d)
-    partition = Recorded((X, (y > 0).astype(float)))
-    calibrate_partitions(models.LaplaceLogistic(), partition, strategies.KFold(), risk="gibbs")
+    model, partition = models.LaplaceLogistic(), Recorded((X, (y > 0).astype(float)))
+    stack = as_strategy(None, model, "predictive", (0.0, 3.0))
+    calibrate_partitions(model, partition, stack, Folded(10))
     asked = partition.statistics
-    (step, *_) = (each for each in asked if isinstance(each, SumOutsideFolds))
+    (step, *_) = (each for each in asked if len(getattr(each, "theta", "")) == 10)
     nodes = step.theta.shape[1]
-    print(f"Logistic model of {n} x {d}: {len(asked)} passes, {nodes} nodes", flush=True)
-    return cost(step, partition.block, n, d)
+    print(f"Logistic model of {n} x {d}: {len(asked)} passes, {nodes} betas", flush=True)
+
+    def size(found: Any) -> int:
+        return sum(part.nbytes for part in found[1:])
+
+    return cost(step, partition.block, n, d, size)
 
 
-def cost(statistic: Any, block: tuple[Any, ...], n: int, d: int) -> Cost:
+def cost(
+    statistic: Any, block: tuple[Any, ...], n: int, d: int, size: Callable[[Any], int]
+) -> Cost:
     """Measure a statistic of a partition, and a merge of eight."""
     found = statistic(0, block)
-    size = len(pickle.dumps(found))
     took = seconds({"pass": lambda: statistic(0, block), "merge": lambda: merge_group([found] * 8)})
     peak = peak_bytes(lambda: statistic(0, block))
-    return Cost(n, d, took["pass"], size, took["merge"], peak)
+    return Cost(n, d, took["pass"], size(found), took["merge"], peak)
 
 
 def scheduling(partitions: int) -> float:
@@ -136,7 +150,7 @@ def on_this_machine(partitions: int, n: int, d: int) -> tuple[float, float]:
     blocks = [(X[i * n : (i + 1) * n], y[i * n : (i + 1) * n]) for i in range(partitions)]
     alone = min(
         once(
-            lambda: calibrate_blocks(MODEL, blocks, folds="blocks", risk="gibbs"), time.perf_counter
+            lambda: calibrate_blocks(MODEL, blocks, risk="gibbs", folds="blocks"), time.perf_counter
         )
         for _ in range(3)
     )
@@ -243,7 +257,7 @@ def main(arguments: list[str] | None = None) -> None:
     with threadpool_limits(1, user_api="blas"):
         first, second = ([each(*size) for size in sizes] for each in (first_pass, second_pass))
         print("First pass, ten folds\n\n" + table(first))
-        print("\nSecond pass, leave-one-out\n\n" + table(second))
+        print("\nSecond pass, a stack\n\n" + table(second))
         steps = [newton_pass(*size) for size in ([(500, 3)] if quick else LOGISTIC)]
         print("\nStep of a logistic model\n\n" + table(steps))
         overhead = scheduling(20 if quick else 400)
@@ -253,7 +267,7 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"20 partitions of {n} x {d}: {alone:.2f} s in one process, {together:.2f} s")
         print(f"\nEstimate for {TARGET[0]:.0e} x {TARGET[1]}\n\n", end="")
         n, d = sizes[-1]
-        print(estimate(first[-1], second_pass(n, d, TARGET[0] / n), overhead))
+        print(estimate(first[-1], second_pass(n, d, TARGET[0]), overhead))
 
 
 if __name__ == "__main__":

@@ -20,15 +20,17 @@ from benchmarks.timing import once
 from temperance import models
 from temperance.data import Data
 from temperance.plans import Folds
-from temperance.strategies import KFold
+from temperance.strategies import KFold, Stacking
 from temperance.streaming.calibrate import calibrate_partitions
 from temperance.streaming.dask_partitions import DaskPartitions
 from temperance.streaming.folds import partition_folds
-from temperance.streaming.partitions import Blocks, S, Statistic
+from temperance.streaming.partitions import Blocks, Folded, S, Statistic
+from temperance.table import half_decades
 
 MODEL, FOLDS, PROCESSES = models.LaplaceLogistic(), 10, 2
+STACK = Stacking(KFold(FOLDS, duplicates="apart"))
 PARTITION, COMPARED, PART = 100_000, 100_000, 1_000_000
-BETAS = np.append(0.0, np.geomspace(1e-8, 3.0, 12))
+BETAS = half_decades((0.0, 3.0))
 
 
 def block(number: int, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +73,7 @@ def calibrated(rows: int, columns: int) -> None:
         parts = [tuple(generate(number, size, columns)) for number in range(rows // size)]
         partitions = Timed(parts, client)
         begin, used = time.perf_counter(), processor(client)
-        found = calibrate_partitions(MODEL, partitions, KFold(FOLDS), risk="gibbs")
+        found = calibrate_partitions(MODEL, partitions, STACK, Folded(FOLDS))
         wall, used = time.perf_counter() - begin, processor(client) - used
         peaks = [peak(), *client.run(peak).values()]
     print(found)
@@ -104,16 +106,14 @@ def compared(rows: int, columns: int) -> None:
         took[name] = once(lambda: results.append(call()))
         return results[0]
 
-    options = {"risk": "gibbs", "bounds": (0.0, BETAS[-1])}
     found = timed(
-        "passes", lambda: calibrate_partitions(MODEL, Blocks(blocks), KFold(FOLDS), **options)
+        "passes", lambda: calibrate_partitions(MODEL, Blocks(blocks), STACK, Folded(FOLDS))
     )
     fold = np.concatenate([partition_folds(FOLDS, 0, number).take(size) for number in range(4)])
     X, y = (np.concatenate(part) for part in zip(*blocks, strict=True))
     ones = np.ones(len(y))
-    plan = Folds(ones, fold, FOLDS)
-    table = MODEL.held_out(Data(X, y, ones), plan, "gibbs", options["bounds"])
-    values = timed("memory", lambda: table(BETAS))
+    curve = MODEL.risk_curve(Data(X, y, ones), Folds(ones, fold, FOLDS), "predictive")
+    values = timed("memory", lambda: np.array([curve(float(beta)) for beta in BETAS]))
     error = np.abs(found.curve(BETAS) / values - 1).max()
     print(
         f"{rows} x {columns}: curve within {error:.1e} of that in memory; {took['passes']:.0f} s "

@@ -51,7 +51,8 @@ The plain loop forecasts each row from those before it, for each beta that `scip
 FROM_DISK = """
 ## Data larger than memory
 
-`temperance.streaming.calibrate_blocks` sees every row once and keeps O(d²) numbers for each fold.
+For the Gibbs risk `temperance.streaming.calibrate_blocks` sees every row once and keeps O(d²)
+numbers for each fold.
 """
 SECTIONS = {
     ESTIMATORS: ("regressor", "classifier"),

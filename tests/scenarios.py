@@ -177,7 +177,7 @@ def naive_softmax_losses(model, data, weights, beta, risk):
 
 
 def naive_hierarchical(model, data, train, beta):
-    """Weights of the scales and, for each, the posterior (mean, S, a, b) of all coefficients.
+    """Log weights of the scales and, for each, the posterior (mean, S, a, b) of all coefficients.
 
     An intercept has a flat prior, which takes one observation from the evidence and from a.
     """
@@ -196,11 +196,11 @@ def naive_hierarchical(model, data, train, beta):
         known = model.noise_variance
         logs.append(-0.5 * log_det - (Q / (2 * known) if known else a * np.log(b)))
         found.append((m, np.linalg.inv(A), a, b))
-    return special.softmax(logs), found
+    return special.log_softmax(logs), found
 
 
 def naive_hierarchical_losses(model, data, train, beta, risk):
-    weights, found = naive_hierarchical(model, data, train, beta)
+    log_weights, found = naive_hierarchical(model, data, train, beta)
     Z, y, s2 = data.X, data.y, model.noise_variance
     losses = []
     for m, S, a, b in found:
@@ -217,8 +217,8 @@ def naive_hierarchical_losses(model, data, train, beta, risk):
             losses.append(-stats.t.logpdf(y, 2 * a, Z @ m, np.sqrt(b / a * (1 + v))))
     losses = np.array(losses)
     if risk == "gibbs":
-        return weights @ losses
-    return -special.logsumexp(-losses, b=weights[:, None], axis=0)
+        return np.exp(log_weights) @ losses
+    return -special.logsumexp(log_weights[:, None] - losses, axis=0)
 
 
 def naive_curve(model, data: Data, plan, beta: float, risk: str) -> float:

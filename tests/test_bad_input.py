@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn import model_selection
 
 from temperance import calibrate, expected_risk, models, strategies
-from temperance import resources as memory
+from temperance import data as memory
 from temperance.checks import as_data
 from temperance.plans import Pairs
 
@@ -351,7 +351,7 @@ BAD = {
     ),
     "model name": (
         lambda: expected_risk("linear", (X, y), (X, y), 1.0),
-        "model must have the methods posterior and held_out, got 'linear' without held_out",
+        "model must have the methods posterior, held_out, got 'linear' without posterior, held_out",
     ),
     "strategy name, nearly": (
         linear(strategy="kfold"),

@@ -14,7 +14,7 @@ from scenarios import MODELS, data_for
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from temperance import Calibration, calibrate, expected_risk, losses, models, strategies
-from temperance import resources as threads
+from temperance import data as threads
 from temperance.messages import BoundWarning, FlatCurveWarning
 from temperance.rules import BetaWeights, Choice, Gain
 from temperance.table import mean_and_error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, losses, models, strategies
 from temperance.estimators.stored import StoredChoice
+from temperance.rules import BetaWeights, Choice
 from temperance.streaming import calibrate_blocks
 from temperance.uncertainty.certificate import (
     brier,
@@ -183,10 +185,12 @@ class TestFormulas:
 class TestAverages:
     def test_risk_is_the_mixture_and_divergence_is_bounded_by_convexity(self):
         X, y = classes()
-        calibration = calibrate(models.LaplaceLogistic(), X, y, "average", risk="predictive")
+        weights = BetaWeights(np.array([0.1, 0.5, 1.0, 3.0]), np.array([0.2, 0.3, 0.4, 0.1]))
+        choice = Choice(weights.median, searched=False, weights=weights)
+        calibration = replace(calibrate(models.LaplaceLogistic(), X, y, "stacking"), choice=choice)
         found, mixture = calibration.certificate(), calibration.posterior
         weights = np.array([weight for weight, _ in mixture_parts(mixture)])
-        assert len(weights) > 3
+        assert len(weights) == 4
         assert weights.sum() == pytest.approx(1.0)
         alone = [
             zero_one(*part.linear_predictor(X), y).mean() for _, part in mixture_parts(mixture)
@@ -267,7 +271,7 @@ class TestBreastCancer:
     def test_standardised_by_all_rows(self, cancer, strategy, bound):
         X, y = cancer
         calibration = calibrate(
-            models.LaplaceLogistic(), standardised(X, X), y, strategy, bounds=(0, 3), seed=0
+            models.LaplaceLogistic(), standardised(X, X), y, strategy, risk="gibbs", seed=0
         )
         with pytest.raises(ValueError, match="decided the units of column 1 of X"):
             calibration.certificate()
@@ -444,7 +448,7 @@ class TestRefusals:
         X, y = classes()
         strategy = strategies.FromSplitter(GroupKFold(5), groups=np.arange(60) // 3)
         if averaged:
-            strategy = strategies.Average(strategy)
+            strategy = strategies.Stacking(strategy)
         calibration = calibrate(models.LaplaceLogistic(), X, y, strategy, risk="predictive")
         with pytest.raises(ValueError, match="^rows must be independent .*, got groups"):
             calibration.certificate()

@@ -26,8 +26,8 @@ from sklearn.datasets import load_diabetes
 
 import temperance
 import temperance.app.report
+from temperance import data as memory
 from temperance import estimators
-from temperance import resources as memory
 from temperance.app.cli import console, installed, main, trials
 from temperance.app.cli.request import Request, as_written
 from temperance.app.explanation import explain, in_percent

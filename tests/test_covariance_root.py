@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from temperance import data as memory
 from temperance import models
-from temperance import resources as memory
 from temperance.posteriors import (
     CovarianceRoot,
     GaussianPosterior,

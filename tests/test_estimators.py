@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import temperance
 from temperance import GibbsClassifier, GibbsRegressor, calibrate, models, strategies
-from temperance import resources as memory
+from temperance import data as memory
 from temperance.estimators.classifier import POSTERIORS
 from temperance.estimators.coordinates import count_terms
 from temperance.estimators.prior_scale import guessed_noise_variance, weak_noise_model

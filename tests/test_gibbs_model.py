@@ -12,13 +12,13 @@ import numpyro.distributions as dist
 import pytest
 
 from temperance import calibrate, expected_risk, models, strategies
+from temperance.calibration import has_likelihood
 from temperance.data import Data
 from temperance.messages import BoundWarning
 from temperance.models.sampled import batched
 from temperance.models.sampled.batched import BatchedLadders
 from temperance.models.sampled.curve import PairedDraws
 from temperance.models.sampled.settings import NUTS, SMC
-from temperance.protocols import has_likelihood
 from temperance.rules import stack
 
 RISKS = ("gibbs", "predictive")

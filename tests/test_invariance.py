@@ -137,3 +137,10 @@ def test_a_response_that_is_fitted_exactly_says_nothing_about_beta():
         assert chosen.beta == pytest.approx(1.0)
         assert chosen.gain == pytest.approx(0.0, abs=1e-12)
         assert chosen.verdict == "keep"
+
+
+def test_as_many_columns_as_rows_are_no_exact_fit():
+    rng = np.random.default_rng(0)
+    for d in (19, 20, 40):
+        chosen = GibbsRegressor().fit(rng.standard_normal((20, d)), rng.standard_normal(20))
+        assert not chosen.calibration_.flat

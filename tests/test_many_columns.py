@@ -12,11 +12,10 @@ from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
 from temperance import GibbsClassifier, GibbsRegressor, models
-from temperance import duplicates as grouping
-from temperance import resources as memory
+from temperance import data as memory
+from temperance import plans as grouping
 from temperance.data import Data
-from temperance.duplicates import number_distinct, number_rows
-from temperance.plans import LeaveOneOut
+from temperance.plans import LeaveOneOut, number_distinct, number_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
 

@@ -7,8 +7,8 @@ import pytest
 
 from temperance import calibrate, models
 from temperance.app.explanation import explain
+from temperance.calibration import has_likelihood
 from temperance.losses import Hinge, Huber, Pinball, Poisson
-from temperance.protocols import has_likelihood
 from temperance.strategies import Bayes, KFold, Sandwich
 
 

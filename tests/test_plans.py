@@ -12,8 +12,16 @@ from sklearn import model_selection
 from temperance import calibrate, expected_risk, models, plans, strategies
 from temperance.checks import as_data
 from temperance.data import Data, all_ones, total_weight
-from temperance.duplicates import distinct_rows, joined_rows, number_distinct, takes_few_values
-from temperance.plans import Folds, LeaveOneOut, Pairs, hashed
+from temperance.plans import (
+    Folds,
+    LeaveOneOut,
+    Pairs,
+    distinct_rows,
+    hashed,
+    joined_rows,
+    number_distinct,
+    takes_few_values,
+)
 from temperance.strategies.safe_bayes import prefix_lengths
 
 # Where the minimum lies is not the question here.
@@ -640,7 +648,7 @@ def test_a_splitter_must_name_rows_that_exist(row):
 
 @pytest.mark.parametrize("many", [1, 100], ids=["many rows", "few rows"])
 def test_rows_are_joined_only_where_they_can_be_the_same(many, monkeypatch):
-    monkeypatch.setattr("temperance.duplicates.MANY", many)
+    monkeypatch.setattr("temperance.plans.MANY_TO_SORT", many)
     data = some_data(12)
     ordered = distinct_rows(data)[0]
     if many == 1:

@@ -12,6 +12,7 @@ from temperance import calibrate, losses, models, strategies
 from temperance.data import Data
 from temperance.messages import BoundWarning, PriorWarning
 from temperance.models.glm.information import bandwidth
+from temperance.plans import joined_rows
 from temperance.strategies import (
     RATES,
     Coarsened,
@@ -23,7 +24,7 @@ from temperance.strategies import (
     Sandwich,
 )
 from temperance.strategies.coverage import resampled
-from temperance.strategies.rate import jackknife_range
+from temperance.strategies.rate import by_size, jackknife_range
 from temperance.uncertainty.information import Units, rates_by_direction
 
 MODELS = LINEAR | {name: LOGISTIC[name] for name in LOGISTIC if name != "backprop"}
@@ -466,9 +467,7 @@ class TestCoverage:
         model, data = case
         strategy = Coverage(level=0.9, n_draws=200)
         beta = chosen(model, data, strategy, seed=3).beta
-        from temperance.duplicates import joined_rows
-
-        rows = joined_rows(data)
+        rows = by_size(joined_rows(data))
         weights = resampled(Units(rows), 200, np.random.default_rng(3))
         levels = model.credible_levels(rows, weights, model.information(rows).minimiser)
         assert np.mean(levels(beta) <= 0.9) >= 0.9 > np.mean(levels(1.001 * beta) <= 0.9)
@@ -478,8 +477,8 @@ class TestCoverage:
         data = scattered(weights=False)
         model = models.GaussianLinear(prior_cov=1e8)
         beta = chosen(model, data, Coverage(), seed=0).beta
-        order = np.lexsort((*data.X.T[::-1], data.y))
-        X, y = data.X[order], data.y[order]
+        rows = by_size(joined_rows(data))
+        X, y = rows.X, rows.y
         best = np.linalg.lstsq(X, y)[0]
         distances = []
         for c in resampled(Units(Data(X, y, np.ones(60))), 400, np.random.default_rng(0)):

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from temperance import Calibration, calibrate, calibrate_from_draws, models
+from temperance.calibration import preferences_of
 from temperance.checks import as_data
 from temperance.messages import ParetoWarning
 from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.information import InformationFromDraws, LossesOfDraws
-from temperance.protocols import Preferences, preferences_of
+from temperance.protocols import Preferences
 from temperance.strategies import Coverage, Sandwich
 
 MODEL = models.GaussianLinear(1.5, prior_cov=100.0)

@@ -55,11 +55,11 @@ def test_every_page_has_a_place():
 
 
 def test_every_public_name_is_in_the_reference():
-    from temperance import ESTIMATORS, __all__, diagnostics, models, strategies, streaming
+    from temperance import ESTIMATORS, __all__, messages, models, strategies, streaming
 
     page = (ROOT / "docs" / "api.rst").read_text()
     listed = set(re.findall(r"^   ([\w.]+)$", page, re.MULTILINE))
-    warnings = {name for name in vars(diagnostics) if name.endswith("Warning")}
+    warnings = {name for name in vars(messages) if name.endswith("Warning")}
     public = {*__all__, *ESTIMATORS, *models.__all__, *models.LAZY, *strategies.__all__, *warnings}
     public |= set(streaming.__all__)
     constants = {"models", "strategies", *(name for name in public if name.isupper())}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from temperance import GibbsRegressor
-from temperance import resources as memory
+from temperance import data as memory
 from temperance.app.tables import (
     Column,
     Table,

@@ -40,7 +40,8 @@ model = models.NormalInverseGammaLinear()
 found = {}
 for n in (1_000, 10_000, 100_000, ROWS):
     began = time.perf_counter()
-    found[n] = calibrate_blocks(model, blocks_of_arrays(inputs[:n], response[:n]))
+    blocks = blocks_of_arrays(inputs[:n], response[:n])
+    found[n] = calibrate_blocks(model, blocks, risk="gibbs")
     print(f"{n:9,} rows: {time.perf_counter() - began:.2f} s")
 
 # %%

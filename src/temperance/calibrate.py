@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, has_likelihood
 from temperance.checks import (
     as_bounds,
     as_data,
@@ -17,9 +17,8 @@ from temperance.checks import (
     shown,
     whole,
 )
-from temperance.data import Data, Risk
-from temperance.protocols import Model, SamplingModel, Strategy, has_likelihood
-from temperance.resources import threads_for
+from temperance.data import Data, Risk, threads_for
+from temperance.protocols import Model, SamplingModel, Strategy
 from temperance.strategies import default_strategy, feasible, strategy_named
 from temperance.strategies.selection import stacked_data
 

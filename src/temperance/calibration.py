@@ -14,7 +14,16 @@ from numpy.typing import ArrayLike
 from temperance.checks import non_negative
 from temperance.data import Array, Data, Risk
 from temperance.messages import TemperanceWarning
-from temperance.protocols import MixesPosteriors, Model, SaysConstants, Strategy, has_likelihood
+from temperance.protocols import (
+    HasNoiseVariance,
+    HasPreferences,
+    KnowsLikelihood,
+    MixesPosteriors,
+    Model,
+    Preferences,
+    SaysConstants,
+    Strategy,
+)
 from temperance.rules import (
     BetaWeights,
     Choice,
@@ -394,3 +403,18 @@ def with_error(value: float, error: float | None = None) -> str:
         return f"{value:.5g}"
     digits = max(0, 1 - int(np.floor(np.log10(error)))) if error > 0 else 4
     return f"{value:z.{min(digits, MOST_DIGITS)}f} ± {error:.{min(digits, MOST_DIGITS)}f}"
+
+
+def preferences_of(model: object) -> Preferences:
+    """Return the model's preferences, or the defaults."""
+    return model.preferences if isinstance(model, HasPreferences) else Preferences()
+
+
+def known_noise_variance(model: object) -> float | None:
+    """Return the noise variance that a model assumes; None if it has none or infers it."""
+    return model.noise_variance if isinstance(model, HasNoiseVariance) else None
+
+
+def has_likelihood(model: object) -> bool:
+    """Return whether a model's loss is minus a log likelihood, so that beta = 1 is Bayes."""
+    return not isinstance(model, KnowsLikelihood) or bool(model.likelihood)

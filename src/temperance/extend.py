@@ -5,7 +5,7 @@
 
 from temperance.calibration import Calibration, Rate
 from temperance.checks import as_data, as_inputs, non_negative, one_of, positive, whole
-from temperance.curves import RiskCurve, curve_of_losses
+from temperance.curves import GivesCurve, RiskCurve, curve_of_losses
 from temperance.data import Array, Data, Risk
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs, Transfer
 from temperance.protocols import (
@@ -37,6 +37,7 @@ __all__ = [
     "Choice",
     "Data",
     "Folds",
+    "GivesCurve",
     "HasCredibleLevels",
     "HasInformation",
     "HasNoiseVariance",
@@ -63,7 +64,6 @@ __all__ = [
     "curve_of_losses",
     "gain_of",
     "half_decades",
-    "GivesCurve",
     "held_out_losses",
     "mean_and_error",
     "minimum",

@@ -285,21 +285,6 @@ class HasPreferences(Protocol):
     preferences: ClassVar[Preferences]
 
 
-def preferences_of(model: object) -> Preferences:
-    """Return the model's preferences, or the defaults."""
-    return model.preferences if isinstance(model, HasPreferences) else Preferences()
-
-
-def known_noise_variance(model: object) -> float | None:
-    """Return the noise variance that a model assumes; None if it has none or infers it."""
-    return model.noise_variance if isinstance(model, HasNoiseVariance) else None
-
-
-def has_likelihood(model: object) -> bool:
-    """Return whether a model's loss is minus a log likelihood, so that beta = 1 is Bayes."""
-    return not isinstance(model, KnowsLikelihood) or bool(model.likelihood)
-
-
 @runtime_checkable
 class Strategy(Protocol):
     """A rule that chooses beta from the data."""

@@ -65,7 +65,8 @@ class BetaWeights:
         some = self.weights > NEGLIGIBLE * NEGLIGIBLE
         weights, betas = self.weights[some], self.betas[some]
         middle = np.cumsum(weights) - weights / 2
-        return float(np.exp(np.interp(q, middle, np.log(betas))))
+        found = np.exp(np.interp(q, middle, np.log(betas)))
+        return float(np.clip(found, betas[0], betas[-1]))
 
 
 class Choice(NamedTuple):

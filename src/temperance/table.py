@@ -158,11 +158,13 @@ class Interpolated:
             return lambda at: np.repeat(losses, len(at), axis=0)
         from scipy.interpolate import CubicSpline
 
-        return CubicSpline(places, losses, bc_type="natural" if len(places) > 2 else "not-a-knot")
+        return CubicSpline(places, losses)
 
 
 def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     """Return betas half a decade apart, with 1 among them, from ``least`` on, and the bounds.
+
+    They are over two decades at least, if the bounds are.
 
     Examples
     --------

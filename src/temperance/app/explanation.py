@@ -6,9 +6,14 @@ from math import isfinite
 from typing import Any
 
 from temperance.app.held_out import HeldOut, missed
-from temperance.calibration import NEGLIGIBLE_GAIN, VERDICTS, Calibration, with_error
+from temperance.calibration import (
+    NEGLIGIBLE_GAIN,
+    VERDICTS,
+    Calibration,
+    known_noise_variance,
+    with_error,
+)
 from temperance.losses import Pinball, Poisson
-from temperance.protocols import known_noise_variance
 from temperance.rules import BetaWeights, Verdict
 from temperance.strategies.selection import suspects
 

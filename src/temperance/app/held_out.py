@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from temperance.checks import shown
 from temperance.data import Array, Data
-from temperance.duplicates import distinct_rows, takes_few_values
+from temperance.plans import distinct_rows, takes_few_values
 from temperance.table import mean_and_error
 
 JUDGED = (0.5, 0.8, 0.95)  # levels of the intervals that are checked

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from temperance.calibrate import as_strategy as named_or_given
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, preferences_of
 from temperance.checks import LARGEST, as_bounds, one_of, positive, shown, whole
 from temperance.data import Array, Data, Labels, Risk
 from temperance.estimators.coordinates import Coordinates, coordinates_of
@@ -29,7 +29,7 @@ from temperance.estimators.prior_scale import WEAK_SCALE
 from temperance.estimators.stored import without_data
 from temperance.messages import PriorWarning
 from temperance.plans import Transfer
-from temperance.protocols import Model, NoMinimiserError, Strategy, preferences_of
+from temperance.protocols import Model, NoMinimiserError, Strategy
 from temperance.strategies import (
     RATES,
     Coverage,

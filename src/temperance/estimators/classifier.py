@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibration import Calibration
 from temperance.checks import as_data, one_of, shown, whole
-from temperance.data import Array, Data
+from temperance.data import Array, Data, threads_for
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.certify import decided_by_rows, rows_apart
 from temperance.estimators.inputs import (
@@ -39,7 +39,6 @@ from temperance.models import (
 )
 from temperance.plans import Transfer
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
         ``certificate`` then holds.  By default all rows serve for both.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
-        can predict and show its numbers, but not the curve, nor the posterior at another beta.
+        can predict and show its numbers, but not the posterior at another beta.
 
     Attributes
     ----------

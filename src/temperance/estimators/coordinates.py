@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import PolynomialFeatures
 
 from temperance.checks import shown
-from temperance.data import Array
+from temperance.data import Array, refuse_too_large
 from temperance.estimators.inputs import refuse_extreme_units
 from temperance.forecasts import Forecast
-from temperance.resources import refuse_too_large
 
 ROUNDING = 1e-13  # deviations relative to the mean that are nothing but rounding errors
 ENORMOUS = 10**80  # an upper limit on the number of terms that is reported

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from temperance.calibration import known_noise_variance
 from temperance.checks import LARGEST, as_numbers, refuse_non_finite, shown
 from temperance.data import Array, Labels
 from temperance.messages import WeightWarning, warn
-from temperance.protocols import known_noise_variance
 
 FEW_OBSERVATIONS = 0.1  # sum of weights per row below which weights look normalised
 MOST_DIGITS = 60  # log10 of the largest information of a row, in units of the prior's

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+from temperance.calibration import preferences_of
 from temperance.data import Array, Data
-from temperance.linear.engine import LinearRows, Noise, decompose
+from temperance.linear.engine import LinearRows, Noise, decompose, row_space
 from temperance.linear.models import (
     SCALES,
     GaussianLinear,
     HierarchicalLinear,
     NormalInverseGammaLinear,
 )
-from temperance.models.linear_predictor import row_space
-from temperance.protocols import preferences_of
+from temperance.rules import BetaWeights
 from temperance.strategies.k_fold import KFold
 
 SHAPE = 0.1  # of the prior of a noise variance, which weighs a fifth of an observation
@@ -57,7 +57,8 @@ def most_evident_regression(
 ) -> GaussianLinear | NormalInverseGammaLinear:
     """Return the model with the prior scale of largest evidence."""
     data = Data(rows, y, weights)
-    scales, evidence = model.posteriors(data, np.ones(1))[0].scale_weights
+    bayes = BetaWeights(np.ones(1), np.ones(1))
+    scales, evidence = model.mixture(data, bayes).scale_weights
     scale = float(scales[np.argmax(evidence)])
     variances = prior_variances(scale, PRIOR_LEVEL, rows.shape[1], model.intercept)
     if model.noise_variance is None:

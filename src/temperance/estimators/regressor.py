@@ -21,7 +21,7 @@ from temperance.checks import (
     shown,
     whole,
 )
-from temperance.data import Array, Data
+from temperance.data import Array, Data, threads_for
 from temperance.estimators.base import GibbsEstimator, Target
 from temperance.estimators.coordinates import raw_scale, standard_scale
 from temperance.estimators.inputs import as_seed, as_weights, refuse_extreme_units, validated
@@ -43,7 +43,6 @@ from temperance.models import (
 )
 from temperance.plans import Transfer
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance.uncertainty.information import Correction
 
 LinearModel = GaussianLinear | NormalInverseGammaLinear | HierarchicalLinear
@@ -103,7 +102,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
         the result is reproducible.
     keep_data : bool
         Whether a stored estimator (pickle, joblib) contains the training data.  Without them it
-        can predict and show its numbers, but not the curve, nor the posterior at another beta.
+        can predict and show its numbers, but not the posterior at another beta.
 
     Attributes
     ----------

@@ -8,32 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from temperance.checks import as_data, as_inputs, as_numbers, non_negative, one_of, positive, whole
-from temperance.data import Array, Data, Risk
-from temperance.linear.engine import (
-    Fits,
-    LeftOut,
-    LinearRows,
-    Noise,
-    decompose,
-    decompose_sets,
-    held_out,
-    linear_rows,
-    moments_of,
-    parts_of,
-)
+from temperance.data import Array, Data, Risk, refuse_too_large
+from temperance.linear import engine
+from temperance.linear.engine import Fits, LeftOut, LinearRows, Noise, row_space
+from temperance.models.credible import linear_levels
 from temperance.models.information import fitted_variance, squared_information
 from temperance.models.linear_predictor import GaussianPrior, Regression, gaussian_prior
 from temperance.models.prior_information import gaussian_prior_information
-from temperance.plans import AnyPlan, Pairs
+from temperance.plans import AnyPlan
 from temperance.posteriors.gaussian import GaussianRegressionPosterior
 from temperance.posteriors.hierarchical import HierarchicalPosterior
 from temperance.posteriors.mixture import mixed
 from temperance.posteriors.normal_inverse_gamma import NormalInverseGammaPosterior
 from temperance.protocols import Information, Preferences
-from temperance.resources import refuse_too_large
 from temperance.rules import BetaWeights
 from temperance.table import HeldOut
 
@@ -56,22 +45,41 @@ class LinearModel(Regression):
         """Return the rows in whitened coordinates."""
         raise NotImplementedError(f"{type(self).__name__} must whiten its rows")
 
-    def posteriors(self, data: Data, betas: Array) -> list[Any]:
-        """Return the posteriors at betas, from one decomposition."""
+    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None = None) -> Any:
+        """Return the average of posteriors over beta, from one decomposition."""
         raise NotImplementedError(f"{type(self).__name__} must say what its posteriors are")
 
     def held_out(
         self, data: Data, plan: AnyPlan, score: Risk, bounds: tuple[float, float]
     ) -> HeldOut:
         """Return the table of held-out losses, in closed form."""
-        return held_out(self.rows(data), data, plan, score, bounds)
+        return engine.held_out(self.rows(data), data, plan, score, bounds)
 
     def posterior(
         self, X: ArrayLike, y: ArrayLike, alpha: float, weights: ArrayLike | None = None
     ) -> Any:
         """Return the posterior at ``alpha``; ``alpha = n`` is Bayes."""
         data = as_data(X, y, weights)
-        return self.posteriors(data, np.array([non_negative("alpha", alpha) / data.size]))[0]
+        beta = non_negative("alpha", alpha) / data.size
+        return self.mixture(data, BetaWeights(np.array([beta]), np.ones(1)))
+
+    def loss(self, theta: Array, X: Array, y: Array) -> Array:
+        r"""Return (y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2 of each draw at each observation.
+
+        An unknown variance is the last column of theta.
+        """
+        variance: Any = self.noise.variance
+        if variance is None:
+            theta, variance = theta[:, :-1], theta[:, -1:]
+        square = (y - theta @ self.design(X).T) ** 2
+        return 0.5 * (square / variance + np.log(2 * np.pi * variance))
+
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature of the coefficients, at least squares.
+
+        An unknown variance is the mean squared residual there.
+        """
+        return squared_information(self.features(data.X), data.y, data.weights, self.noise.variance)
 
 
 class GivenPrior(LinearModel):
@@ -80,81 +88,56 @@ class GivenPrior(LinearModel):
     preferences: ClassVar[Preferences] = Preferences(reference=True, leave_one_out=True)
 
     def rows(self, data: Data) -> LinearRows:
-        """Return the rows in whitened coordinates."""
+        """Return the rows in whitened coordinates, of their own span if they are few."""
         Z = self.features(data.X)
-        return linear_rows(Z, data.y, self.prior(Z.shape[1]), self.noise, self._kappas, False)
+        prior, noise = self.prior(Z.shape[1]), self.noise
+        response = data.y - Z @ prior.mean if prior.mean.any() else data.y
+        kappa = np.array([1.0 if noise.variance is None else 1 / noise.variance])
+        inputs, basis = row_space(prior.whiten(Z))
+        return LinearRows(inputs, response, False, noise, kappa, basis)
 
-    def posteriors(self, data: Data, betas: Array) -> list[Any]:
-        """Return the posteriors at betas, from one decomposition."""
-        rows = self.rows(data)
-        fits, _ = decompose(rows, data.weights)
+    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None = None) -> Any:
+        """Return the average of posteriors over beta, from one decomposition."""
+        rows, some = self.rows(data), weights.without_negligible()
+        fits, _ = engine.decompose(rows, data.weights)
         prior = self.prior(self.features(data.X[:1]).shape[1])
-        return [self._posterior(rows, fits, prior, float(beta)) for beta in betas]
-
-    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> Any:
-        """Return the average of posteriors over beta."""
-        return mixed(weights.weights, self.posteriors(data, weights.betas))
+        laws = [self._posterior(rows, fits, prior, float(beta)) for beta in some.betas]
+        return mixed(some.weights, laws)
 
     def _posterior(self, rows: LinearRows, fits: Fits, prior: GaussianPrior, beta: float) -> Any:
         singular, U, c = fits.singular[0], fits.directions[0], fits.response[0]
         lam = beta * float(rows.scales[0])
         g = 1 / (1 + lam * singular**2)
         along = U @ (lam * singular * c * g)
-        mean = along if rows.basis is None else rows.basis @ along
+        mean = prior.mean + prior.unwhiten(along if rows.basis is None else rows.basis @ along)
         root = prior.posterior_root(U * np.sqrt(g), rows.basis)
-        misfit = beta * float(fits.rest[0] + g @ c**2)
-        return self._law(
-            prior.mean + prior.unwhiten(mean), root, beta * float(fits.size[0]), misfit
-        )
-
-    def _law(self, mean: Array, root: Any, weight: float, misfit: float) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must say what its posterior is")
+        if rows.noise.variance is not None:
+            return GaussianRegressionPosterior(mean, root, self.design, rows.noise.variance)
+        a, b = rows.noise.at(beta, fits.rest[0] + g @ c**2, fits.size[0])
+        return NormalInverseGammaPosterior(mean, root, float(a), float(b), self.design)
 
     def credible_levels(
         self, data: Data, weights: Array, theta: Array | None
     ) -> Callable[[float], Array]:
-        """Return the levels of the ellipsoids that ``theta`` is on, in closed form.
-
-        In directions that no row identifies the posterior is the prior, and they take no part.
-        """
-        rows = self.rows(data)
+        """Return the levels of the ellipsoids that ``theta`` is on, in closed form."""
         prior = self.prior(self.features(data.X[:1]).shape[1])
-        whole, _ = decompose(rows, data.weights)
-        axes = whole.directions[0][:, whole.singular[0] > 0]
-        plan = Pairs(weights, np.broadcast_to(data.weights, weights.shape), data.size)
-        fits = decompose_sets(rows, weights, moments_of(rows, plan))
-        kappa = float(rows.scales[0])
-        if theta is not None:
-            u = prior.whitened(theta)
-            point = u if rows.basis is None else rows.basis.T @ u
+        return linear_levels(self.rows(data), prior, data.weights, weights, theta)
 
-        def levels(beta: float) -> Array:
-            def solved(of: Fits) -> tuple[Array, Array]:
-                g = 1 / (1 + beta * kappa * of.singular**2)
-                return g, beta * kappa * of.singular * of.response * g
+    def information(self, data: Data) -> Information:
+        """Return scores and curvature of the coefficients, at least squares, and the prior."""
+        Z = self.features(data.X)
+        prior, variance = self.prior(Z.shape[1]), self.noise.variance
+        found = squared_information(Z, data.y, data.weights, variance, prior.root)
+        return found._replace(prior_mean=prior.mean)
 
-            g, mean = solved(fits)
-            at = point if theta is not None else whole.directions[0] @ solved(whole)[1][0]
-            away = axes @ (axes.T @ at) - np.einsum("mjk,mk->mj", fits.directions, mean)
-            along = np.einsum("mjk,mj->mk", fits.directions, away)
-            distances = (along**2 / (kappa * g)).sum(axis=1)
-            misfit = beta * (fits.rest + (g * fits.response**2).sum(axis=1))
-            return self._levels(distances, misfit, beta * fits.size, axes.shape[1])
-
-        return levels
-
-    def _levels(self, distances: Array, misfit: Array, weight: Array, dimension: int) -> Array:
-        noise = self.noise
-        if noise.variance is not None:
-            return special.chdtr(dimension, distances / noise.variance)
-        a, b = noise.a + weight / 2, noise.b + misfit / 2
-        return special.fdtr(dimension, 2 * a, distances * a / b / dimension)
-
-    @property
-    def _kappas(self) -> Array:
-        """Scales of the prior in units of the noise variance: 1 / s2 if that is known."""
-        variance = self.noise.variance
-        return np.array([1.0 if variance is None else 1 / variance])
+    def prior_information(self, data: Data) -> tuple[Array, Array]:
+        """Return squared scores averaged over the prior, as expected and as observed."""
+        Z, theta = self.features(data.X), self.information(data).minimiser
+        prior, variance = self.prior(Z.shape[1]), self.noise.variance
+        if variance is None:
+            variance = fitted_variance(data.y - Z @ theta, data.weights / data.size)
+            prior = GaussianPrior(prior.mean, np.sqrt(variance) * prior.root)
+        return gaussian_prior_information(Z, data.y, prior, variance, theta)
 
 
 class KnownVarianceRegression(GivenPrior):
@@ -170,27 +153,6 @@ class KnownVarianceRegression(GivenPrior):
     def noise(self) -> Noise:
         """The known variance."""
         return Noise(float(self.noise_variance))
-
-    def _law(self, mean: Array, root: Any, weight: float, misfit: float) -> Any:
-        return GaussianRegressionPosterior(mean, root, self.design, self.noise_variance)
-
-    def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        r"""Return (y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2 of each draw at each observation."""
-        constant = 0.5 * np.log(2 * np.pi * self.noise_variance)
-        return (y - theta @ self.design(X).T) ** 2 / (2 * self.noise_variance) + constant
-
-    def information(self, data: Data) -> Information:
-        """Return scores and curvature at the least-squares coefficients."""
-        Z = self.features(data.X)
-        prior = self.prior(Z.shape[1])
-        found = squared_information(Z, data.y, data.weights, self.noise_variance, prior.root)
-        return found._replace(prior_mean=prior.mean)
-
-    def prior_information(self, data: Data) -> tuple[Array, Array]:
-        """Return squared scores averaged over the prior, as expected and as observed."""
-        Z, theta = self.features(data.X), self.information(data).minimiser
-        prior = self.prior(Z.shape[1])
-        return gaussian_prior_information(Z, data.y, prior, self.noise_variance, theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,33 +322,6 @@ class NormalInverseGammaLinear(GivenPrior):
         """The inverse gamma prior."""
         return Noise(None, float(self.a), float(self.b))
 
-    def _law(self, mean: Array, root: Any, weight: float, misfit: float) -> Any:
-        a, b = self.a + weight / 2, self.b + misfit / 2
-        return NormalInverseGammaPosterior(mean, root, a, b, self.design)
-
-    def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        r"""Return (y - z'theta)^2 / (2 s2) + log(2 pi s2) / 2; s2 is the last column."""
-        return unknown_variance_loss(self.design(X), y, theta)
-
-    def information(self, data: Data) -> Information:
-        """Return scores and curvature of the coefficients alone, at the fitted noise variance.
-
-        That is the mean squared residual of least squares; the parameters are those of
-        :class:`GaussianLinear`.
-        """
-        Z = self.features(data.X)
-        prior = self.prior(Z.shape[1])
-        found = squared_information(Z, data.y, data.weights, None, prior.root)
-        return found._replace(prior_mean=prior.mean)
-
-    def prior_information(self, data: Data) -> tuple[Array, Array]:
-        """Return squared scores of the coefficients, at the fitted noise variance."""
-        Z, theta = self.features(data.X), self.information(data).minimiser
-        prior, share = self.prior(Z.shape[1]), data.weights / data.size
-        variance = fitted_variance(data.y - Z @ theta, share)
-        given = GaussianPrior(prior.mean, np.sqrt(variance) * prior.root)
-        return gaussian_prior_information(Z, data.y, given, variance, theta)
-
 
 @dataclass(frozen=True, eq=False)
 class HierarchicalLinear(LinearModel):
@@ -452,54 +387,24 @@ class HierarchicalLinear(LinearModel):
             raise ValueError("X must begin with a column of ones, or intercept must be False")
         return inputs
 
-    def check(self, data: Data) -> None:
-        """Refuse inputs that do not fit the design."""
-        self.features(data.X)
+    def prior(self, dimension: int) -> GaussianPrior:
+        """Return the prior of the coefficients without their scale."""
+        return gaussian_prior(0.0, 1.0, dimension)
 
     def rows(self, data: Data) -> LinearRows:
         """Return the columns whose coefficients share the prior."""
-        inputs = self.features(data.X)[:, int(self.intercept) :]
-        prior = gaussian_prior(0.0, 1.0, inputs.shape[1])
+        inputs, basis = row_space(self.features(data.X)[:, int(self.intercept) :])
         kappas = np.asarray(self.scales, dtype=float) ** 2
-        return linear_rows(inputs, data.y, prior, self.noise, kappas, self.intercept)
+        return LinearRows(inputs, data.y, self.intercept, self.noise, kappas, basis)
 
-    def posteriors(self, data: Data, betas: Array) -> list[HierarchicalPosterior]:
-        """Return the posteriors at betas, from one decomposition."""
-        if self.intercept and betas.min() <= 0:
+    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None = None) -> Any:
+        """Return the average of posteriors over beta, from one decomposition."""
+        if self.intercept and weights.betas[0] <= 0:
             raise ValueError("alpha must be positive for an intercept of flat prior, got 0.0")
-        return [self._mixed(data, np.array([beta]), np.ones(1)) for beta in betas]
-
-    def mixture(self, data: Data, weights: BetaWeights, table: HeldOut | None) -> Any:
-        """Return the average of posteriors over beta."""
-        return self._mixed(data, weights.betas, weights.weights)
-
-    def _mixed(self, data: Data, betas: Array, weights: Array) -> HierarchicalPosterior:
         rows = self.rows(data)
-        every = LeftOut(rows, data.weights, data.weights, "predictive", slice(None))
-        parts = parts_of(every, betas, weights)
-        directions, centre = every.fits.directions[0], every.fits.centre[0]
+        every = LeftOut(rows, data.weights, data.weights, "predictive")
+        parts, fits = engine.parts_of(every, weights.betas, weights.weights), every.decomposed[0]
+        directions, centre = fits.directions[0], fits.centre[0]
         if rows.basis is not None:
             directions, centre = rows.basis @ directions, rows.basis @ centre
         return HierarchicalPosterior(centre, directions, parts, self.intercept, self.design)
-
-    def information(self, data: Data) -> Information:
-        """Return scores and curvature of the coefficients, at the known or fitted variance.
-
-        The prior has no fixed covariance, so that rules which need one refuse the model.
-        """
-        Z = self.features(data.X)
-        return squared_information(Z, data.y, data.weights, self.noise_variance)
-
-    def loss(self, theta: Array, X: Array, y: Array) -> Array:
-        """Return the loss of each draw at each observation."""
-        Z = self.design(X)
-        if self.noise_variance is None:
-            return unknown_variance_loss(Z, y, theta)
-        known = np.full((len(theta), 1), self.noise_variance)
-        return unknown_variance_loss(Z, y, np.hstack([theta, known]))
-
-
-def unknown_variance_loss(Z: Array, y: Array, theta: Array) -> Array:
-    """Return minus the log density of responses, for draws (coefficients, variance)."""
-    coefficients, variance = theta[:, :-1], theta[:, -1:]
-    return 0.5 * ((y - coefficients @ Z.T) ** 2 / variance + np.log(2 * np.pi * variance))

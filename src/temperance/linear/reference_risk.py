@@ -102,7 +102,7 @@ class ReferenceRisk:
                 "if the scale of their prior is given (prior_scale in the estimators), got "
                 f"{type(model).__name__}; use KFold()"
             )
-        rows, _, pieces = plans.observations(data, self.duplicates)
+        rows, pieces = plans.observations(data, self.duplicates)
         if self.veto is not None and (len(rows) if pieces is None else pieces.sum()) < 2:
             raise ValueError(
                 "X and y must have at least 2 distinct rows for leave-one-out's veto, got "

@@ -10,11 +10,15 @@ scale (b/a) S, and the probability is P(F_{p, 2a} <= d / (p b/a)).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import special
 
 from temperance.data import Array
+from temperance.linear.engine import Fits, LinearRows, decompose, decompose_sets, moments_of
 from temperance.models.linear_predictor import GaussianPrior
+from temperance.plans import Pairs
 
 
 def gaussian_levels(distances: Array, dimension: int) -> Array:
@@ -37,3 +41,40 @@ def whitened_point(theta: Array, prior: GaussianPrior, basis: Array | None) -> t
         return u, 0.0
     along = basis.T @ u
     return along, max(float(u @ u - along @ along), 0.0)
+
+
+def linear_levels(
+    rows: LinearRows, prior: GaussianPrior, own: Array, weights: Array, theta: Array | None
+) -> Callable[[float], Array]:
+    """Return the levels of ``theta`` under linear posteriors of many weightings of the same rows.
+
+    In directions that no row identifies a posterior is the prior, and they take no part.
+
+    Parameters
+    ----------
+    own : weights of the data (n,), whose posterior mean is the point if ``theta`` is None
+    weights : weightings (m, n)
+    """
+    whole, _ = decompose(rows, own)
+    axes = whole.directions[0][:, whole.singular[0] > 0]
+    plan = Pairs(weights, np.broadcast_to(own, weights.shape), float(own.sum()))
+    fits = decompose_sets(rows, weights, moments_of(rows, plan))
+    kappa, p, noise = float(rows.scales[0]), axes.shape[1], rows.noise
+    point = None if theta is None else whitened_point(theta, prior, rows.basis)[0]
+
+    def solved(of: Fits, beta: float) -> tuple[Array, Array]:
+        g = 1 / (1 + beta * kappa * of.singular**2)
+        return g, beta * kappa * of.singular * of.response * g
+
+    def levels(beta: float) -> Array:
+        g, mean = solved(fits, beta)
+        at = whole.directions[0] @ solved(whole, beta)[1][0] if point is None else point
+        away = axes @ (axes.T @ at) - np.einsum("mjk,mk->mj", fits.directions, mean)
+        along = np.einsum("mjk,mj->mk", fits.directions, away)
+        distances = (along**2 / (kappa * g)).sum(axis=1)
+        if noise.variance is not None:
+            return gaussian_levels(distances / noise.variance, p)
+        misfit = fits.rest + (g * fits.response**2).sum(axis=1)
+        return student_levels(distances, p, *noise.at(np.asarray(beta), misfit, fits.size))
+
+    return levels

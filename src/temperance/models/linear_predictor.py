@@ -29,13 +29,6 @@ class GaussianPrior:
             return X if np.all(self.root == 1) else X * self.root
         return X @ self.root
 
-    def whitened(self, theta: Array) -> Array:
-        """Return u in theta = mu_0 + C u."""
-        deviation: Array = theta - self.mean
-        if self.root.ndim == 1:
-            return deviation / self.root
-        return np.linalg.solve(self.root, deviation)
-
     def rows(self, part: slice) -> Array:
         """Return some rows of C, shape (rows, d)."""
         if self.root.ndim > 1:
@@ -96,19 +89,6 @@ def _root(spread: Array, dimension: int) -> Array:
         raise ValueError(
             f"prior_cov must be positive definite, its smallest eigenvalue is {smallest!r}"
         ) from None
-
-
-def row_space(rows: Array) -> tuple[Array, Array | None]:
-    r"""Return coordinates of the rows in their own span if they are fewer than their dimension.
-
-    Returns ``(coordinates, basis)`` with ``rows = coordinates @ basis.T``; the basis is ``None``
-    when the rows are kept as they are.  The data determine u in that span only; orthogonal to it a
-    posterior with a standard normal prior is the prior.
-    """
-    if rows.shape[1] <= rows.shape[0]:
-        return rows, None
-    basis, triangle = np.linalg.qr(rows.T)
-    return triangle.T, basis
 
 
 class Regression:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.data import Array, batches
-from temperance.resources import refuse_too_large
+from temperance.data import Array, batches, refuse_too_large
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from temperance.data import Data, Risk
 from temperance.linear.reference_risk import ReferenceRisk
-from temperance.plans import Transfer
-from temperance.protocols import Strategy, has_likelihood, preferences_of
+from temperance.protocols import Strategy
 from temperance.strategies.bayes import Bayes
 from temperance.strategies.bootstrap import Bootstrap
 from temperance.strategies.coarsened import Coarsened
@@ -23,7 +21,7 @@ from temperance.strategies.safe_bayes import SafeBayes
 from temperance.strategies.sample_splitting import SampleSplitting
 from temperance.strategies.sandwich import Sandwich
 from temperance.strategies.selection import PlanStrategy
-from temperance.strategies.stacking import Stacking
+from temperance.strategies.stacking import Stacking, default_strategy, feasible
 
 __all__ = [
     "Bayes",
@@ -76,35 +74,6 @@ RATES: dict[str, type] = {
     "prior-information": PriorInformation,
     "fitted-coverage": FittedCoverage,
 }
-
-
-def default_strategy(
-    model: object, risk: Risk = "predictive", transfer: Transfer = "beta"
-) -> Strategy:
-    """Return the strategy that was best in benchmarks for a model, or model class, and a risk.
-
-    Forecasts are stacked over beta.  For the Gibbs risk it is :class:`ReferenceRisk` for models
-    that prefer it (the linear ones of a given prior), otherwise K-fold, as with
-    ``transfer="alpha"``.  ``docs/evidence-defaults.md`` has the measurements.
-
-    Examples
-    --------
-    >>> from temperance import models
-    >>> default_strategy(models.GaussianLinear())
-    Stacking(source=None)
-    >>> default_strategy(models.GaussianLinear(), risk="gibbs")
-    ReferenceRisk(veto=2.0, duplicates='auto')
-    """
-    if transfer == "alpha":
-        return KFold(transfer=transfer)
-    if risk == "predictive" and has_likelihood(model):
-        return Stacking()
-    return ReferenceRisk() if preferences_of(model).reference else KFold()
-
-
-def feasible(strategy: Any, data: Data) -> Any:
-    """Return a strategy with no more folds than there are distinct rows."""
-    return strategy.feasible(data) if isinstance(strategy, KFold) else strategy
 
 
 def strategy_named(name: str, **options: Any) -> Strategy:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, has_likelihood
 from temperance.data import Data
-from temperance.protocols import Model, has_likelihood
+from temperance.protocols import Model
 from temperance.rules import Choice
 from temperance.strategies.naive import Naive
 from temperance.table import HeldOut

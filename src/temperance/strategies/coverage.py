@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from temperance.calibration import Rate
+from temperance.calibration import Rate, preferences_of
 from temperance.checks import open_unit, whole
 from temperance.data import Array
 from temperance.protocols import (
@@ -19,7 +19,6 @@ from temperance.protocols import (
     Model,
     NoCurvatureError,
     NoMinimiserError,
-    preferences_of,
 )
 from temperance.strategies.rate import RateStrategy
 from temperance.uncertainty.information import Units

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temperance.checks import one_of, whole
 from temperance.data import Array, Data
-from temperance.plans import Duplicates, Folds, Pairs, Transfer, observations
+from temperance.plans import Duplicates, Folds, Pairs, Transfer, number_rows, observations
 from temperance.strategies.selection import PlanStrategy
 
 
@@ -42,7 +42,8 @@ class KFold(PlanStrategy):
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, Pairs | Folds]:
         """Return the distinct rows and their folds, or the folds of their pieces."""
-        rows, number, pieces = observations(data, self.duplicates)
+        rows, pieces = observations(data, self.duplicates)
+        number = number_rows(rows)
         if pieces is None:
             fold = self._folds(len(number), rng)[number]
             return rows, Folds(rows.weights, fold, self.n_folds, self.transfer)
@@ -56,7 +57,7 @@ class KFold(PlanStrategy):
 
     def feasible(self, data: Data) -> Self:
         """Return the strategy with no more folds than there are observations."""
-        rows, _, pieces = observations(data, self.duplicates)
+        rows, pieces = observations(data, self.duplicates)
         most = len(rows) if pieces is None else int(pieces.sum())
         if most < 2:
             raise ValueError(f"X and y must have at least 2 distinct rows, got {most}")

@@ -47,7 +47,7 @@ class LeaveOneOut(PlanStrategy):
 
     def planned(self, data: Data, rng: np.random.Generator) -> tuple[Data, plans.AnyPlan]:
         """Return the distinct rows, one of which is left out at a time, or a piece of one."""
-        rows, _, pieces = plans.observations(data, self.duplicates)
+        rows, pieces = plans.observations(data, self.duplicates)
         if (len(rows) if pieces is None else pieces.sum()) < 2:
             raise ValueError(
                 f"X and y must have at least 2 distinct rows to leave one out, got {len(rows)}"

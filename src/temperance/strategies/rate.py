@@ -9,18 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibration import Calibration, Rate
+from temperance.calibration import Calibration, Rate, has_likelihood, preferences_of
 from temperance.data import Array, Data, Risk
-from temperance.duplicates import joined_rows
 from temperance.messages import BoundWarning, PriorWarning, warn
-from temperance.protocols import (
-    HasInformation,
-    Information,
-    Model,
-    NoMinimiserError,
-    has_likelihood,
-    preferences_of,
-)
+from temperance.plans import joined_rows
+from temperance.protocols import HasInformation, Information, Model, NoMinimiserError
 from temperance.rules import Choice
 from temperance.strategies.k_fold import KFold
 from temperance.uncertainty.information import Correction, Units, as_groups, rates_by_direction

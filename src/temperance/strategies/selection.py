@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, known_noise_variance
 from temperance.data import Array, Data, Risk
 from temperance.messages import BoundWarning, FlatCurveWarning, warn
 from temperance.plans import AnyPlan, Pairs
-from temperance.protocols import Model, known_noise_variance
+from temperance.protocols import Model
 from temperance.rules import Choice, minimum
 from temperance.table import HeldOut
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from temperance import plans
-from temperance.calibration import Calibration
+from temperance.calibration import Calibration, has_likelihood, preferences_of
 from temperance.data import Data, Risk
-from temperance.plans import AnyPlan
-from temperance.protocols import Model, has_likelihood, preferences_of
+from temperance.plans import AnyPlan, Transfer
+from temperance.protocols import Model, Strategy
 from temperance.rules import Choice, stack
 from temperance.strategies.k_fold import KFold
 from temperance.strategies.selection import PlanStrategy
@@ -74,8 +74,8 @@ class Stacking(PlanStrategy):
         """Return the rows and the plan of the source, or one row at a time."""
         if self.source is not None:
             return self.source.planned(data, rng)
-        rows, _, pieces = plans.observations(data, "auto")
-        if len(rows) < 2:
+        rows, pieces = plans.observations(data, "auto")
+        if len(rows.y) < 2:
             raise ValueError(f"X and y must have at least 2 distinct rows, got {len(rows)}")
         places = plans.hashed(rows)
         return rows, plans.LeaveOneOut(rows.weights, pieces=pieces, places=places)
@@ -108,3 +108,36 @@ class Stacking(PlanStrategy):
             folds = replace(self, source=KFold().feasible(data))
             return super(Stacking, folds).select(model, data, bounds, rng, risk)
         return super().select(model, data, bounds, rng, risk)
+
+
+def default_strategy(
+    model: object, risk: Risk = "predictive", transfer: Transfer = "beta"
+) -> Strategy:
+    """Return the strategy that was best in benchmarks for a model, or model class, and a risk.
+
+    Forecasts are stacked over beta.  For the Gibbs risk it is :class:`ReferenceRisk` for models
+    that prefer it (the linear ones of a given prior), otherwise K-fold, as with
+    ``transfer="alpha"``.  ``docs/evidence-defaults.md`` has the measurements.
+
+    Examples
+    --------
+    >>> from temperance import models
+    >>> default_strategy(models.GaussianLinear())
+    Stacking(source=None)
+    >>> default_strategy(models.GaussianLinear(), risk="gibbs")
+    ReferenceRisk(veto=2.0, duplicates='auto')
+    """
+    if transfer == "alpha":
+        return KFold(transfer=transfer)
+    if risk == "predictive" and has_likelihood(model):
+        return Stacking()
+    if not preferences_of(model).reference:
+        return KFold()
+    from temperance.linear.reference_risk import ReferenceRisk
+
+    return ReferenceRisk()
+
+
+def feasible(strategy: Any, data: Data) -> Any:
+    """Return a strategy with no more folds than there are distinct rows."""
+    return strategy.feasible(data) if isinstance(strategy, KFold) else strategy

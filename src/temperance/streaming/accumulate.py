@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from temperance.checks import as_rows, refuse_non_finite, shown, whole
-from temperance.data import Array, Data, batches
-from temperance.resources import refuse_too_large
+from temperance.data import Array, Data, batches, refuse_too_large
 from temperance.streaming.folds import partition_folds
 
 PIECE = 2**18  # elements of rows for which a triangle is computed

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.checks import whole
-from temperance.resources import refuse_too_large
+from temperance.data import refuse_too_large
 
 DRAWN = 2**20  # folds drawn at a time; at least one permutation
 

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
+from temperance.calibration import known_noise_variance
 from temperance.checks import as_bounds, as_data, as_non_negative, one_of
-from temperance.data import Array, Data, Risk
-from temperance.protocols import known_noise_variance
-from temperance.resources import threads_for
+from temperance.data import Array, Data, Risk, threads_for
 from temperance.rules import BetaWeights, minimum
 from temperance.strategies.selection import stacked_data
 from temperance.table import HeldOut, half_decades

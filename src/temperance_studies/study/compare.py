@@ -14,10 +14,9 @@ import numpy as np
 from temperance.calibrate import calibrate
 from temperance.calibration import Calibration
 from temperance.checks import as_bounds, one_of, whole
-from temperance.data import Array, Risk
+from temperance.data import Array, Risk, threads_for
 from temperance.messages import TemperanceWarning
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance_studies.settings import (
     ParameterSetting,
     Setting,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.protocols import known_noise_variance
+from temperance.calibration import known_noise_variance
 from temperance_studies.settings import Setting
 
 

@@ -16,10 +16,10 @@ from temperance.app.cli.request import FOR_LIKELIHOODS, USUAL_LOSSES, Request
 from temperance.app.explanation import unrepaired
 from temperance.app.files import write_whole
 from temperance.app.tables import Table, TableError
+from temperance.calibration import preferences_of
 from temperance.checks import shown
 from temperance.messages import BoundWarning, FlatCurveWarning
 from temperance.models.glm.fast import cost_of_fits, fits_to_leave_one_out
-from temperance.protocols import preferences_of
 from temperance.strategies import NAMES, Bootstrap
 from temperance.strategies.safe_bayes import prefix_lengths
 from temperance.table import LEAST

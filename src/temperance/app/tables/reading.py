@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temperance.checks import shown
-from temperance.resources import refuse_too_large
+from temperance.data import refuse_too_large
 
 if TYPE_CHECKING:
     import pandas

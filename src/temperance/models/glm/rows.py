@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from temperance.data import Array
+from temperance.linear.engine import row_space
 from temperance.losses.base import ExpectedLoss, Resembling
-from temperance.models.linear_predictor import row_space
 
 INDEPENDENT = 1e-6  # share of a column's square that the others do not explain
 HUGE = 1e200  # information of a row, at most

@@ -97,7 +97,7 @@ class GibbsModel(MayCarryRows, MixesDraws, InformationFromDraws):
     >>> X = rng.standard_normal((30, 2))
     >>> y = X[:, 0] + rng.standard_t(2, 30)
     >>> model = models.GibbsModel(absolute, dist.Normal(0.0, 1.0).expand([2]))
-    >>> risk = expected_risk(model, (X, y), (X, y), alpha=[0.0, 30.0])
+    >>> risk = expected_risk(model, (X, y), (X, y), alpha=[0.0, 30.0], risk="gibbs")
     >>> bool(risk[1] < risk[0])  # the training risk falls with alpha
     True
     """

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from temperance.curves import CurveTable, GivesCurve, table_of
 from temperance.data import Array, Data, Risk, batches
-from temperance.duplicates import number_rows
 from temperance.messages import DrawsWarning, warn
 from temperance.models.sampled.curve import BLOCK, FromDraws, SampledRiskCurve
 from temperance.models.sampled.draws import Draws
 from temperance.models.sampled.ladder import Ladder
 from temperance.models.sampled.leave_one_out import LeftOutDraws
-from temperance.plans import AnyPlan, Pairs
+from temperance.plans import AnyPlan, Pairs, number_rows
 from temperance.rules import BetaWeights
 from temperance.table import HeldOut
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from temperance.checks import one_of, whole
-from temperance.data import Array, Risk
+from temperance.data import Array, Risk, threads_for
 from temperance.messages import TemperanceWarning
 from temperance.protocols import Strategy
-from temperance.resources import threads_for
 from temperance.strategies import (
     Bayes,
     Bootstrap,

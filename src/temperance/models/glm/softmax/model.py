@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from temperance.checks import as_data, non_negative, whole
 from temperance.curves import GivesCurve, RiskCurve
-from temperance.data import Array, Data, Risk
+from temperance.data import Array, Data, Risk, refuse_too_large
 from temperance.models.glm import plain
 from temperance.models.glm.model import whitened_rows
 from temperance.models.glm.newton import solve
@@ -34,7 +34,6 @@ from temperance.models.linear_predictor import GaussianPrior, Regression, gaussi
 from temperance.plans import AnyPlan
 from temperance.posteriors.softmax import ContrastLaw, SoftmaxPosterior
 from temperance.protocols import Preferences
-from temperance.resources import refuse_too_large
 
 
 @dataclass(frozen=True, eq=False)
