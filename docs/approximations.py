@@ -53,8 +53,8 @@ def lines(name: str, setting: LogisticSetting) -> list[tuple[str, ...]]:
     sampled, found = exact_model(X.shape[1]), []
     for risk in ("gibbs", "predictive"):
         exact = calibrate(sampled, X, y, KFold(5), risk=risk)
-        truth, errors = exact.curve(BETAS), exact.curve.error(BETAS)
-        at_choice = exact.curve.error(np.array([exact.beta]))[0]
+        truth, errors = exact.curve(BETAS), exact.table.error(BETAS)
+        at_choice = exact.table.error(np.array([exact.beta]))[0]
         found.append(
             (name, risk, "exact", f"{exact.beta:.2f}", f"{exact.risk:.4f} ± {at_choice:.4f}")
             + ("", "", "")

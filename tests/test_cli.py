@@ -367,7 +367,7 @@ def agree(record, fitted, names=None):
         "flat",
     ):
         assert printed[name] == pytest.approx(plain(getattr(chosen, name)), rel=1e-12), name
-    held_out = getattr(chosen.strategy, "holds_rows_out", False) and chosen.likelihood
+    held_out = chosen.table is not None and getattr(chosen.strategy, "holds_rows_out", True)
     assert printed["verdict"] == (chosen.verdict if held_out else None)
     if chosen.weights is None:
         assert printed["weights"] is None

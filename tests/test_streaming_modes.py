@@ -6,7 +6,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from temperance import calibrate, losses, models, strategies
 from temperance.strategies import KFold, LeaveOneOut, Stacking
-from temperance.streaming import calibrate_blocks, modes
+from temperance.streaming import calibrate_blocks
 from temperance.streaming.folds import partition_folds
 from temperance.streaming.mode_sums import ModeSums, SumAtPoints, products
 from temperance.streaming.partitions import Blocks, Folded
@@ -229,8 +229,8 @@ class TestSums:
         for found, each in zip((sums.value, sums.gradient, sums.hessian), others, strict=True):
             np.testing.assert_allclose(found[number, point], each, rtol=1e-10, atol=1e-12)
 
-    def at(self, theta, **options):
-        return SumAtPoints(self.model, self.folded, theta, **options)(self.partition, problem(50))
+    def at(self, theta):
+        return SumAtPoints(self.model, self.folded, theta)(self.partition, problem(50))
 
     def folds(self):
         return partition_folds(3, 5, self.partition).take(50)
@@ -257,16 +257,6 @@ class TestSums:
         for one, other in zip(whole, self.at(self.theta), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
-    def test_some_rows_stand_for_all(self):
-        some, fold, (X, y, w) = self.at(self.theta[:1], every=4), self.folds(), problem(50)
-        for number in range(3):
-            all_rows = np.flatnonzero(fold == number)
-            taken = all_rows[::4]
-            factor = w[all_rows].sum() / w[taken].sum()
-            rows = X[taken], y[taken], factor * w[taken]
-            self.compare(some, number, 0, self.naive(rows, self.theta[0, 0]))
-            assert some.rows[number] == len(taken)
-
     def test_products(self):
         Z = np.random.default_rng(0).standard_normal((7, 4))
         sums = ModeSums.zero(0, 1, 7, 4)._replace(packed=products(Z).T[None])
@@ -283,9 +273,8 @@ def test_losses_to_second_order(loss):
             np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-300)
 
 
-@pytest.fixture
-def recorded(monkeypatch):
-    """Return what all passes were asked for."""
+def test_passes_of_folds_are_few(monkeypatch):
+    """Points of all folds are what a pass over many rows costs; those of all rows are a tenth."""
     asked = []
 
     def total(self, statistic, before=Blocks.total):
@@ -293,21 +282,8 @@ def recorded(monkeypatch):
         return before(self, statistic)
 
     monkeypatch.setattr(Blocks, "total", total)
-    return asked
-
-
-def test_modes_of_many_rows_are_found_near_those_of_some(recorded, monkeypatch):
-    monkeypatch.setattr(modes, "ENOUGH", 10)
-    X, y, w = problem(600)
-    found = calibrate_blocks(MODEL, in_blocks(X, y, w), KFold(5))
-    agree(found, calibrate(MODEL, X, y, splits(600, 5), weights=w))
-    assert {each.every for each in recorded if isinstance(each, SumAtPoints)} == {1, 20}
-
-
-def test_passes_of_folds_are_few(recorded):
-    """Points of all folds are what a pass over many rows costs; those of all rows are a tenth."""
     X, y, w = problem(2000, 4)
     calibrate_blocks(models.LaplaceLogistic(), in_blocks(X, y, w))
-    points = [np.size(each.theta[..., 0]) for each in recorded[1:-1]]
+    points = [np.size(each.theta[..., 0]) for each in asked[1:-1]]
     assert len(points) <= 10
     assert sum(points) <= 400

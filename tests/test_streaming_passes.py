@@ -125,8 +125,8 @@ def test_folds(name, stacked, weighted):
     blocks, here, there = in_blocks(X, y, weights), KFold(5), splits(len(y), 5, 3)
     if stacked:
         here, there = Stacking(here), Stacking(there)
-    found = calibrate_blocks(MODELS[name], blocks, here, seed=3, bounds=(1e-3, 3.0))
-    agree(found, calibrate(MODELS[name], X, y, there, weights=weights, bounds=(1e-3, 3.0)))
+    found = calibrate_blocks(MODELS[name], blocks, here, seed=3)
+    agree(found, calibrate(MODELS[name], X, y, there, weights=weights))
     assert blocks.passes == 2
 
 

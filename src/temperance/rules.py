@@ -144,16 +144,15 @@ def between(table: HeldOut, left: float, right: float) -> tuple[float, float]:
     nodes = chebyshev.chebpts1(NODES)
     betas = np.exp(low + (high - low) * (nodes + 1) / 2)
     values = finite(table.risk(betas), betas)
-    level = values.min()
-    fitted = chebyshev.chebfit(nodes, values - level, NODES - 1)
+    fitted = chebyshev.chebfit(nodes, values - values.min(), NODES - 1)
     turns = chebyshev.chebroots(chebyshev.chebder(fitted))
     turns = turns.real[(np.abs(turns.imag) < 1e-9) & (np.abs(turns.real) < 1)]
     if not len(turns):
         return np.inf, left
-    heights = chebyshev.chebval(turns, fitted)
-    least = int(heights.argmin())
+    least = int(chebyshev.chebval(turns, fitted).argmin())
     beta = float(np.exp(low + (high - low) * (turns[least] + 1) / 2))
-    return float(level + heights[least]), beta
+    # The polynomial may be a poor one, so that the curve itself says how low it is.
+    return float(table.risk(np.array([beta]))[0]), beta
 
 
 def stack(table: HeldOut, betas: Array) -> BetaWeights:
@@ -232,6 +231,9 @@ def _length(values: Array, step: Array) -> float:
 
 def mixed_losses(losses: Array, weights: Array) -> Array:
     """Return -log of sum_k weights_k exp(-losses_k), for losses (k, rows)."""
+    used = weights > 0
+    if not used.all():
+        losses, weights = losses[used], weights[used]
     least = losses.min(axis=0)
     return least - np.log(weights @ np.exp(least - losses))
 

@@ -37,6 +37,11 @@ EPS = float(np.finfo(float).eps)
 DECIMAL_WORK = 4e6  # multiplications times digits that a plain computation may take
 MOST_WORK = 3e7  # multiplications that the grid of a curve may take
 UNIT = 1.0  # size of the terms of a risk that may vanish though they do not: logarithms
+LONGEST = 1e20  # square of the longest direction of the rows, in units of the prior
+STEEP = 1e6  # nats between betas, beyond which mixtures are rounding
+LEAST_WEIGHT = 1e-200
+BATCH = 8  # betas at a time: of very many together, some leave scales of small evidence out
+LARGEST_COUNT = 1e9  # observations times beta, up to which slopes in log beta keep digits
 UNSEEN = 1e-2  # part of the span of a curve that it may fall between betas of the scan
 
 
@@ -105,8 +110,8 @@ def grid_for(problem: Problem, result: Calibration) -> Array:
     decades = np.geomspace(smallest, upper, count // 2)
     near = here * np.geomspace(0.1, 10.0, count // 4) if here else np.zeros(0)
     even = np.linspace(smallest, upper, count // 8)
-    points = np.concatenate([decades, near, even, problem.bounds])
-    return np.unique(np.clip(points, lower, upper))
+    points = np.concatenate([decades, near, even])
+    return np.unique(np.clip(points, max(lower, smallest), upper))
 
 
 def _work(problem: Problem) -> float:
@@ -119,10 +124,17 @@ def _work(problem: Problem) -> float:
     return pairs * n * (d + 1) * (d + 4)
 
 
+def on_curve(result: Calibration, betas: Array) -> Array:
+    """Return the curve at betas, a few at a time."""
+    parts = [betas[k : k + BATCH] for k in range(0, len(betas), BATCH)]
+    return np.concatenate([np.asarray(result.curve(part), dtype=float) for part in parts])
+
+
 def lowest_point(problem: Problem, result: Calibration) -> str | None:
     """The choice is as low as the scan; flags and risk say what the curve does.
 
-    Between the betas of the scan a curve may fall a little lower, unseen.
+    Between the betas of the scan a curve may fall a little lower, unseen, and below its first beta
+    much.
     """
     if isinstance(problem.strategy, strategies.Bayes | strategies.Stacking):
         return None
@@ -133,7 +145,11 @@ def lowest_point(problem: Problem, result: Calibration) -> str | None:
     with only_own_warnings():
         at_choice, risk = float(curve(result.beta)), float(curve(here))
         points = np.union1d(scan, grid_for(problem, result))
-        values = np.asarray(curve(points), dtype=float)
+        points = points[[not beyond_digits(problem, float(beta)) for beta in points]]
+        scan = np.intersect1d(scan, points)
+        if not len(points) or beyond_digits(problem, here):
+            return None
+        values = on_curve(result, points)
     bad = ~np.isfinite(values)
     if bad.any():
         return f"the curve is {values[bad][0]} at beta = {points[bad][0]!r}, within bounds"
@@ -144,13 +160,15 @@ def lowest_point(problem: Problem, result: Calibration) -> str | None:
         return f"at_bound is {choice.at_bound} at beta {result.beta!r}"
     if not lower <= result.beta <= upper:
         return f"beta {result.beta!r} is out of bounds"
-    for looked, part, allowed in ((scan, 1e-9, 1e-11), (points, UNSEEN, 1e-11)):
+    for looked, part in ((scan, 1e-9), (points, UNSEEN)):
+        if not len(looked):
+            continue
         found = values[np.searchsorted(points, looked)]
         least = int(found.argmin())
         gap = risk - float(found[least])
         # The height to fall may be little beside what the curve is at its worst.
         others = found[found <= np.median(found)]
-        tolerance = part * min(span, float(np.ptp(others)) * 100) + allowed * size
+        tolerance = part * min(span, float(np.ptp(others)) * 100) + 1e-11 * size
         if gap > tolerance:
             noise = max(_noise(curve, here), _noise(curve, float(looked[least])))
             if gap > tolerance + 10 * noise:
@@ -177,9 +195,11 @@ def mixture(problem: Problem, result: Calibration) -> str | None:
         return f"weights {held.weights}"
     if not held.betas[0] * (1 - 1e-12) <= result.beta <= held.betas[-1] * (1 + 1e-12):
         return f"the median {result.beta!r} lies outside the betas"
-    # At the largest value of a concave function no vertex of the simplex is uphill.
     with only_own_warnings():
         losses = table.at(held.betas)
+    if np.isinf(table.votes) or np.ptp(losses) > STEEP:
+        return None
+    # At the largest value of a concave function no vertex of the simplex is uphill.
     votes, bayes = votes_of_rows(table), nearest_to_bayes(held.betas)
     uphill = np.exp(held.mixed(losses) - losses) @ votes
     uphill[bayes] += table.votes / held.weights[bayes]
@@ -198,16 +218,31 @@ def _noise(curve: Any, beta: float) -> float:
     return float(np.abs(np.diff(values, 2)).max())
 
 
-def weights_are_rounding(problem: Problem, beta: float) -> bool:
-    """Whether log evidences are so large that their differences between scales are rounding."""
-    model = problem.model
-    if not isinstance(model, models.HierarchicalLinear):
+def beyond_digits(problem: Problem, beta: float) -> bool:
+    """Whether numbers are so unequal that answers of doubles may be rounding.
+
+    Directions in which the rows are 1e-16 as long as in the longest are lost, which matters if a
+    prior of unit size is less beside the longest than 1e-10; evidences of scales are too large for
+    differences between them.
+    """
+    if not problem.is_linear or not beta:
         return False
+    model: Any = problem.model
     data = problem.data
-    size = beta * data.size * 50  # times the logarithm of a variance
-    if model.noise_variance is not None:
-        size = beta * float(data.weights @ (data.y**2)) / model.noise_variance
-    return bool(size > 1e7)
+    noise = float(getattr(model, "noise_variance", None) or 1.0)
+    with np.errstate(over="ignore"):
+        if isinstance(model, models.HierarchicalLinear):
+            size = beta * data.size * 50  # times the logarithm of a variance
+            if model.noise_variance is not None:
+                size = beta * float(data.weights @ (data.y**2)) / noise
+            if size > 1e7:
+                return True
+            longest, noise = float(np.max(model.scales)) ** 2 * np.sum(data.X**2), 1.0
+        else:
+            Z = model.design(data.X if problem.X is not None else np.zeros((len(data.y), 0)))
+            longest = np.sum(model.prior(Z.shape[1]).whiten(Z) ** 2)
+        tiny = data.weights[data.weights > 0].min() < LEAST_WEIGHT
+        return tiny or not beta * longest * data.weights.max() / noise < LONGEST
 
 
 def slope(problem: Problem, result: Calibration) -> str | None:
@@ -218,9 +253,9 @@ def slope(problem: Problem, result: Calibration) -> str | None:
     exact = problem.is_linear
     for factor in (1e-3, 0.2, 1.0, 5.0) if exact else (0.2, 5.0):
         beta = centre * factor
-        if not result.table.betas[0] < beta < 1e90 or beta > upper:
+        if not result.table.betas[0] < beta < upper or beta * problem.data.size > LARGEST_COUNT:
             continue
-        if weights_are_rounding(problem, beta):
+        if beyond_digits(problem, beta):
             continue
         steps = np.array([-2e-3, -1e-3, 1e-3, 2e-3])
         with only_own_warnings():
@@ -282,7 +317,7 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
     inputs = plain.inputs_of(problem.model, rows, plan)
     rng = np.random.default_rng(problem.seed)
     for beta in _betas(problem, result):
-        if weights_are_rounding(problem, beta):
+        if beyond_digits(problem, beta):
             continue
         risk, size = plain.plain_risk(problem.model, inputs, beta, problem.risk, digits)
         if not (np.isfinite(risk) and size < 1e290):
@@ -290,14 +325,14 @@ def plain_linear_risk(problem: Problem, result: Calibration) -> str | None:
         with only_own_warnings():
             found = float(result.curve(beta))
         error = abs(found - risk)
-        if error <= 1e-8 * size:
+        if error <= 1e-7 * size:
             continue
         moved = [
             plain.plain_risk(problem.model, inputs.perturbed(rng), beta, problem.risk, digits)[0]
             for _ in range(4)
         ]
         change = max(abs(each - risk) for each in moved)
-        if not error <= 1e-8 * size + 300 * change:
+        if not error <= 1e-7 * size + 300 * change:
             return (
                 f"risk {found!r} at beta {beta!r}, decimals say {risk!r} (relative error "
                 f"{error / size:.1e}, rounding of inputs {change / size:.1e})"
@@ -521,6 +556,8 @@ def _weights_scaled(problem: Problem) -> Change | None:
         | strategies.SampleSplitting,
     ) or isinstance(problem.strategy, strategies.Bayes):
         return None
+    if getattr(problem.strategy, "duplicates", "together") != "together":
+        return None  # a weight counts observations
     factor = 4.0 ** int(np.random.default_rng(problem.seed).integers(-6, 7))
     lower, upper = problem.bounds
     if upper / factor > LARGEST_BETA or problem.weights.min() < 1e-100:
@@ -551,7 +588,13 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         if not_found(error):
             raise
         return f"{change.name}: {exception_in_words(error)}"
-    betas = [beta for beta in _betas(problem, result) if beta * change.beta < LARGEST_BETA]
+    betas = [
+        beta
+        for beta in _betas(problem, result)
+        if beta * change.beta < LARGEST_BETA and not beyond_digits(problem, beta)
+    ]
+    if not betas or beyond_digits(problem, result.beta):
+        return None
     with only_own_warnings():
         here = np.asarray(result.curve(np.array(betas)), dtype=float)
         there = np.asarray(other.curve(np.array(betas) * change.beta), dtype=float)
@@ -559,7 +602,7 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
     size = (np.abs(here) + UNIT) * change.risk + abs(change.shift)
     error = np.abs(there - expected)
     worst = int((error / np.maximum(size, 1e-300)).argmax())
-    accuracy = 1e-8 if problem.is_linear else 1e-7
+    accuracy = 1e-8 if problem.is_linear else 1e-6
     if error[worst] > accuracy * size[worst]:
         allowed = 30 * _sensitivity(problem, betas[worst]) * change.risk
         if not change.exact:
@@ -596,7 +639,7 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         with only_own_warnings():
             gap = float(other.curve(its)) - float(other.curve(mine))
         size_here = float(np.abs(here).max())
-        if gap > 1e-10 * size_here + 10 * _noise(other.curve, mine):
+        if gap > 1e-8 * (size_here + UNIT) + 10 * _noise(other.curve, mine):
             return f"{change.name}: the choice {its!r} is worse than {mine!r} by {gap!r}"
         return None
     if abs(mine - its) <= 1e-6 * max(mine, its):
@@ -608,6 +651,8 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         gap = abs(float(result.curve(its)) - float(result.curve(mine)))
     noise = max(_noise(result.curve, mine), _noise(result.curve, its))
     level = 1e-10 * float(np.ptp(here)) + 1e-12 * float(np.abs(here).min())
+    if change.beta != 1 or wider:  # other betas are looked at
+        level = 1e-6 * float(np.ptp(here)) + 1e-8 * (float(np.abs(here).min()) + UNIT)
     if gap > level + 10 * noise:
         return f"{change.name}: beta {its!r} instead of {mine!r}, where risk differs by {gap:.2g}"
     return None

@@ -413,7 +413,7 @@ def _strategy(
         folds = int(rng.integers(2, min(10, n) + 1))
         return strategies.KFold(folds, transfer, duplicates)
     if kind == "loo":
-        return strategies.LeaveOneOut(transfer)
+        return strategies.LeaveOneOut(transfer, duplicates)
     if kind == "split":
         if flag:
             return strategies.SampleSplitting(transfer, True, bool(rng.random() < 0.5), 3)

@@ -11,23 +11,11 @@ import numpy as np
 from temperance.calibration import Calibration
 from temperance.checks import as_bounds, one_of, shown, whole
 from temperance.data import Risk, threads_for
-from temperance.strategies import (
-    Bayes,
-    KFold,
-    LeaveOneOut,
-    ReferenceRisk,
-    Stacking,
-    strategy_named,
-)
+from temperance.strategies import Bayes, KFold, LeaveOneOut, ReferenceRisk, Stacking, strategy_named
+from temperance.streaming import linear
 from temperance.streaming.accumulate import FoldMoments
 from temperance.streaming.folds import FoldNumbers
-from temperance.streaming.linear import (
-    Linear,
-    calibrate_in_passes,
-    folds_of,
-    from_moments,
-    source_of,
-)
+from temperance.streaming.linear import Linear, folds_of, source_of
 from temperance.streaming.mode_sums import LaplaceModel
 from temperance.streaming.modes import calibrate_modes, is_laplace
 from temperance.streaming.partitions import Blocks, Folded, Partitions, merged
@@ -83,7 +71,7 @@ def calibrate_moments(
     if n_folds != total.n_folds:
         raise ValueError(f"moments must have {n_folds} folds for {chosen!r}, got {total.n_folds}")
     with threads_for(0):
-        return from_moments(model, total, chosen, as_bounds(bounds))
+        return linear.from_moments(model, total, chosen, as_bounds(bounds))
 
 
 def calibrate_blocks(
@@ -99,8 +87,8 @@ def calibrate_blocks(
     r"""Choose beta, or weights over beta, from blocks of rows, which are read once or a few times.
 
     Memory is O(d^2) for each fold plus one block and a sample of losses, for any number of rows.
-    Betas, curves and posteriors are those of :func:`temperance.calibrate` on all rows with the same
-    folds; so are errors and weights of up to 50,000 rows, and of more rows those of a sample.
+    Curves and posteriors are those of :func:`temperance.calibrate` on all rows with the same folds;
+    so are weights of betas and errors of up to 50,000 rows, and of more rows those of a sample.
 
     Parameters
     ----------
@@ -183,19 +171,16 @@ def calibrate_partitions(
     with threads_for(0):
         if is_laplace(model):
             return calibrate_modes(model, partitions, folded, strategy, limits, risk)
-        linear = as_linear(model)
+        exact = as_linear(model)
         if risk == "predictive" or folds_of(strategy) is None:
-            return calibrate_in_passes(linear, partitions, folded, strategy, limits, risk)
-        return from_moments(linear, partitions.total(folded), strategy, limits)
+            return linear.calibrate_in_passes(exact, partitions, folded, strategy, limits, risk)
+        return linear.from_moments(exact, partitions.total(folded), strategy, limits)
 
 
 def as_strategy(
     strategy: Any, model: Any, risk: Risk, bounds: tuple[float, float], n_folds: int = 10
 ) -> Any:
-    """Return a strategy by its name, one given, or the default; refuse those for rows in memory.
-
-    Equal rows are not detected.
-    """
+    """Return a strategy by its name, one given, or the default; refuse those for rows in memory."""
     one_of("risk", risk, ("gibbs", "predictive"))
     limits, folds = as_bounds(bounds), KFold(whole("n_folds", n_folds, 2))
     laplace = is_laplace(model)

@@ -99,7 +99,6 @@ def calibrate_in_passes(
         few = model.held_out(data, plan, risk, bounds)
         finer = FINE, min(LOWEST, float(few.betas[0]))
         betas = betas_for(bounds, *(STACKED if isinstance(strategy, Stacking) else finer))
-        betas = betas[int(_has_level(model) and betas[0] == 0) :]
         losses = RowLosses.of(model, data, source, plan, risk, betas, int(moments.count.sum()))
         sample = partitions.total(SecondPass(losses, folded, largest))
         of_aside: Array = np.empty((len(betas), 0))
@@ -134,31 +133,18 @@ def _few_rows(model: Linear, moments: FoldMoments, strategy: Any) -> tuple[Data,
 
 @dataclass(frozen=True, eq=False)
 class RowLosses:
-    """Losses of single rows: held out with their folds, or left out one at a time.
-
-    Parameters
-    ----------
-    model : a linear model
-    frame : LinearRows, without rows, in whose coordinates others are evaluated
-    fits : one Fits for each training set
-    start : the fold that the first training set tests
-    source : strategy
-    score : Risk
-    betas, at : betas of the table and of the training sets, (g,)
-    points : the latter with scales
-    own : weight that every row must have; None for any
-    """
+    """Losses of single rows: held out with their folds, or left out one at a time."""
 
     model: Linear
-    frame: LinearRows
-    fits: list[Fits]
-    start: int
+    basis: Array | None  # of the span of all rows
+    fits: list[Fits]  # one for each training set
+    start: int  # the fold that the first of them tests
     source: Any
     score: Risk
-    betas: Array
-    at: Array
-    points: Points
-    own: float | None = None
+    betas: Array  # of the table
+    at: Array  # of the training sets
+    points: Points  # the latter with scales
+    own: float | None = None  # weight that every row must have
 
     @classmethod
     def of(
@@ -173,20 +159,18 @@ class RowLosses:
     ) -> RowLosses:
         """Return the losses, from a few rows that stand for ``count``."""
         rows = model.rows(data)
-        frame = replace(rows, inputs=rows.inputs[:0], response=rows.response[:0])
         if isinstance(plan, plans.LeaveOneOut):
             alpha = source.transfer == "alpha"
             at, own = (betas / (1 - 1 / count), data.size / count) if alpha else (betas, None)
             every = LeftOut(rows, data.weights, data.weights, score)
-            points, _ = every.points(at, count)
-            fits = [every.decomposed[0]]
-            return cls(model, frame, fits, 0, source, score, betas, at, points, own)
+            fits, (points, _) = [every.decomposed[0]], every.points(at, count)
+            return cls(model, rows.basis, fits, 0, source, score, betas, at, points, own)
         weights = plan.pairs().likelihood_weights
         sets = decompose_sets(rows, weights, engine.moments_of(rows, plan))
         fits = [Fits(*(part[p : p + 1] for part in sets)) for p in range(len(weights))]
         start = plan.start if isinstance(plan, plans.Folds) else 0
         points = every_scale(rows, betas)
-        return cls(model, frame, fits, start, source, score, betas, betas, points)
+        return cls(model, rows.basis, fits, start, source, score, betas, betas, points)
 
     def batches(self, data: Data, fold: Labels) -> Iterator[Batch]:
         """Yield the losses of batches of tested rows."""
@@ -211,9 +195,8 @@ class RowLosses:
 
     def _in_frame(self, rows: LinearRows) -> LinearRows:
         """Return rows in the coordinates of all, which few rows do not have."""
-        inputs, basis = rows.inputs, self.frame.basis
-        inputs = inputs if rows.basis is None else inputs @ rows.basis.T
-        return replace(rows, inputs=inputs if basis is None else inputs @ basis)
+        inputs = rows.inputs if rows.basis is None else rows.inputs @ rows.basis.T
+        return replace(rows, inputs=inputs if self.basis is None else inputs @ self.basis)
 
     def _deleted(self, weights: Array) -> Array:
         """Return the weights that are left out at once."""

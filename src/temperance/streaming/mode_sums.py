@@ -9,7 +9,7 @@ matrices,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -78,14 +78,10 @@ class ModeSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """What is known of the rows of a partition: their folds and their whitened coordinates.
-
-    Of each fold of a partition only one row of ``every`` is taken, with the weight of all.
-    """
+    """What is known of the rows of a partition: their folds and their whitened coordinates."""
 
     model: LaplaceModel
     folded: Folded
-    every: int = field(default=1, kw_only=True)
 
     @property
     def loss(self) -> Loss:
@@ -98,12 +94,10 @@ class Modes:
         each = columns * (columns + 1) // 2 + elements
         for number in range(self.folded.n_folds):
             (rows,) = np.nonzero(fold == number)
-            taken = rows[:: self.every]
-            factor = data.weights[rows].sum() / data.weights[taken].sum() if len(rows) else 1.0
-            for part in batches(len(taken), each, max(BATCH, FEW_ROWS * each)):
-                some = taken[part]
+            for part in batches(len(rows), each, max(BATCH, FEW_ROWS * each)):
+                some = rows[part]
                 Z, offset, _ = self.model.whitened(data.X[some])
-                yield number, Rows(some, Z, offset, data.y[some], factor * data.weights[some])
+                yield number, Rows(some, Z, offset, data.y[some], data.weights[some])
 
 
 class Rows(NamedTuple):

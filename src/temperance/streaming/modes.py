@@ -10,17 +10,15 @@ Hessian at all modes that have not been found (:mod:`temperance.streaming.mode_s
 these are the same at every beta, so that the first step of all takes one pass.  A step that does
 not make J smaller is shortened.
 
-The modes of all rows are found first: one training set costs a tenth of ten.  If rows are many,
-those of some rows come before.  The modes outside of a fold are near those of all rows at the beta
-of equally much information, where a pass gives the sums of every fold at once; two or three passes
-remain.
+The modes of all rows are found first: one training set costs a tenth of ten.  The modes outside of
+a fold are near those of all rows at the beta of equally much information, where a pass gives the
+sums of every fold at once; two or three passes remain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -59,8 +57,6 @@ MOST_PASSES = 38  # of Newton's method; the first one and that of the losses com
 CLOSE = 1e-9  # last step to a mode, in standard deviations of the posterior: Hessians are older
 ROUNDING = 1e-12  # part of J
 SHORTER = 0.25
-ENOUGH = 1000  # rows for each column whose modes are near those of all rows
-MANY = 8  # times as many rows, from which on some of them come first
 NEGLIGIBLE = 1e-9  # change of a risk
 NOT_FOUND = (
     "X and y must have modes that Newton's method finds in 40 passes over the rows, got some that "
@@ -171,48 +167,36 @@ class Newton:
     model: LaplaceModel
     folded: Folded
 
-    def by_fold(self, theta: Array, every: int = 1) -> ModeSums:
-        """Return the sums of folds, or over the rows outside of them, or over some of them."""
-        return self.partitions.total(SumAtPoints(self.model, self.folded, theta, every=every))
+    def by_fold(self, theta: Array) -> ModeSums:
+        """Return the sums of folds at points (1, b, k), or over the rows outside of each."""
+        return self.partitions.total(SumAtPoints(self.model, self.folded, theta))
 
-    def all_rows(self, theta: Array, every: int = 1) -> ModeSums:
-        """Return the sums over all rows at points theta (1, b, k), or over some of them."""
-        return self.by_fold(theta, every).together
+    def all_rows(self, theta: Array) -> ModeSums:
+        """Return the sums over all rows at points theta (1, b, k)."""
+        return self.by_fold(theta).together
 
     def of_all_rows(self, start: ModeSums, betas: Array) -> Found:
-        """Return the modes of all rows, from the sums at 0, also at betas next to the prior.
-
-        Those of many rows are found near the modes of some.
-        """
-        columns, count = start.gradient.shape[2], float(start.rows[0])
+        """Return the modes of all rows, from the sums at 0, also at betas next to the prior."""
         # The gradient, too, bounds how fast posteriors leave the prior.
         steep = np.linalg.norm(start.hessian[0, 0], 2), np.linalg.norm(start.gradient)
         lowest, least = PRIOR / max(*map(float, steep), 1.0), float(betas[betas > 0][0])
         if lowest < least:
             betas = np.unique(np.append(betas, half_decades((lowest, least))))
-        theta, b = np.zeros((1, len(betas), columns)), len(betas)
-        every = int(count / (ENOUGH * columns))
-        if every < MANY:
-            start, left = start.repeated(b), MOST_PASSES
-            return _newton(self.all_rows, betas, np.ones(1), theta, start, left)
-        some = partial(self.all_rows, every=every)
-        few, left = some(theta[:, :1]).repeated(b), MOST_PASSES - 1
-        near = _newton(some, betas, np.ones(1), theta, few, left)
-        return self._from(near.modes, betas, near.left)
+        b, k = len(betas), start.gradient.shape[2]
+        start, theta = start.repeated(b), np.zeros((1, b, k))
+        return _newton(self.all_rows, betas, np.ones(1), theta, start, MOST_PASSES)
 
     def also_at(self, beta: float, found: Found) -> Found:
         """Return the modes of all rows also at another beta."""
         if beta in found.betas:
             return found
-        at = np.array([beta])
-        one, place = self._from(found.at(at)[0], at, found.left), found.betas.searchsorted(beta)
+        at, place = np.array([beta]), found.betas.searchsorted(beta)
+        theta, _ = found.at(at)
+        start = self.all_rows(theta)
+        one = _newton(self.all_rows, at, np.ones(1), theta, start, found.left - 1)
         modes = np.insert(found.modes, place, one.modes[:, 0], axis=1)
         hessian = np.insert(found.hessian, place, one.hessian[:, 0], axis=1)
         return Found(np.insert(found.betas, place, beta), modes, hessian, one.left)
-
-    def _from(self, theta: Array, betas: Array, left: int) -> Found:
-        start = self.all_rows(theta)
-        return _newton(self.all_rows, betas, np.ones(1), theta, start, left - 1)
 
     def outside_folds(self, whole: Found, betas: Array, share: Array, factors: Array) -> Found:
         """Return the modes of the rows outside of each fold, which have a share of the weight."""

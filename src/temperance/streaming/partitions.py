@@ -28,7 +28,6 @@ class Additive(Protocol):
 
     def merge(self, *others: Self) -> Self:
         """Return the statistic of the rows of all."""
-        ...
 
 
 S = TypeVar("S", bound=Additive)
@@ -40,7 +39,6 @@ class Statistic(Protocol[S_co]):
 
     def __call__(self, partition: int, block: Any) -> S_co:
         """Return the statistic of the partition with this number and these rows."""
-        ...
 
 
 class Partitions(Protocol):
@@ -48,25 +46,16 @@ class Partitions(Protocol):
 
     def total(self, statistic: Statistic[S]) -> S:
         """Return the statistic of all rows, in one pass."""
-        ...
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Rows of partitions with their folds.
-
-    Parameters
-    ----------
-    n_folds, seed : int
-        Each partition draws its folds, from ``default_rng([seed, partition])``.
-    columns : number of columns of X, if it is known
-    in_order : folds of rows by their place among all; for one pass in this process
-    """
+    """Rows of partitions with their folds, which each draws from default_rng([seed, partition])."""
 
     n_folds: int
     seed: int = 0
-    columns: int | None = None
-    in_order: FoldNumbers | None = None
+    columns: int | None = None  # of X, if it is known
+    in_order: FoldNumbers | None = None  # folds by the place among all, for one pass here
 
     def rows(self, partition: int, block: Any) -> Iterator[tuple[Data, NDArray[np.intp]]]:
         """Yield the rows of a partition (X, y) or (X, y, weights), if there are any."""

@@ -31,7 +31,7 @@ BATCH = 2**20  # elements of the temporaries of a batch of rows
 EVERY = np.uint64(2**64 - 1)
 
 Keys = NDArray[np.uint64]
-Batch = tuple[NDArray[np.intp], Array, NDArray[np.bool_]]
+Batch = tuple[NDArray[np.intp], Array, NDArray[np.bool_]]  # places, losses (n, g), set aside
 
 
 class StreamedCalibration(Calibration):
@@ -169,19 +169,11 @@ def joined(*parts: Data) -> Data:
 
 @dataclass(frozen=True, eq=False)
 class SecondPass:
-    """Sums of the losses of all rows, and those of a sample.
+    """Sums of the losses of all rows, and those of a sample."""
 
-    Parameters
-    ----------
-    losses : object with ``betas`` (g,) and ``batches(data, fold)``
-        The latter yields places of tested rows, their losses (n, g) and which are set aside.
-    folded : Folded
-    largest : hash of the sample
-    """
-
-    losses: Any
+    losses: Any  # with ``betas`` (g,) and ``batches(data, fold)``, an iterator over Batch
     folded: Folded
-    largest: np.uint64
+    largest: np.uint64  # hash of the sample
 
     def __call__(self, partition: int, block: Any) -> Sample:
         """Return the sample of a partition (X, y) or (X, y, weights)."""

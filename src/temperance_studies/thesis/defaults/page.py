@@ -127,7 +127,6 @@ SIMULATIONS = {
         },
         FORECASTS,
         forecast_tables,
-        "average.md",
         risk="predictive",
     ),
     "classifications": Part(

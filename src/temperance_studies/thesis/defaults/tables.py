@@ -88,84 +88,50 @@ def predictive_tables(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def forecast_tables(summary: pd.DataFrame) -> dict[str, str]:
-    """Return the tables of the default of forecasts: its marks, and every setting."""
-    return {
-        "forecasts measured": _measured(summary),
-        "forecast marks": forecast_marks(summary),
-        "forecast settings": _forecast_settings(summary),
-    }
+    """Return the table of the default of forecasts: what is asked of it, and what it does."""
+    return {"forecasts measured": _measured(summary), "forecast marks": forecast_marks(summary)}
 
 
 def forecast_marks(summary: pd.DataFrame) -> str:
-    """Return what is asked of the default of forecasts, and what it does.
-
-    For all settings, and for those that no search has seen.
-    """
-    header, unseen = ["what", "mark", "all settings"], summary["group"].str.startswith(UNSEEN)
+    """Return marks of the default of forecasts in all settings, and in those no search has seen."""
+    header = ["what", "mark", "10-fold", "stacking"]
+    unseen = summary["group"].str.startswith(UNSEEN)
     if not unseen.any():
         return table(header, _forecast_marks(summary))
-    lines = [
-        [*asked, found, of_unseen]
-        for (*asked, found), (*_, of_unseen) in zip(
-            _forecast_marks(summary), _forecast_marks(summary[unseen]), strict=True
-        )
-    ]
-    return table([*header, "unseen ones"], lines)
+    apart = zip(_forecast_marks(summary), _forecast_marks(summary[unseen]), strict=True)
+    lines = [[*every, own[-1]] for every, own in apart]
+    return table([*header, "stacking, unseen"], lines)
 
 
 def _forecast_marks(summary: pd.DataFrame) -> list[list[str]]:
-    stacking, folds = (
-        summary[summary["strategy"] == name].set_index("setting")
-        for name in ("stacking", "10-fold")
-    )
-    logistic = stacking["model"].str.contains("Logistic")
-    lines = []
-    for words, part, most in (
-        ("linear", stacking[~logistic], MOST_LINEAR),
-        ("logistic", stacking[logistic], MOST_LOGISTIC),
-    ):
-        rows = folds.loc[part.index]
-        found = f"{_mean(part):.2f} (10-fold {_mean(rows):.2f})"
-        lines.append([f"excess risk, Bayes = 1, {words}", f"at most {most:.2f}", found])
-    largest = stacking["difference"].idxmax()
-    loss = (
-        f"{stacking['difference'].max():.4f} ({largest}), 10-fold {folds['difference'].max():.4f}"
-    )
-    lines.append(["largest mean loss against Bayes, nats", f"at most {MOST_LOSS:.3f}", loss])
-    for words, part in (("", stacking), (": 10-fold", folds)):
-        clear = part[part["difference"] - CLEAR * part["standard_error"] > HARMLESS]
-        mark = "" if words else "0"
-        name = f"settings clearly worse than Bayes by more than {HARMLESS:.2f}{words}"
-        lines.append([name, mark, str(len(clear))])
-    count = len(stacking)
-    behind, ahead = (int(stacking[f"{kind}_than_folds"].sum()) for kind in ("worse", "better"))
-    found = f"{behind} of {count}, clearly better in {ahead}"
-    lines.append(["settings clearly worse than 10-fold", f"at most {MOST_BEHIND:.0%}", found])
-    return lines
-
-
-def _forecast_settings(summary: pd.DataFrame) -> str:
-    """Return gains over Bayes in nats, setting by setting."""
-    lines = []
-    for name, part in summary.groupby("setting", sort=False):
-        own = part.set_index("strategy")
-        cells = [_nats(own.loc[each]) for each in ("10-fold", "stacking")]
-        lines.append(
-            [
-                str(name),
-                f"{own.loc['Bayes', 'median_best_beta']:.2f}",
-                f"{own.loc['Bayes', 'mean_excess']:.4f}",
-                f"{own.loc['stacking', 'median_beta']:.2f}",
-                *cells,
-            ]
+    rules = {
+        name: summary[summary["strategy"] == name].set_index("setting")
+        for name in ("10-fold", "stacking")
+    }
+    logistic = rules["stacking"]["model"].str.contains("Logistic")
+    ratios = [
+        [f"excess risk, Bayes = 1, {words}", f"at most {most:.2f}"]
+        + [f"{_mean(rule[part]):.2f}" for rule in rules.values()]
+        for words, part, most in (
+            ("linear", ~logistic, MOST_LINEAR),
+            ("logistic", logistic, MOST_LOGISTIC),
         )
-    header = ["setting", "median best beta", "excess of Bayes", "median beta of stacking"]
-    return table([*header, "gain of 10-fold", "gain of stacking"], lines)
-
-
-def _nats(line: Any) -> str:
-    mean, error = -line["difference"], line["standard_error"]
-    return _bold(f"{mean:+.4f} ± {error:.4f}".replace("-", "−"), mean < -CLEAR * error)
+    ]
+    loss = [f"{rule['difference'].max():.4f}" for rule in rules.values()]
+    clear = [
+        str(int((rule["difference"] - CLEAR * rule["standard_error"] > HARMLESS).sum()))
+        for rule in rules.values()
+    ]
+    behind, ahead = (
+        int(rules["stacking"][f"{kind}_than_folds"].sum()) for kind in ("worse", "better")
+    )
+    beside = f"{behind} of {len(logistic)}, clearly better in {ahead}"
+    return [
+        *ratios,
+        ["largest mean loss against Bayes, nats", f"at most {MOST_LOSS:.3f}", *loss],
+        [f"settings clearly worse than Bayes by more than {HARMLESS:.2f}", "0", *clear],
+        ["settings clearly worse than 10-fold", f"at most {MOST_BEHIND:.0%}", "", beside],
+    ]
 
 
 def families(summary: pd.DataFrame, candidates: Iterable[str] = (CANDIDATE,)) -> str:
