@@ -147,7 +147,7 @@ class TestAgainstALoop:
 @pytest.mark.parametrize("noise", ["unknown", 1.0])
 def test_gains_in_the_predictive_risk_are_differences_of_log_scores(noise):
     X, y = line()
-    # Mixtures leave parts of little weight out.
+    # Mixed forecasts leave parts of little weight out.
     for options, close in ((CHOICES["one beta"], 1e-12), ({"prior_scale": 1.0}, 1e-6), ({}, 2e-3)):
         held = hold_out(GibbsRegressor(noise_variance=noise, **options), X, y)
         differences = held.calibrated.log_score - held.bayes.log_score

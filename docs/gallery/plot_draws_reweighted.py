@@ -31,7 +31,7 @@ def draws_at(beta):
 
 beta, found = 1.0, []
 while True:
-    found.append(calibrate_from_draws(draws_at(beta), beta, risk="predictive"))
+    found.append(calibrate_from_draws(draws_at(beta), beta))
     print(f"draws at {beta:.2f} support {found[-1].bounds[0]:.2f} to {found[-1].bounds[1]:.2f}")
     if not found[-1].at_bound or len(found) == 8:
         break
@@ -43,7 +43,7 @@ print(found[-1])
 # each row, in closed form. The pieces differ from it by their Monte Carlo errors. The right panel
 # shows the effective number of independent draws, which falls away from the beta of the draws.
 
-exact = calibrate(model, X, y, "leave-one-out", risk="predictive")
+exact = calibrate(model, X, y, "leave-one-out")
 betas = np.geomspace(0.1, 3, 200)
 colours = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(found)))
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(3, 2))

@@ -43,7 +43,7 @@ def infections(X, y):
 
 model = models.NumPyroModel(infections, chains=2, draws=250, warmup=150)
 later = FromSplitter(PredefinedSplit(np.where(month < 3, -1, 0)))
-calibration = calibrate(model, X, y, later, bounds=(0, 1))
+calibration = calibrate(model, X, y, later, bounds=(0, 1), risk="gibbs")
 print(calibration)
 
 # %%
@@ -69,7 +69,7 @@ posteriors = {
 order = np.argsort(truth)
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(2, 3))
 betas = np.geomspace(0.01, 1, 100)
-risk, error = calibration.curve(betas), calibration.curve.error(betas)
+risk, error = calibration.curve(betas), calibration.table.error(betas)
 left.fill_between(
     betas, risk - 2 * error, risk + 2 * error, color="#0072B2", alpha=0.2, linewidth=0
 )

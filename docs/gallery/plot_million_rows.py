@@ -48,7 +48,7 @@ for n in (1_000, 10_000, 100_000, ROWS):
 # The picture shows by how much the estimated risk exceeds its minimum, on a logarithmic axis. With
 # ten times as many rows, beta can gain or lose a tenth as much. With a million rows and twenty
 # columns no beta near 1 makes a difference for draws, so Bayes is good enough. To describe the
-# heavy-tailed noise, use another model.
+# heavy-tailed noise, use another model, or stack forecasts over beta.
 
 betas = np.geomspace(0.02, 2.5, 200)
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")

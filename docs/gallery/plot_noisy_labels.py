@@ -37,13 +37,13 @@ def draw(n):
 points, y = draw(120)
 new_points, new_y = draw(4000)
 model = models.LaplaceLogistic(prior_cov=100.0)
-calibration = calibrate(model, bumps(points), y, risk="predictive", seed=0)
+calibration = calibrate(model, bumps(points), y)
 print(calibration)
 
 # %%
 # The panels show the probability of the orange class. Bayes is nearly certain where a probability
 # of seven in ten would be right, and its forecasts of new labels are no better than those of a
-# coin, whose log score is -0.693. The average over beta is less certain, and better.
+# coin, whose log score is -0.693. The stack over beta is less certain, and better.
 
 axis = np.linspace(-3.6, 3.6, 90)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

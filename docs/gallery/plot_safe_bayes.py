@@ -33,7 +33,7 @@ distance, betas = np.empty((2, len(sizes), 10)), np.empty((len(sizes), 10))
 for i, n in enumerate(sizes):
     for seed in range(10):
         X, y = draw(np.random.default_rng(seed), n)
-        safe = calibrate(model, X, y, SafeBayes(), bounds=(0, 1))
+        safe = calibrate(model, X, y, SafeBayes(), bounds=(0, 1), risk="gibbs")
         bayes = model.posterior(X, y, alpha=n)
         betas[i, seed] = safe.beta
         for k, posterior in enumerate((bayes, safe.posterior)):

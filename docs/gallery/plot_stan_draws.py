@@ -75,7 +75,7 @@ runs = {
     "Weibull, draws at β = 1": (weibull, 1.0, "#0072B2"),
 }
 for place, (name, (draws, beta, colour)) in enumerate(runs.items()):
-    found = calibrate_from_draws(log_likelihood(draws), beta, risk="predictive", bounds=(0.1, 3))
+    found = calibrate_from_draws(log_likelihood(draws), beta, bounds=(0.1, 3))
     betas = np.geomspace(*found.supported, 100)
     left.plot(betas, found.curve(betas), color=colour, linewidth=2.5, label=name)
     left.plot(beta, found.curve(np.array([beta]))[0], "o", color=colour, markersize=8)

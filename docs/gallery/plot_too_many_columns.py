@@ -32,7 +32,7 @@ def true_risk(X, y, theta, beta):
     Z = np.sqrt(D) * np.eye(D)
     responses = [Z @ theta - np.sqrt(ACTUAL), Z @ theta + np.sqrt(ACTUAL)]
     new = np.concatenate([Z, Z]), np.concatenate(responses)
-    return expected_risk(model, (X, y), new, beta * N)
+    return expected_risk(model, (X, y), new, beta * N, risk="gibbs")
 
 
 curves, excess = [], {name: [] for name in rules}
@@ -42,7 +42,7 @@ for seed in range(60):
     y = X @ theta + np.sqrt(ACTUAL) * rng.standard_normal(N)
     curves.append(true_risk(X, y, theta, betas))
     for name, rule in rules.items():
-        chosen = calibrate(model, X, y, rule, seed=seed).beta
+        chosen = calibrate(model, X, y, rule, risk="gibbs", seed=seed).beta
         excess[name].append(true_risk(X, y, theta, chosen) - curves[-1].min())
 
 # %%

@@ -64,7 +64,8 @@ def credible_level(posterior: Any, theta: Array) -> float:
 def with_groups(strategy: Strategy, setting: Any) -> Strategy:
     """Return the strategy with the setting's groups, if it takes groups and has none."""
     groups = getattr(setting, "groups", None)
-    if groups is None or getattr(strategy, "groups", groups) is not None:
+    options = getattr(strategy, "__dataclass_fields__", {})
+    if groups is None or "groups" not in options or cast(Any, strategy).groups is not None:
         return strategy
     return cast(Strategy, replace(cast(Any, strategy), groups=groups))
 
