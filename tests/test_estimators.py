@@ -237,7 +237,7 @@ class TestAgreementWithTheCore:
         draws = ours.calibration_.posterior.sample(40_000, seed=0).reshape(-1, 3, 5)
         draws = draws - draws.mean(axis=1, keepdims=True)
         law, unit = ours.coefficients(1), ours.coordinates_.terms.unit
-        np.testing.assert_allclose(law.scale[1:], (draws[:, 1, 1:] / unit).std(axis=0), rtol=0.02)
+        np.testing.assert_allclose(law.std[1:], (draws[:, 1, 1:] / unit).std(axis=0), rtol=0.02)
 
     def test_intervals_of_many_classes_are_quantiles_of_draws(self, iris):
         X, y = iris
@@ -810,7 +810,7 @@ def test_bad_data_are_named(cancer):
     with pytest.raises(ValueError, match=r"at least two classes, got 1 class: 0"):
         GibbsClassifier().fit(X, y, sample_weight=y == 0)
     with pytest.raises(
-        ValueError, match=r"more than 2 observations for a reference of unknown variance"
+        ValueError, match=r"at least 2 distinct rows for leave-one-out's veto, got 1"
     ):
         GibbsRegressor(target="draws").fit(np.ones((5, 2)), np.ones(5))
     for strategy in ("k-fold", "leave-one-out", None):

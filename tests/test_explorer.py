@@ -88,7 +88,7 @@ def test_true_risk_is_that_of_a_new_row(page):
         np.concatenate([Z, Z]),
         np.concatenate([Z @ theta - actual**0.5, Z @ theta + actual**0.5]),
     )
-    true = [expected_risk(model, (X, y), rows, beta * n) for beta in BETAS]
+    true = [expected_risk(model, (X, y), rows, beta * n, risk="gibbs") for beta in BETAS]
     values, _ = page.evaluate(COMPUTE, options)
     assert values["truth"] == pytest.approx(true, rel=1e-6)
     # The predictive risk is an average over 400 inputs; here are others.

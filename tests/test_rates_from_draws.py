@@ -6,6 +6,7 @@ import pytest
 from temperance import Calibration, calibrate, calibrate_from_draws, models
 from temperance.calibration import preferences_of
 from temperance.checks import as_data
+from temperance.curves import GivesCurve
 from temperance.messages import ParetoWarning
 from temperance.models.sampled.arviz_tree import arviz_tree
 from temperance.models.sampled.draws import Draws
@@ -28,7 +29,7 @@ def log_likelihood(X, y, beta=1.0, size=4000, model=MODEL):
     return -model.loss(theta, X, y).reshape(4, -1, len(y))
 
 
-class FromDraws(InformationFromDraws):
+class FromDraws(InformationFromDraws, GivesCurve):
     """A model that is known by exact draws of its posterior."""
 
     preferences = Preferences(only_curves=True)

@@ -732,6 +732,11 @@ EXPLAINED = {
         f"{NOTHING} Forecasts may be mixed over β, but the mixture that forecast held-out rows "
         f"best has its weight at β = 1, which is Bayes. {NO_SINGLE}",
     ),
+    "mixture, fitted exactly": (
+        choice(1.0, flat=True, searched=False, weights=weights((0.3, 0.0), (1.0, 1.0))),
+        "The model can fit the responses exactly, so that held-out rows say nothing about β: "
+        "forecasts are Bayes'.",
+    ),
     "mixture of another one": (
         choice(0.3, searched=False, weights=weights((0.3, 0.995), (1.0, 0.005))),
         f"{CLEAR} Forecasts may be mixed over β, but the mixture that forecast held-out rows "

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.checks import as_non_negative
 from temperance.data import Array, Data, Risk
 from temperance.plans import AnyPlan, Folds, LeaveOneOut, Pairs
-from temperance.table import LEAST, HeldOut, scanned
+from temperance.table import LEAST, HeldOut, half_decades, scanned
 
 Losses = Callable[[float], tuple[Array, Array]]
 
@@ -141,7 +141,9 @@ def table_of(
     else:
         weights = plan.tested
     return CurveTable(
-        scanned(bounds, curve.lowest),
+        scanned(bounds, curve.lowest)
+        if curve.lowest <= LEAST
+        else half_decades(bounds, curve.lowest),
         RowsOfCurve(curve),
         weights,
         data.weights,

@@ -231,6 +231,9 @@ def _length(values: Array, step: Array) -> float:
 
 def mixed_losses(losses: Array, weights: Array) -> Array:
     """Return -log of sum_k weights_k exp(-losses_k), for losses (k, rows)."""
+    used = weights > 0
+    if not used.all():
+        losses, weights = losses[used], weights[used]
     least = losses.min(axis=0)
     return least - np.log(weights @ np.exp(least - losses))
 

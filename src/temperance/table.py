@@ -164,7 +164,7 @@ class Interpolated:
 def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     """Return betas half a decade apart, with 1 among them, from ``least`` on, and the bounds.
 
-    They are over two decades at least, if the bounds are.
+    They are over a decade at least, if the bounds are.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def half_decades(bounds: tuple[float, float], least: float = LEAST) -> Array:
     array([1.000e-03, 3.200e-03, 1.000e-02, 3.160e-02, 1.000e-01, 3.162e-01,
            1.000e+00, 3.000e+00])
     """
-    lower, upper = max(bounds[0], min(least, bounds[1] / 100)), bounds[1]
+    lower, upper = max(bounds[0], min(least, bounds[1] / 10)), bounds[1]
     first, last = np.ceil(2 * np.log10(lower) - 1e-9), np.floor(2 * np.log10(upper) + 1e-9)
     inside = DECADE ** (np.arange(first, last + 1) / 2)
     return np.unique(np.clip(np.concatenate([[lower], inside, [upper]]), lower, upper))

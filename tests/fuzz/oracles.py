@@ -38,7 +38,10 @@ DECIMAL_WORK = 4e6  # multiplications times digits that a plain computation may 
 MOST_WORK = 3e7  # multiplications that the grid of a curve may take
 UNIT = 1.0  # size of the terms of a risk that may vanish though they do not: logarithms
 LONGEST = 1e20  # square of the longest direction of the rows, in units of the prior
+STEEP = 1e6  # nats between betas, beyond which mixtures are rounding
+LEAST_WEIGHT = 1e-200
 BATCH = 8  # betas at a time: of very many together, some leave scales of small evidence out
+LARGEST_COUNT = 1e9  # observations times beta, up to which slopes in log beta keep digits
 UNSEEN = 1e-2  # part of the span of a curve that it may fall between betas of the scan
 
 
@@ -192,9 +195,11 @@ def mixture(problem: Problem, result: Calibration) -> str | None:
         return f"weights {held.weights}"
     if not held.betas[0] * (1 - 1e-12) <= result.beta <= held.betas[-1] * (1 + 1e-12):
         return f"the median {result.beta!r} lies outside the betas"
-    # At the largest value of a concave function no vertex of the simplex is uphill.
     with only_own_warnings():
         losses = table.at(held.betas)
+    if np.isinf(table.votes) or np.ptp(losses) > STEEP:
+        return None
+    # At the largest value of a concave function no vertex of the simplex is uphill.
     votes, bayes = votes_of_rows(table), nearest_to_bayes(held.betas)
     uphill = np.exp(held.mixed(losses) - losses) @ votes
     uphill[bayes] += table.votes / held.weights[bayes]
@@ -236,7 +241,8 @@ def beyond_digits(problem: Problem, beta: float) -> bool:
         else:
             Z = model.design(data.X if problem.X is not None else np.zeros((len(data.y), 0)))
             longest = np.sum(model.prior(Z.shape[1]).whiten(Z) ** 2)
-        return not beta * longest * data.weights.max() / noise < LONGEST
+        tiny = data.weights[data.weights > 0].min() < LEAST_WEIGHT
+        return tiny or not beta * longest * data.weights.max() / noise < LONGEST
 
 
 def slope(problem: Problem, result: Calibration) -> str | None:
@@ -247,7 +253,7 @@ def slope(problem: Problem, result: Calibration) -> str | None:
     exact = problem.is_linear
     for factor in (1e-3, 0.2, 1.0, 5.0) if exact else (0.2, 5.0):
         beta = centre * factor
-        if not result.table.betas[0] < beta < 1e90 or beta > upper:
+        if not result.table.betas[0] < beta < upper or beta * problem.data.size > LARGEST_COUNT:
             continue
         if beyond_digits(problem, beta):
             continue
@@ -596,7 +602,7 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
     size = (np.abs(here) + UNIT) * change.risk + abs(change.shift)
     error = np.abs(there - expected)
     worst = int((error / np.maximum(size, 1e-300)).argmax())
-    accuracy = 1e-8 if problem.is_linear else 1e-7
+    accuracy = 1e-8 if problem.is_linear else 1e-6
     if error[worst] > accuracy * size[worst]:
         allowed = 30 * _sensitivity(problem, betas[worst]) * change.risk
         if not change.exact:
@@ -633,7 +639,7 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         with only_own_warnings():
             gap = float(other.curve(its)) - float(other.curve(mine))
         size_here = float(np.abs(here).max())
-        if gap > 1e-10 * size_here + 10 * _noise(other.curve, mine):
+        if gap > 1e-8 * (size_here + UNIT) + 10 * _noise(other.curve, mine):
             return f"{change.name}: the choice {its!r} is worse than {mine!r} by {gap!r}"
         return None
     if abs(mine - its) <= 1e-6 * max(mine, its):
@@ -645,6 +651,8 @@ def same_answer(problem: Problem, result: Calibration, change: Change) -> str | 
         gap = abs(float(result.curve(its)) - float(result.curve(mine)))
     noise = max(_noise(result.curve, mine), _noise(result.curve, its))
     level = 1e-10 * float(np.ptp(here)) + 1e-12 * float(np.abs(here).min())
+    if change.beta != 1 or wider:  # other betas are looked at
+        level = 1e-6 * float(np.ptp(here)) + 1e-8 * (float(np.abs(here).min()) + UNIT)
     if gap > level + 10 * noise:
         return f"{change.name}: beta {its!r} instead of {mine!r}, where risk differs by {gap:.2g}"
     return None

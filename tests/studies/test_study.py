@@ -136,7 +136,8 @@ class TestNumbers:
         posterior = calibrate(setting.model, X, y, Stacking()).posterior
         X_new, y_new, _ = representative_rows(setting, "predictive")
         expected = -posterior.predictive(X_new).log_density(y_new).mean()
-        np.testing.assert_allclose(table["risk"][0], expected, rtol=1e-9)
+        # The posterior leaves out betas of negligible weight.
+        np.testing.assert_allclose(table["risk"][0], expected, rtol=1e-4)
 
     def test_the_excess_of_a_mixture_may_be_negative(self, monkeypatch):
         study = sys.modules["temperance_studies.study.compare"]

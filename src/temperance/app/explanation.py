@@ -26,6 +26,11 @@ def explain(calibration: Calibration) -> str:
     if calibration.rate is not None:
         return _rate(calibration)
     if calibration.weights is not None:
+        if calibration.flat:
+            return (
+                "The model can fit the responses exactly, so that held-out rows say nothing about "
+                "β: forecasts are Bayes'."
+            )
         mixed, apart = _mixture(calibration.weights), _range(calibration, "single β")
         return f"{_gain(calibration)} {mixed}{apart}{_better_repair(calibration)}"
     if not calibration.choice.searched:

@@ -172,9 +172,9 @@ class GibbsClassifier(ClassifierMixin, GibbsEstimator):
     ...     model = GibbsClassifier(strategy=strategy).fit(X, y)
     ...     score = model.predict_log_proba(X_new)[np.arange(len(y_new)), y_new].mean()
     ...     beta, right = model.inverse_temperature_, model.score(X_new, y_new)
-    ...     print(f"{strategy:8}beta {beta:.3f}  log score {score:.3f}  right {right:.1%}")
-    bayes   beta 1.000  log score -0.079  right 97.5%
-    average beta 0.979  log score -0.081  right 97.5%
+    ...     print(f"{strategy:9}beta {beta:.3f}  log score {score:.3f}  right {right:.1%}")
+    bayes    beta 1.000  log score -0.079  right 97.5%
+    stacking beta 1.047  log score -0.081  right 98.2%
     """
 
     def __init__(

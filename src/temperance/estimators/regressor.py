@@ -158,7 +158,7 @@ class GibbsRegressor(RegressorMixin, GibbsEstimator):
     >>> print(f"covered {np.mean((low < y_new) & (y_new < high)):.0%}")
     covered 95%
     >>> print(f"log score {model.forecast(X_new).log_density(y_new).mean():.3f}")
-    log score -5.429
+    log score -5.430
     """
 
     calibration_: Calibration

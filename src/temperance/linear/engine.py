@@ -429,7 +429,7 @@ class LeftOut:
         points, _ = self.points(self.factor * betas)
         fits, tested = self.decomposed
         count = len(self.deleted)
-        losses = np.empty((len(betas), count), dtype=betas.dtype)
+        losses = np.empty((len(betas), count), dtype=np.result_type(betas, 1.0))
         cancelled = np.empty(count, dtype=bool)
         for part in batches(count, len(points.beta), BUDGET // 2):
             rows = Tested(*[each[:, part] for each in tested if each is not None])
@@ -443,7 +443,7 @@ class LeftOut:
             train[pair, places] = np.maximum(train[pair, places] - self.deleted[some], 0.0)
             test[pair, places] = 1.0
             refitted = PairLosses.of(self.rows, Pairs(train, test, 1.0), self.score)
-            losses[:, some] = refitted(betas)[:, places]
+            losses[:, some] = refitted(self.factor * betas)[:, places]
         return losses
 
 
@@ -482,7 +482,7 @@ class PairLosses:
         """Return the mean losses of all rows at betas (g,), shape (g, n)."""
         rows, n = self.rows, len(self.rows.response)
         points = every_scale(rows, betas)
-        total = np.zeros((len(betas), n), dtype=betas.dtype)
+        total = np.zeros((len(betas), n), dtype=np.result_type(betas, 1.0))
         every = self.tested.shape[1] == n and bool(np.all(self.tested == np.arange(n)))
         size = max(self.test.shape[1], rows.inputs.shape[1]) * (len(points.beta) + 1)
         for part in batches(len(self.test), size, BUDGET):

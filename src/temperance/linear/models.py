@@ -354,7 +354,7 @@ class HierarchicalLinear(LinearModel):
     >>> y = 10 + 0.1 * X.sum(axis=1) + rng.standard_normal(50)
     >>> posterior = HierarchicalLinear().posterior(X, y, alpha=50)
     >>> print(posterior.mean.round(2))
-    [ 9.99  0.08 -0.01  0.04]
+    [ 9.99  0.07 -0.01  0.04]
     """
 
     noise_variance: float | None = None

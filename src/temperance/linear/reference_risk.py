@@ -23,13 +23,13 @@ from temperance.linear.engine import BUDGET, Fits, LinearRows, PairLosses, decom
 from temperance.linear.models import LinearModel
 from temperance.posteriors.covariance_root import squares_across
 from temperance.protocols import Model
-from temperance.rules import Choice, minimum, not_told_apart
+from temperance.rules import Choice, edge, minimum
 from temperance.strategies.selection import warn_of_choice
 from temperance.table import HeldOut, half_decades, mean_and_error
 
 STORED_AS = "temperance.strategies.reference_risk"  # module path that studies store
 METHOD = "closed form, reference model with free scales"
-HALVINGS = 24  # of half a decade, to the end of what leave-one-out accepts
+HALVINGS, SCANNED = 30, 200  # to the end of what leave-one-out accepts; betas of a scan for it
 SPREAD = 1.5  # prior standard deviation of the logarithm of each free scale
 COARSE, FINE = np.linspace(-30.0, 30.0, 121), 41  # grids of log kappa s2
 LIKELY = 30.0  # difference in log weight from the most likely scale, up to which one is kept
@@ -146,11 +146,25 @@ def closest_tolerated(
 ) -> Choice:
     """Return the beta closest to the choice that a table does not tell apart from its minimum."""
     least = minimum(table, bounds).beta
-    loss, smallest = table.at(np.array([choice.beta, least]))
-    mean, error = mean_and_error(loss - smallest, table.share, table.counts)
-    if choice.beta == least or not mean > errors * error:  # nan rules nothing out
+    smallest = table.at(np.array([least]))[0]
+
+    def accepted(betas: Array) -> list[bool]:
+        rows = table.at(betas) - smallest
+        pairs = [mean_and_error(row, table.share, table.counts) for row in rows]
+        each = zip(betas, pairs, strict=True)  # nan rules nothing out
+        return [beta == least or not mean > errors * error for beta, (mean, error) in each]
+
+    if choice.beta == least or accepted(np.array([choice.beta]))[0]:
         return choice
-    beta = float(np.clip(choice.beta, *not_told_apart(table, least, bounds, errors, HALVINGS)))
+    # What is accepted need not be connected: the closest of a scan, and the end next to it.
+    low = max(float(table.betas[0]), TINY)
+    scan = np.concatenate([np.geomspace(low, bounds[1], SCANNED), bounds, [least]])
+    side = scan[(scan >= bounds[0]) & (scan != choice.beta)]
+    side = side[np.argsort(np.abs(np.log(np.maximum(side, low) / max(choice.beta, low))))]
+    inside = float(side[accepted(side).index(True)])
+    between = side[(side > min(inside, choice.beta)) & (side < max(inside, choice.beta))]
+    outside = float(between[-1]) if len(between) else choice.beta
+    beta = edge(accepted, inside, outside, HALVINGS)
     return Choice(beta, at_bound=beta in bounds, least=choice.beta)
 
 
