@@ -508,4 +508,4 @@ def test_the_map_has_every_package_and_every_file_at_the_top(package):
 
 
 def test_the_top_of_the_library_stays_small():
-    assert len(list((ROOT / "src" / "temperance").glob("*.py"))) <= 15
+    assert len(list((ROOT / "src" / "temperance").glob("*.py"))) <= 17

@@ -28,10 +28,10 @@ class Stacking(PlanStrategy):
         + c \log w_{\text{Bayes}}
 
     over weights w of betas from .001 (of networks from their ``lowest_beta``) to the upper bound,
-    half a decade apart.  Every held-out row has a vote, and c more votes are for Bayes: 2 plus the
-    effective number of parameters at beta = 1 for linear models, 1 for others.  The posterior is
-    the mixture; ``beta`` is the median of the weights.  The gain over Bayes is that of weights
-    refitted without each tenth of the rows.
+    half a decade apart.  Every held-out row has a vote, and c more votes are for Bayes: for linear
+    models c = 2 + p / (1 - p/n)^2, with p effective parameters at beta = 1, for others 1.  The
+    posterior is the mixture; ``beta`` is the median of the weights.  The gain over Bayes is that of
+    weights refitted without each tenth of the rows.
 
     Parameters
     ----------
