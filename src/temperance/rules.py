@@ -115,7 +115,8 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
     middles = np.sqrt(np.maximum(betas[:-1], betas[1:] / 100) * betas[1:])[np.sort(lowest)]
     betas, values = np.append(betas, middles), np.append(values, table.risk(middles))
     betas, values = betas[np.argsort(betas)], finite(values, betas)[np.argsort(betas)]
-    best = int(values.argmin())
+    # Of equal ones the last: where 0 is not allowed, curves are constant next to it.
+    best = int(np.flatnonzero(values == values.min())[-1])
     found = [(values[best], float(betas[best]))]
     for place in lowest_places(values):
         ends = betas[max(place - 1, 0)], betas[min(place + 1, len(betas) - 1)]
