@@ -27,16 +27,3 @@ def pytest_collection_modifyitems(items):
 def browser():
     with launched() as windows:
         yield windows
-
-
-@pytest.fixture
-def shortcuts(monkeypatch):
-    """Take every shortcut of linear models, however small the problem is."""
-    from temperance.models.linear import fast
-    from temperance.models.linear.fast import leave_one_out
-    from temperance.strategies.reference import deletions, row_basis
-
-    monkeypatch.setattr(fast, "LARGE_PROBLEM", 0)
-    monkeypatch.setattr(fast, "MANY_TRAINED", 0)
-    for module in (leave_one_out, deletions, row_basis):
-        monkeypatch.setattr(module, "MANY_ELEMENTS", 0)

@@ -309,7 +309,7 @@ def test_the_result_answers_in_words():
     ]
     assert repr(calibration).splitlines() == lines
     few = told(calibration, **vars(calibration) | {"_gain": Gain(0.265433, 0.00789, True)})
-    lines[1] = "  gain      0.2654 ± 0.0079 over Bayes, most of it from few rows: temper"
+    lines[1] = "  gain      0.2654 ± 0.0079 over Bayes, much of it from few rows: temper"
     assert repr(few).splitlines() == lines
     alone = told(calibration, **vars(calibration) | {"beta_range": (0.5, 0.5)})
     assert "  range     0.5 alone\n" in repr(alone)

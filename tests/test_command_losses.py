@@ -123,8 +123,8 @@ def test_no_word_of_bayes_in_output_and_report(command, tmp_path, name, browser)
         assert json.loads(record.out)["results"][0]["gain"] is None
         return
     assert "pinball loss per row (lower is better)" in page
-    assert "responses at or below the line, in % (90 is right)" in page
-    assert "Fitted 0.9 quantile and its 95 % credible band" in page
+    assert "responses at or below the line, in % (60 is right)" in page
+    assert "Fitted 0.6 quantile and its 95 % credible band" in page
     visit = Visit(browser, tmp_path / "page.html")
     assert visit.said == []
     assert visit.page.locator("#band-area").count() == 1

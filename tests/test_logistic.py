@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scenarios import LOGISTIC, binary_data, covariance
 from scipy import optimize, special
 
-from temperance import calibrate, expected_risk, models, strategies
+from temperance import expected_risk, models, strategies
 from temperance.losses.base import Predictor
 from temperance.losses.logistic import Logistic
 from temperance.models.glm import full_covariance, jaakkola, newton
@@ -400,18 +400,6 @@ def test_losses_of_large_predictors_keep_their_digits():
         moments = Predictor(sign * mean, deviation**2, sign * rise, zero)
         found = Logistic().risk(moments, np.array([[y]]), "gibbs")
         np.testing.assert_allclose(np.ravel(found), np.array(expected, dtype=float), rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_stochastic_optimiser_agrees_with_the_curve():
-    data = binary_data(40, 12, seed=8)
-    model = models.LaplaceLogistic(prior_cov=4.0)
-    strategy = strategies.SampleSplitting(both_directions=True)
-    curve = calibrate(model, data.X, data.y, strategy)
-    descent = calibrate(model, data.X, data.y, strategy, optimiser="stochastic")
-    assert not curve.at_bound
-    # The covariance is not the slope of an approximation: near, not equal.
-    assert abs(descent.beta - curve.beta) < 0.35
 
 
 def test_a_newton_step_finds_the_variances_of_a_mean_field():

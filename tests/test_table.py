@@ -155,7 +155,7 @@ class TestBetas:
     def test_are_half_a_decade_apart_and_hold_the_bounds(self, bounds):
         found = half_decades(bounds)
         assert found[-1] == bounds[1]
-        assert found[0] == max(bounds[0], min(1e-3, bounds[1] / 100))
+        assert found[0] == max(bounds[0], min(1e-3, bounds[1] / 10))
         assert np.all(np.diff(found) > 0)
         assert np.all(np.diff(np.log10(found)) < 0.5 + 1e-9)
         assert (1.0 in found) == (found[0] <= 1 <= bounds[1])

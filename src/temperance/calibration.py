@@ -337,8 +337,10 @@ class Calibration:
         lines = [f"Calibration of {type(self.model).__name__} by {self.strategy!r}"]
         if self.table is not None and self.likelihood:
             gain = with_error(self.gain, self.gain_standard_error)
-            few = ", most of it from few rows" if self._gain.few_rows else ""
-            lines.append(f"  gain      {gain} over Bayes{few}: {VERDICTS[self.verdict]}")
+            few = ", much of it from few rows" if self._gain.few_rows else ""
+            held_out = getattr(self.strategy, "holds_rows_out", True)
+            verdict = f": {VERDICTS[self.verdict]}" if held_out else ""
+            lines.append(f"  gain      {gain} over Bayes{few}{verdict}")
         lines += [f"  beta      {beta}", *self._range_line()]
         if self.table is not None:
             risk = with_error(self.risk, self.standard_error)
