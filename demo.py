@@ -56,7 +56,7 @@ def main() -> None:
     print("\nOn all 301 counties:\n")
     print(fitted.calibration_)
     fitted.calibration_.plot().figure.savefig("demo.png", dpi=150)
-    print("\nThe curve and the range of beta are drawn in demo.png")
+    print("\nThe risk over beta and the weights are drawn in demo.png")
 
 
 if __name__ == "__main__":

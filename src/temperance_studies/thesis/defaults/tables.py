@@ -34,7 +34,6 @@ SHOWN = {
     "leave-one-out, beta": "leave-one-out",
     "bootstrap, 200 draws": "bootstrap",
     CANDIDATE: CANDIDATE,
-    "reference risk, no veto": "no veto",
 }
 COPIED = ("10-fold, beta", "leave-one-out, beta", CANDIDATE, "reference risk, copies apart")
 
