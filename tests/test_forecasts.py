@@ -114,6 +114,17 @@ def test_crps_of_a_normal_law_is_closed():
     assert np.isinf(Forecast.single(np.zeros(1), np.ones(1), 0.4).crps([0.0])).all()
 
 
+@pytest.mark.parametrize(("apart", "y", "exact"), [(100.0, 50.0, 24.7180), (1e6, 3.0, 249_999.757)])
+def test_crps_of_parts_that_are_far_apart(apart, y, exact):
+    law = Forecast(np.array([[0.0], [apart]]), np.ones((2, 1)), np.full(2, np.inf), np.full(2, 0.5))
+    # E|X - y| - E|X - X'| / 2 of normal parts is closed.
+    spread = np.sqrt(2 / np.pi)
+    distance = 0.5 * (abs(y) + abs(apart - y)) if y == 50 else None
+    if distance is not None:
+        exact = distance - 0.5 * (0.5 * apart + 0.5 * spread * np.sqrt(2))
+    assert law.crps([y])[0] == pytest.approx(exact, rel=1e-3)
+
+
 def test_a_transformed_law_is_that_of_the_logarithm():
     law = Forecast.single(np.array([0.3, -1.0]), np.array([0.5, 1.0]))
     found, naive = (
@@ -124,6 +135,9 @@ def test_a_transformed_law_is_that_of_the_logarithm():
     np.testing.assert_allclose(found.cdf(y), naive.cdf(y), rtol=1e-10)
     np.testing.assert_allclose(found.log_density(y), naive.logpdf(y), rtol=1e-6)
     np.testing.assert_allclose(found.interval(0.9), np.transpose(naive.interval(0.9)), rtol=1e-10)
+    x = np.linspace(1e-6, 60, 400_001)[:, None]
+    squares = (naive.cdf(x) - (x >= y)) ** 2
+    np.testing.assert_allclose(found.crps(y), np.trapezoid(squares, x, axis=0), rtol=2e-3)
     for uniform in found.cdf(found.sample(20_000, seed=0)).T:
         assert stats.kstest(uniform, "uniform").pvalue > 1e-3
 
@@ -184,6 +198,8 @@ def test_scores_are_means_over_rows():
     classes = GibbsClassifier(strategy="bayes").fit(X, labels)
     probability = classes.predict_proba(X)[np.arange(len(y)), (labels == "low").astype(int)]
     assert scoring.log_score(classes, X, labels) == pytest.approx(np.log(probability).mean())
+    with pytest.raises(ValueError, match=r"y must hold the classes of the fit.*got 'middle'"):
+        scoring.log_score(classes, X, np.full(len(y), "middle"))
     found = cross_val_score(
         make_pipeline(StandardScaler(), GibbsRegressor()), X, y, scoring=scoring.crps_score, cv=3
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from temperance import GibbsClassifier, GibbsRegressor
+from temperance.estimators.coordinates import distinct_columns
 
 TOLERANCE = 1e-8
 NEW = np.random.default_rng(9).standard_normal((7, 4))
@@ -144,3 +145,28 @@ def test_as_many_columns_as_rows_are_no_exact_fit():
     for d in (19, 20, 40):
         chosen = GibbsRegressor().fit(rng.standard_normal((20, d)), rng.standard_normal(20))
         assert not chosen.calibration_.flat
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e7])
+def test_repeats_are_found_in_columns_of_any_size(size):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        X = rng.normal(size, size, (2000, 9))
+        found = distinct_columns(X[:, [*range(9), 0, 3, 5, 8]], np.ones(2000), intercept=True)
+        np.testing.assert_array_equal(found, [*range(9), 0, 3, 5, 8])
+
+
+@pytest.mark.filterwarnings("ignore::temperance.messages.TemperanceWarning")
+def test_whatever_is_chosen_has_a_finite_posterior():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
+    y[0] = 1e6
+    for strategy in ("leave-one-out", "k-fold"):
+        for options in ({}, {"fit_intercept": False}, {"noise_variance": 1e-6}):
+            for weights in (np.ones(40), np.full(40, 1e9)):
+                model = GibbsRegressor(strategy=strategy, **options).fit(X, y, weights)
+                assert np.all(np.isfinite(model.predict_interval(X)))
+    twice = GibbsRegressor(strategy="leave-one-out").fit(
+        np.repeat(X[1:3], 20, 0), np.repeat(y[1:3], 20)
+    )
+    assert twice.calibration_.verdict == "keep"

@@ -153,7 +153,7 @@ def expected_risk(
     rows, plan = stacked_data(known, new)
     beta = at / known.size
     with threads_for(rows.X.size), refuse_overflow(rows.X, rows.y):
-        table = model.held_out(rows, plan, risk, (0.0, max(1.0, float(np.max(beta)))))
+        table = model.held_out(rows, plan, risk, (0.0, float(np.max(beta, initial=1.0))))
         value, slope = table(beta, derivative=True)
         if derivative and gradient == "covariance" and not callable(getattr(model, "loss", None)):
             raise ValueError(f"model must have the method loss, got {shown(model)}")

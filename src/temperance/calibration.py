@@ -371,6 +371,8 @@ class Calibration:
         if self.rate is not None:
             return [f"  range     {low:.3g} to {high:.3g}  ({self.rate.interval_of})"]
         label = "not told apart by the data"
+        if self.weights is not None:
+            label = f"single betas {label}"
         if low == high:
             return [f"  range     {low:.3g} alone"]
         return [f"  range     {low:.3g} to {high:.3g}  ({label})"]

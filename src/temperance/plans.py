@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data import Array, Data, Labels, all_ones, total_weight
+from temperance.data import Array, Data, Labels, all_ones, refuse_too_large, total_weight
 
 Transfer = Literal["beta", "alpha"]
 Duplicates = Literal["auto", "together", "apart"]
@@ -19,6 +19,7 @@ Duplicates = Literal["auto", "together", "apart"]
 PIECES_PER_ROW = 100  # enough to give folds nearly equal shares
 MANY = 20_000  # rows that are tested to stack: more change the weights by less than 2e-4 nats
 MANY_TO_SORT = 2**16  # rows from which on sorting takes longer than the sums
+COPIES = 6  # copies of explicit pairs that exist at a time, at most
 MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number, whose multiples look random
 
 
@@ -177,6 +178,8 @@ class LeaveOneOut:
     def pairs(self) -> Pairs:
         """Return the plan as explicit pairs, one for each tested row."""
         places = np.arange(len(self.weights)) if self.places is None else self.places
+        what = f"leave-one-out of {len(places)} rows, each with weights of its own"
+        refuse_too_large(what, COPIES * len(places) * len(self.weights))
         deleted, test = np.zeros((2, len(places), len(self.weights)))
         pair = np.arange(len(places))
         deleted[pair, places] = self.deleted[places]
@@ -279,22 +282,6 @@ def first_places(labels: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     first = np.zeros(count, dtype=np.intp)
     first[labels[::-1]] = np.arange(len(labels))[::-1]
     return first
-
-
-def label_type(count: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest integer type for ``count`` labels: smaller types are faster."""
-    return np.int8 if count <= 2**7 else np.int16 if count <= 2**15 else np.intp
-
-
-def sorting_order(labels: Labels, count: int) -> NDArray[np.intp]:
-    """Return the stable order that sorts labels below ``count``."""
-    return np.argsort(labels.astype(label_type(count), copy=False), kind="stable")
-
-
-def members_of(labels: Labels, count: int) -> list[NDArray[np.intp]]:
-    """Return the positions of each label below ``count``, ascending."""
-    counts = np.bincount(labels, minlength=count)
-    return np.split(sorting_order(labels, count), np.cumsum(counts)[:-1])
 
 
 def number_rows(data: Data) -> NDArray[np.intp]:

@@ -11,6 +11,7 @@ gain over Bayes and the betas that the rows do not tell apart from it, is comput
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +29,9 @@ ERRORS = 2.0  # standard errors by which the mean loss of a beta must be larger 
 HALVINGS = 10  # of half a decade, to the end of a range
 FALL, STEPS, SETTLED, TO_THE_WALL = 0.15, 60, 1e-10, 0.95  # of the barrier in a stack
 TENTHS = 10
-NEGLIGIBLE = 1e-4  # weight of a beta in a mixture of posteriors
+NEGLIGIBLE = 1e-6  # weight of a beta that is left out of a stack
 WORTH = 0.005  # nats a row that a temperature must gain, less one standard error
+FEWEST = 5  # tested rows, with fewer of which a gain has no standard error
 FEW_ROWS, LARGE_PART = 0.02, 1 / 3
 
 Verdict = Literal["keep", "temper"]
@@ -53,8 +55,8 @@ class BetaWeights:
         return self.quantile(0.5)
 
     def without_negligible(self) -> BetaWeights:
-        """Return the weights of betas without those that are next to nothing."""
-        kept = self.weights > NEGLIGIBLE
+        """Return the betas that have weight, and their weights."""
+        kept = self.weights > 0
         return BetaWeights(self.betas[kept], self.weights[kept] / self.weights[kept].sum())
 
     def mixed(self, losses: Array) -> Array:
@@ -63,7 +65,7 @@ class BetaWeights:
 
     def quantile(self, q: float) -> float:
         """Return the beta below which the share ``q`` of the weight lies."""
-        some = self.weights > NEGLIGIBLE * NEGLIGIBLE
+        some = self.weights > 0
         weights, betas = self.weights[some], self.betas[some]
         middle = np.cumsum(weights) - weights / 2
         found = np.exp(np.interp(q, middle, np.log(betas)))
@@ -115,7 +117,8 @@ def minimum(table: HeldOut, bounds: tuple[float, float]) -> Choice:
     middles = np.sqrt(np.maximum(betas[:-1], betas[1:] / 100) * betas[1:])[np.sort(lowest)]
     betas, values = np.append(betas, middles), np.append(values, table.risk(middles))
     betas, values = betas[np.argsort(betas)], finite(values, betas)[np.argsort(betas)]
-    best = int(values.argmin())
+    # Of equal ones the last: where 0 is not allowed, curves are constant next to it.
+    best = int(np.flatnonzero(values == values.min())[-1])
     found = [(values[best], float(betas[best]))]
     for place in lowest_places(values):
         ends = betas[max(place - 1, 0)], betas[min(place + 1, len(betas) - 1)]
@@ -170,7 +173,8 @@ def stack(table: HeldOut, betas: Array) -> BetaWeights:
             f"{losses[bad][0][~np.isfinite(losses[bad][0])][0]} at beta = {betas[bad][0]:.3g}"
         )
     weights = best_weights(losses, votes_of_rows(table), table.votes, nearest_to_bayes(betas))
-    return BetaWeights(betas, weights)
+    weights = np.where(weights > NEGLIGIBLE, weights, 0.0)
+    return BetaWeights(betas, weights / weights.sum())
 
 
 def votes_of_rows(table: HeldOut) -> Array:
@@ -269,6 +273,8 @@ def gain_of(table: HeldOut, losses: Array) -> Gain:
     """Return the mean gain over Bayes of rows with other losses, paired over rows or groups."""
     gains = table.at(np.ones(1))[0] - losses
     mean, error = mean_and_error(gains, table.share, table.counts, table.groups)
+    if np.count_nonzero(table.share) < FEWEST:
+        error = float("nan")
     parts = gains * table.share
     if table.groups is not None:
         means, shares = pooled(gains, table.share, table.groups)
@@ -284,22 +290,10 @@ def verdict_of(gain: Gain) -> Verdict:
 
 
 def not_told_apart(
-    table: HeldOut,
-    beta: float,
-    bounds: tuple[float, float],
-    errors: float = ERRORS,
-    halvings: int = HALVINGS,
+    table: HeldOut, beta: float, bounds: tuple[float, float], errors: float = ERRORS
 ) -> tuple[float, float]:
-    """Return the lowest and the highest beta whose mean loss is not clearly above that at ``beta``.
-
-    It is clearly above if the difference exceeds ``errors`` standard errors, paired over rows.
-    """
-    smallest = table.at(np.array([beta]))[0]
-
-    def accepted(betas: Array) -> list[bool]:
-        rows = table.at(betas) - smallest
-        pairs = (mean_and_error(row, table.share, table.counts, table.groups) for row in rows)
-        return [not mean > errors * error for mean, error in pairs]
+    """Return the lowest and the highest beta that the rows do not tell apart from ``beta``."""
+    accepted = not_worse(table, beta, errors)
 
     def end(bound: float) -> float:
         between = table.betas[(table.betas > min(beta, bound)) & (table.betas < max(beta, bound))]
@@ -310,9 +304,26 @@ def not_told_apart(
         if all(inside):
             return bound
         first = inside.index(False)
-        return edge(accepted, float(path[first - 1]), float(path[first]), halvings)
+        return edge(accepted, float(path[first - 1]), float(path[first]))
 
     return end(bounds[0]), end(bounds[1])
+
+
+def not_worse(table: HeldOut, beta: float, errors: float) -> Callable[[Array], list[bool]]:
+    """Return the function that says which betas have no clearly larger mean loss than ``beta``.
+
+    It is clearly larger if the difference exceeds ``errors`` standard errors, paired over rows or
+    groups.
+    """
+    smallest = table.at(np.array([beta]))[0]
+
+    def accepted(betas: Array) -> list[bool]:
+        rows = table.at(betas) - smallest
+        pairs = [mean_and_error(row, table.share, table.counts, table.groups) for row in rows]
+        each = zip(betas, pairs, strict=True)  # nan rules nothing out
+        return [at == beta or not mean > errors * error for at, (mean, error) in each]
+
+    return accepted
 
 
 def edge(accepted: Any, inside: float, outside: float, halvings: int = HALVINGS) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.checks import open_unit
+from temperance.checks import open_unit, shown
 from temperance.forecasts import forecast
 
 
@@ -24,13 +24,23 @@ def log_score(model: Any, X: Any, y: ArrayLike) -> float:
     [-5.43 -5.46 -5.39]
     """
     if hasattr(model, "classes_"):
+        unknown = ~np.isin(y, model.classes_)
+        if unknown.any():
+            raise ValueError(
+                f"y must hold the classes of the fit, {shown(model.classes_)}, got "
+                f"{shown(np.asarray(y)[unknown][0])}"
+            )
         places = np.searchsorted(model.classes_, np.asarray(y))
         return float(np.mean(model.predict_log_proba(X)[np.arange(len(places)), places]))
     return float(np.mean(forecast(model, X).log_density(np.asarray(y, dtype=float))))
 
 
 def crps_score(model: Any, X: Any, y: ArrayLike) -> float:
-    """Return minus the mean continuous ranked probability score, in units of y."""
+    """Return minus the mean continuous ranked probability score, in units of y.
+
+    It is infinite if a forecast has a part with half a degree of freedom or fewer, as mixtures of
+    few rows may have.
+    """
     return -float(np.mean(forecast(model, X).crps(np.asarray(y, dtype=float))))
 
 

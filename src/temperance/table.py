@@ -119,6 +119,13 @@ def held_out_losses(
     score: Risk = "predictive",
 ) -> HeldOut:
     """Return a table of losses (g, rows) at given betas."""
+    betas, losses = np.asarray(betas, dtype=float), np.asarray(losses, dtype=float)
+    bad = np.argwhere(~np.isfinite(losses))
+    if len(bad):
+        k, row = bad[0]
+        raise ValueError(
+            f"losses must be finite, got {losses[k, row]} at beta = {betas[k]:.3g} in row {row}"
+        )
     ones = np.ones(losses.shape[1])
     table = HeldOut(
         betas,

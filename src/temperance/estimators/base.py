@@ -279,6 +279,8 @@ def as_strategy(
         return feasible(default_strategy(model, risk, transfer), data)
     if isinstance(strategy, str):
         named: Any = strategy_named(strategy)
+        if transfer == "alpha" and isinstance(named, Stacking):
+            raise ValueError("transfer must be 'beta' for strategy='stacking', got 'alpha'")
         if hasattr(named, "transfer"):
             named = replace(named, transfer=transfer)
         return feasible(named, data)

@@ -24,6 +24,7 @@ from temperance.data import Array, refuse_too_large
 from temperance.estimators.inputs import refuse_extreme_units
 from temperance.forecasts import Forecast
 
+ALIKE = 1e-10  # relative difference of sums that equal columns may have
 ROUNDING = 1e-13  # deviations relative to the mean that are nothing but rounding errors
 ENORMOUS = 10**80  # an upper limit on the number of terms that is reported
 COPIES = 4  # copies of the terms of all rows that exist at a time, at most
@@ -188,23 +189,23 @@ def distinct_columns(X: Array, weights: Array, intercept: bool) -> NDArray[np.in
     constant = np.all(X == (X[:1] if intercept else 0.0), axis=0)
     if constant.all():
         constant[0] = False
-    sums = np.arange(1.0, len(X) + 1) @ X
     columns = np.full(X.shape[1], -1)
     used = np.flatnonzero(~constant)
-    _, same = np.unique(sums[used].round(6), return_inverse=True)
-    if same.max() + 1 == len(used):  # no two sums are alike
-        columns[used] = np.arange(len(used))
+    columns[used] = np.arange(len(used))
+    # Equal columns have equal sums but for rounding errors.
+    places = np.arange(1.0, len(X) + 1)
+    sums, sizes = places @ X[:, used], places @ np.abs(X[:, used])
+    order = np.argsort(sums, kind="stable")
+    alike = np.diff(sums[order]) <= ALIKE * np.maximum(sizes[order][1:], sizes[order][:-1])
+    if not alike.any():
         return columns
-    count = 0
-    alike: list[list[int]] = [[] for _ in range(same.max() + 1)]
-    for j, group in zip(used.tolist(), same.tolist(), strict=True):
-        equal = [k for k in alike[group] if np.array_equal(X[:, j], X[:, k])]
-        if equal:
-            columns[j] = columns[equal[0]]
-        else:
-            columns[j] = count
-            count += 1
-            alike[group].append(j)
+    first: dict[bytes, int] = {}
+    near = np.zeros(len(used), dtype=bool)
+    near[order[1:]] |= alike
+    near[order[:-1]] |= alike
+    for j in used[near]:
+        columns[j] = columns[first.setdefault((X[:, j] + 0.0).tobytes(), int(j))]
+    columns[used] = np.unique(columns[used], return_inverse=True)[1]
     return columns
 
 

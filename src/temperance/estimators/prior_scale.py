@@ -118,9 +118,7 @@ def guessed_noise_variance(rows: Array, y: Array, weights: Array) -> float:
     inputs, _ = row_space(rows[used])
     whole = LinearRows(inputs, y[used], False, Noise(), np.ones(1))
     fits, _ = decompose(whole, weights[used])
-    singular = fits.singular[0]
-    rank = int(np.sum(singular > singular.max(initial=0.0) * max(rows.shape) * 1e-15))
-    freedom = float(weights.sum()) - rank
+    freedom = float(weights.sum()) - np.count_nonzero(fits.singular)
     if freedom < LEAST_FREEDOM:
         return spread / 2
     # If the fit is perfect, the residual is rounding error.

@@ -575,5 +575,5 @@ def parts_of(all_rows: LeftOut, betas: Array, weights: Array) -> Parts:
         left=g,
         mean=(beta * scale)[:, None] * fits.singular[0] * c * g,
         level=np.full(k, fits.mean[0]),
-        level_variance=1 / (beta * size),
+        level_variance=1 / (beta * size) if all_rows.rows.level else np.zeros(k),
     )

@@ -23,9 +23,9 @@ from temperance.linear.engine import BUDGET, Fits, LinearRows, PairLosses, decom
 from temperance.linear.models import LinearModel
 from temperance.posteriors.covariance_root import squares_across
 from temperance.protocols import Model
-from temperance.rules import Choice, edge, minimum
+from temperance.rules import Choice, edge, minimum, not_worse
 from temperance.strategies.selection import warn_of_choice
-from temperance.table import HeldOut, half_decades, mean_and_error
+from temperance.table import HeldOut, half_decades
 
 STORED_AS = "temperance.strategies.reference_risk"  # module path that studies store
 METHOD = "closed form, reference model with free scales"
@@ -146,14 +146,7 @@ def closest_tolerated(
 ) -> Choice:
     """Return the beta closest to the choice that a table does not tell apart from its minimum."""
     least = minimum(table, bounds).beta
-    smallest = table.at(np.array([least]))[0]
-
-    def accepted(betas: Array) -> list[bool]:
-        rows = table.at(betas) - smallest
-        pairs = [mean_and_error(row, table.share, table.counts) for row in rows]
-        each = zip(betas, pairs, strict=True)  # nan rules nothing out
-        return [beta == least or not mean > errors * error for beta, (mean, error) in each]
-
+    accepted = not_worse(table, least, errors)
     if choice.beta == least or accepted(np.array([choice.beta]))[0]:
         return choice
     # What is accepted need not be connected: the closest of a scan, and the end next to it.

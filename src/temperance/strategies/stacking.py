@@ -103,7 +103,7 @@ class Stacking(PlanStrategy):
         if risk != "predictive":
             raise ValueError(f"Stacking is for forecasts: risk must be 'predictive', got {risk!r}")
         if bounds[1] < LEAST:
-            raise ValueError(f"bounds must reach beyond {LEAST:g} to stack, got {bounds!r}")
+            raise ValueError(f"bounds must reach {LEAST:g} to stack, got {bounds!r}")
         if self.source is None and not preferences_of(model).leave_one_out:
             folds = replace(self, source=KFold().feasible(data))
             return super(Stacking, folds).select(model, data, bounds, rng, risk)
