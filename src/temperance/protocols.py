@@ -1,13 +1,11 @@
 r"""What models, posteriors and strategies must provide, and what they may.
 
 A *plan* is a set of pairs of weights (w, v) over the same n rows.  A *model* turns a plan into a
-risk curve
+table: the loss of every row with v > 0 at every beta, under the posterior
 
-    beta  ->  sum_p sum_i v_pi E_{theta ~ pi_p}[l(theta, x_i)] / sum_p sum_i v_pi,
-    pi_p(theta)  ∝  exp(-beta sum_i w_pi l(theta, x_i)) pi_0(theta),
+    pi_p(theta)  ∝  exp(-beta sum_i w_pi l(theta, x_i)) pi_0(theta).
 
-and a *strategy* chooses beta.  Models and strategies meet here; the closed
-forms of linear models in :mod:`temperance.strategies.reference` are the one exception.
+A *strategy* makes the plan, and chooses beta or weights of betas from the table.
 """
 
 from __future__ import annotations
@@ -61,14 +59,9 @@ class SamplingModel(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """A posterior, and the risk curve of any plan: strategies need no more.
+    """A posterior, and the table of any plan: strategies need no more.
 
-    Optional methods that a strategy may use are in the protocols below:
-    :class:`ChecksData`, :class:`CountsParameters`, :class:`HasInformation`,
-    :class:`HasPriorInformation`, :class:`HasCredibleLevels`, :class:`HasDesign`,
-    :class:`MovesDraws`, :class:`HasOtherLosses`, :class:`HasReference`,
-    :class:`HasPreferences`, :class:`HasNoiseVariance`, :class:`KnowsLikelihood`,
-    :class:`HasCertifiedRisk`.
+    Optional methods that a strategy may use are in the protocols below.
     """
 
     def posterior(
