@@ -493,7 +493,7 @@ BAD = {
     ),
     "bounds below all betas of a stack": (
         linear(bounds=(0, 1e-5)),
-        "bounds must reach beyond 0.001 to stack, got (0.0, 1e-05)",
+        "bounds must reach 0.001 to stack, got (0.0, 1e-05)",
     ),
     "stack of draws": (
         linear(strategy="stacking", risk="gibbs"),

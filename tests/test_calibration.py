@@ -329,7 +329,7 @@ def test_a_mixture_answers_in_words():
         "Calibration of GaussianLinear by Stacking(source=None)",
         "  gain      0.0054 ± 0.0010 over Bayes: keep Bayes",
         "  beta      0.3162  (alpha = 7.273 for n = 23; Bayes is beta = 1)",
-        "  range     0.1 to 1  (not told apart by the data)",
+        "  range     0.1 to 1  (single betas not told apart by the data)",
         "  risk      1.235 ± 0.046, Bayes 1.24  (predictive)",
         "  minimum   not sought: the posterior is a mixture over beta",
         "  method    closed form",

@@ -60,7 +60,7 @@ def agree(streamed, whole, tolerance=1e-9):
     close = {"rel": 1e-6, "abs": 1e-9}
     if whole.weights is None:
         close = {"rel": 0.05, "abs": 1e-4}  # the minimum of a flat curve
-        assert whole.curve(streamed.beta) - whole.curve(whole.beta) < 1e-5
+        assert whole.curve(streamed.beta) - whole.curve(whole.beta) < 5e-5
     else:
         np.testing.assert_array_equal(streamed.weights.betas, whole.weights.betas)
         np.testing.assert_allclose(streamed.weights.weights, whole.weights.weights, atol=1e-7)

@@ -97,6 +97,8 @@ def _reason_against(name: str, request: Request, table: Table) -> str | None:
     lower, upper = request.bounds or (0.0, 3.0)
     if name == "bayes" and not lower <= 1 <= upper:
         return "because beta = 1 is out of bounds"
+    if name == "stacking" and request.transfer == "alpha":
+        return "because it keeps beta, not alpha"
     if name == "stacking" and request.risk != "predictive":
         return "because it is for forecasts"
     if name == "stacking" and upper < LEAST:
