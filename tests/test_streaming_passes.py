@@ -59,7 +59,7 @@ def agree(streamed, whole, tolerance=1e-9):
     np.testing.assert_allclose(streamed.curve(betas), whole.curve(betas), rtol=tolerance)
     close = {"rel": 1e-6, "abs": 1e-9}
     if whole.weights is None:
-        close = {"rel": 0.05, "abs": 1e-4}  # the minimum of a flat curve
+        close = {"rel": 0.1, "abs": 1e-4}  # the minimum of a flat curve
         assert whole.curve(streamed.beta) - whole.curve(whole.beta) < 5e-5
     else:
         np.testing.assert_array_equal(streamed.weights.betas, whole.weights.betas)
